@@ -12,7 +12,7 @@
 use crate::cluster;
 use crate::entities::{Block, Stmt, Value};
 use crate::kernel::{ChannelOp, ExprData, Kernel, StmtData};
-use crate::lanes::only_asks_for_copies;
+use crate::lanes::only_issues_tma_loads;
 use crate::layout::hardware::boxes;
 use crate::placement::slots;
 use crate::target::WARP;
@@ -42,7 +42,7 @@ impl Fill {
         for &s in &k.blocks[k.body] {
             let StmtData::Role { body, .. } = k.stmts[s] else { continue };
             let publishes = channels.iter().any(|&c| operates(k, body, ChannelOp::Publish, c));
-            apart |= publishes && !only_asks_for_copies(k, body);
+            apart |= publishes && !only_issues_tma_loads(k, body);
         }
         let mut threads = 0;
         for &c in channels {

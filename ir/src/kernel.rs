@@ -354,12 +354,12 @@ pub struct View {
     pub ranges: Vec<Range>,
 }
 
-/// What stretches of a row come to that is scanned.
+/// What segments of a row come to that is scanned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Totals {
-    /// The bits of an element's number that tell stretches apart: the highest ones.
+    /// The bits of an element's number that tell segments apart: the highest ones.
     pub parts: u32,
-    /// A tile with an element for each stretch.
+    /// A tile with an element for each segment.
     pub tile: Expr,
 }
 
@@ -416,7 +416,7 @@ pub enum ExprData {
         arg: Expr,
     },
     /// At each place along an axis what a reduction makes of the elements up to there: `scan_sum(x, 1)`; or of those in front of it: `scan_sum(x, 1, exclusive)`; where it
-    /// is known what stretches of the row come to: `scan_sum(x, 1, parts (7, 8) totals t)`.
+    /// is known what segments of the row come to: `scan_sum(x, 1, parts (7, 8) totals t)`.
     Scan {
         /// How.
         op: ReduceOp,
@@ -424,7 +424,7 @@ pub enum ExprData {
         axis: u32,
         /// The element itself is left out.
         exclusive: bool,
-        /// What stretches of the row come to.
+        /// What segments of the row come to.
         totals: Option<Totals>,
         /// The operand.
         arg: Expr,

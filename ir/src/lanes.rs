@@ -41,7 +41,7 @@ pub fn lanes(k: &Kernel) -> BTreeMap<Stmt, Lanes> {
     let mut found = BTreeMap::new();
     k.walk(k.body, &mut |k, _, s| {
         let elected = match &k.stmts[s] {
-            StmtData::Role { body, .. } => only_asks_for_copies(k, *body),
+            StmtData::Role { body, .. } => only_issues_tma_loads(k, *body),
             StmtData::Copy { .. } => tensor_store(k, s).is_some(),
             StmtData::Await { value, .. } => is_stored(k, *value),
             _ => false,
@@ -74,7 +74,7 @@ pub fn lanes(k: &Kernel) -> BTreeMap<Stmt, Lanes> {
 }
 
 /// Whether the statements of a role are loops, names, and what one lane does for all.
-pub fn only_asks_for_copies(k: &Kernel, body: Block) -> bool {
+pub fn only_issues_tma_loads(k: &Kernel, body: Block) -> bool {
     let mut only = true;
     k.walk(body, &mut |k, _, s| {
         only &= match &k.stmts[s] {

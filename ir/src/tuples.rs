@@ -12,7 +12,7 @@ pub enum How {
     },
     /// At each place what the tuples up to there come to; those in front of it, if there is a [`Combine::front`].
     Scan {
-        /// The highest bits of an element's number, which tell stretches apart of which it is known what they come to ([`Combine::totals`]); 0: none.
+        /// The highest bits of an element's number, which tell segments apart of which it is known what they come to ([`Combine::totals`]); 0: none.
         parts: u32,
     },
     /// All of them in order.
@@ -45,7 +45,7 @@ impl How {
         !matches!(self, How::Reduce { .. })
     }
 
-    /// The bits that tell parts of a reduction, or stretches of a scan, apart.
+    /// The bits that tell parts of a reduction, or segments of a scan, apart.
     pub fn parts(self) -> u32 {
         match self {
             How::Reduce { parts } | How::Scan { parts } => parts,
@@ -65,7 +65,7 @@ pub struct Combine {
     pub args: Vec<Expr>,
     /// The components of what is in front of the first element, numbers, of an exclusive scan; none of others.
     pub front: Vec<Expr>,
-    /// The components of what stretches come to that are scanned, a tile each with an element for each stretch; none where it is not known.
+    /// The components of what segments come to that are scanned, a tile each with an element for each segment; none where it is not known.
     pub totals: Vec<Expr>,
     /// The components of the first of two tuples ([`crate::kernel::ValueDef::Element`]).
     pub first: Vec<Value>,

@@ -33,15 +33,15 @@ impl Machine<'_> {
         if parts != 0 && (!n.is_power_of_two() || parts >= n) || sorts && !n.is_power_of_two() {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements are not combined like this")));
         }
-        let stretches = matches!(c.how, How::Scan { .. }) && parts != 0;
-        let rows = rows(&shape, axis, if stretches { 0 } else { parts });
+        let segments = matches!(c.how, How::Scan { .. }) && parts != 0;
+        let rows = rows(&shape, axis, if segments { 0 } else { parts });
         let all = match c.how {
             How::Reduce { .. } => {
                 shape[axis] = 1 << parts.count_ones();
                 self.reduced(c, tuples, rows, span)?
             }
             How::Scan { .. } => {
-                let totals = if stretches { Some(self.totals(c, &shape, span)?) } else { None };
+                let totals = if segments { Some(self.totals(c, &shape, span)?) } else { None };
                 let all = self.scanned(c, tuples, &rows, totals, span)?;
                 if c.front.is_empty() { all } else { self.moved_on(c, &all, &rows, span)? }
             }
@@ -125,7 +125,7 @@ impl Machine<'_> {
         Ok(picked(&all, &order))
     }
 
-    /// What stretches of the rows of such a tile come to, and which of them are those of a row.
+    /// What segments of the rows of such a tile come to, and which of them are those of a row.
     fn totals(&mut self, c: &Combine, shape: &[usize], span: Span) -> Result<(Tuples, Vec<Vec<usize>>), Fail> {
         let axis = c.axis as usize;
         let mut of = shape.to_vec();
@@ -140,7 +140,7 @@ impl Machine<'_> {
         Ok((tuples, rows(&of, axis, 0)))
     }
 
-    /// What the tuples of each row up to each of them come to; `totals`: what stretches come to.
+    /// What the tuples of each row up to each of them come to; `totals`: what segments come to.
     fn scanned(
         &mut self,
         c: &Combine,

@@ -557,7 +557,7 @@ fn flip<T: Copy>(data: &[T], m: usize, n: usize) -> Vec<T> {
     (0..n).flat_map(|j| (0..m).map(move |i| data[i * n + j])).collect()
 }
 
-/// The extents that views in an operation take: those of the operands beside them, of which 1 stretches to what the operation is wanted with.
+/// The extents that views in an operation take: those of the operands beside them, of which 1 segments to what the operation is wanted with.
 fn around(known: Option<&[usize]>, want: Option<&[usize]>) -> Option<Vec<usize>> {
     match (known.filter(|shape| !shape.is_empty()), want) {
         (Some(own), Some(want)) => Some(join_shapes(own, want).unwrap_or_else(|| own.to_vec())),

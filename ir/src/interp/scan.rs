@@ -2,7 +2,7 @@
 //!
 //! The order is the same in every layout, so the result has one value: elements are put together in blocks of 2, 4, 8, .. that begin at multiples of their size.
 //! The sum of a block is that of its lower half and that of its upper half, added; what the upper half has at a place is added to the sum of the lower one. So
-//! place 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`. Where it is said what stretches come to, that is the sum of the block.
+//! place 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`. Where it is said what segments come to, that is the sum of the block.
 
 use super::Numbers;
 use super::bounds::Bound;
@@ -50,7 +50,7 @@ impl Machine<'_> {
     }
 }
 
-/// A tile whose rows are scanned, or one that has what stretches of them come to.
+/// A tile whose rows are scanned, or one that has what segments of them come to.
 type OfRows<'a> = (&'a Tile, Rows);
 
 fn scanned(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<OfRows<'_>>) -> Numbers {
@@ -88,7 +88,7 @@ fn scanned(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<
     of_rows(found, rows).into()
 }
 
-/// A row scanned; `totals`: what stretches of it come to; `first`: what is in front of its first element.
+/// A row scanned; `totals`: what segments of it come to; `first`: what is in front of its first element.
 fn scan<T: Copy>(row: &[T], totals: Option<&[T]>, exclusive: bool, first: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let mut found: Vec<Option<T>> = row.iter().map(|&x| (!exclusive).then_some(x)).collect();
     // Of the block that begins there.
@@ -134,8 +134,8 @@ fn bound(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<Of
             // Stretches in front of the element's, and what is in front of it in its own.
             let known = known.as_ref().map(|known| &known[row]);
             let (fronts, start) = known.map_or((0, 0), |(all, _)| {
-                let stretch = (x.len() / all.len()).max(1);
-                (i / stretch, i / stretch * stretch)
+                let segment = (x.len() / all.len()).max(1);
+                (i / segment, i / segment * segment)
             });
             let with = |of: Option<&Vec<f64>>, own: &[f64]| {
                 let fronts = of.map_or(&[][..], |all| &all[..fronts]);

@@ -101,11 +101,11 @@ impl RegLayout {
         (0..bits[axis]).filter(|i| parts >> i & 1 == 0).map(place).collect()
     }
 
-    /// Where the bits `parts` of an element's number are, which tell stretches of a row apart that is scanned: those above all that [`RegLayout::scan`] finds.
+    /// Where the bits `parts` of an element's number are, which tell segments of a row apart that is scanned: those above all that [`RegLayout::scan`] finds.
     ///
     /// # Errors
     /// A bit is a lane's, or several of a register's or a thread's.
-    pub fn stretches(&self, shape: &[u64], axis: usize, parts: u32) -> Result<Vec<ScanBit>, NoReduction> {
+    pub fn segments(&self, shape: &[u64], axis: usize, parts: u32) -> Result<Vec<ScanBit>, NoReduction> {
         let bits = shape_bits(shape);
         let base: u32 = bits[..axis].iter().sum();
         let place = |i: u32| {
@@ -124,7 +124,7 @@ impl RegLayout {
         (0..bits[axis]).filter(|i| parts >> i & 1 == 1).map(place).collect()
     }
 
-    /// The layout of what `2^parts` stretches of the rows of such a tile come to: a thread holds that of all stretches of the rows of which it has elements.
+    /// The layout of what `2^parts` segments of the rows of such a tile come to: a thread holds that of all segments of the rows of which it has elements.
     pub fn of_totals(&self, shape: &[u64], axis: usize, parts: u32) -> Option<RegLayout> {
         let bits = shape_bits(shape);
         let base: u32 = bits.get(..axis)?.iter().sum();
@@ -134,9 +134,9 @@ impl RegLayout {
         RegLayout::new(value, row.thread().cols().iter().map(spread).collect(), row.out_bits() + parts)
     }
 
-    /// The same distribution with elements dealt out so that each warp has a stretch along dimension `axis`: the bits of an element's number there that warps tell apart
+    /// The same distribution with elements dealt out so that each warp has a segment along dimension `axis`: the bits of an element's number there that warps tell apart
     /// become the highest ones. `None` where a bit is not one of a thread's or a register's number alone, or nothing changes.
-    pub fn in_stretches(&self, shape: &[u64], axis: usize) -> Option<RegLayout> {
+    pub fn in_segments(&self, shape: &[u64], axis: usize) -> Option<RegLayout> {
         let bits = shape_bits(shape);
         let (own, base) = (*bits.get(axis)?, bits[..axis].iter().sum::<u32>());
         let along = mask(own) << base;
@@ -294,22 +294,22 @@ mod tests {
     }
 
     #[test]
-    fn warps_have_stretches_of_a_row() {
+    fn warps_have_segments_of_a_row() {
         // Two neighbours of a thread, the lanes of a warp, two warps, two more registers of a thread.
         let shared = of(&[0, 7], &[1, 2, 3, 4, 5, 6].map(Some), 8);
         let (register, warp) = (ScanBit::Register, ScanBit::Warp);
-        assert_eq!(shared.stretches(&[1, 256], 1, 0b1100_0000), Ok(vec![warp(5), register(1)]));
-        assert_eq!(shared.stretches(&[1, 256], 1, 0b1110_0000), Err(NoReduction::Layout));
-        let apart = shared.in_stretches(&[1, 256], 1).expect("a layout");
+        assert_eq!(shared.segments(&[1, 256], 1, 0b1100_0000), Ok(vec![warp(5), register(1)]));
+        assert_eq!(shared.segments(&[1, 256], 1, 0b1110_0000), Err(NoReduction::Layout));
+        let apart = shared.in_segments(&[1, 256], 1).expect("a layout");
         assert_eq!(apart, of(&[0, 6], &[1, 2, 3, 4, 5, 7].map(Some), 8));
-        assert_eq!(apart.in_stretches(&[1, 256], 1), None);
-        // Every thread has two rows, and what both stretches of each come to.
+        assert_eq!(apart.in_segments(&[1, 256], 1), None);
+        // Every thread has two rows, and what both segments of each come to.
         let rows = of(&[0], &[Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)], 8);
         let totals = rows.of_totals(&[2, 128], 1, 1).expect("a layout");
         assert_eq!(totals, of(&[1, 0], &[None; 7], 2));
         // A bit that is two of a thread's number.
         let mixed = RegLayout::new(vec![1], [2, 4, 8, 16, 32, 64, 64].to_vec(), 7).expect("a layout");
-        assert_eq!(mixed.stretches(&[1, 128], 1, 64), Err(NoReduction::Layout));
+        assert_eq!(mixed.segments(&[1, 128], 1, 64), Err(NoReduction::Layout));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Types<'_> {
         Ok(Type::Tile(TileType { space: Space::Reg, ..t }))
     }
 
-    /// That a tile has what stretches of the rows of another one come to.
+    /// That a tile has what segments of the rows of another one come to.
     pub(super) fn totals(
         &self,
         e: Expr,

@@ -10,8 +10,8 @@
 
 mod across_warps;
 mod numbers;
+mod segments;
 mod shared_barrier;
-mod stretches;
 mod tuples;
 
 use super::cost;

@@ -114,7 +114,7 @@ pub(super) enum Relation {
     Window { kept: u32, shifted: u32 },
     /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
     Rows(usize),
-    /// `b` has what stretches of the rows of `a` come to, which are scanned.
+    /// `b` has what segments of the rows of `a` come to, which are scanned.
     Totals,
 }
 
@@ -573,7 +573,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The edge to what stretches of the rows of a node come to.
+    /// The edge to what segments of the rows of a node come to.
     fn totals(&mut self, at: Stmt, inner: NodeId, e: Expr) {
         let ExprData::Ref(v) = self.k.exprs[e] else { return };
         let node = match self.k.values[v].def {

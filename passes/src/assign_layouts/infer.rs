@@ -114,7 +114,7 @@ pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32
     let parts = (b.shape[axis] as u32 - 1) & !((1 << warps.trailing_zeros()) - 1);
     of_b.scan(&b.shape, axis, parts).ok()?;
     let totals = parts.count_ones() + whole.value_bits();
-    if b.scanned && (totals > MOST_TOTALS || of_b.stretches(&b.shape, axis, parts).is_err()) {
+    if b.scanned && (totals > MOST_TOTALS || of_b.segments(&b.shape, axis, parts).is_err()) {
         return None;
     }
     Some((whole, parts))
@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
     }
 
     /// Where a reduction would have warps repeat what others have, or load what is apart, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
-    /// order, another one in which each warp has a stretch.
+    /// order, another one in which each warp has a segment.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
         let node = &self.graph.nodes[n];
         let chunk = self.chunk(access);
@@ -327,10 +327,10 @@ impl<'a> Search<'a> {
             return;
         }
         let ordered = self.along(n, |node| node.ordered || node.scanned);
-        let stretches = ordered.into_iter().find_map(|axis| layout.in_stretches(&node.shape, axis));
+        let segments = ordered.into_iter().find_map(|axis| layout.in_segments(&node.shape, axis));
         self.begin(n, layout);
-        if let Some(stretches) = stretches {
-            self.begin(n, stretches);
+        if let Some(segments) = segments {
+            self.begin(n, segments);
         }
     }
 

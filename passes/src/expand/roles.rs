@@ -29,7 +29,7 @@ use tilec_ir::placement::{slots, tile_bytes};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
-/// How the blocks of a scheduled kernel walk over the tiles of its grid. Where they share tiles, the kernel's loop has the bounds of a stretch, and what
+/// How the blocks of a scheduled kernel walk over the tiles of its grid. Where they share tiles, the kernel's loop has the bounds of a segment, and what
 /// follows it is done by who has the beginning of a tile.
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
@@ -215,14 +215,14 @@ fn uneven(k: &Kernel, produced: &[Stmt]) -> bool {
     produced.iter().any(|&top| {
         let inner = k.sub_blocks(top).into_iter().flat_map(|b| all_stmts(k, b));
         std::iter::once(top).chain(inner).any(|s| match k.stmts[s] {
-            StmtData::For { start, end, .. } => (placed(start) || placed(end)) && !stretch(k, start, end, &placed),
+            StmtData::For { start, end, .. } => (placed(start) || placed(end)) && !segment(k, start, end, &placed),
             _ => false,
         })
     })
 }
 
 /// Whether a loop runs from `start` over as much as is the same for all tiles, or to an end that is in front of that: a slice of a reduction.
-fn stretch(k: &Kernel, start: Expr, end: Expr, placed: &dyn Fn(Expr) -> bool) -> bool {
+fn segment(k: &Kernel, start: Expr, end: Expr, placed: &dyn Fn(Expr) -> bool) -> bool {
     let (start, end) = (named(k, start), named(k, end));
     let further = |e: Expr| match &k.exprs[named(k, e)] {
         ExprData::Op { op: Op::Add, args } => {

@@ -1,7 +1,7 @@
 //! Stream-K (Osama et al. 2023): blocks share tiles along the reduction, so that all have the same work.
 //!
 //! If tiles do not divide evenly among the blocks, some blocks idle while the last tiles are computed. So blocks first share
-//! the remaining tiles: the steps of these tiles along the reduction, one tile after the other, are divided into equal ranges, one for each block. Then each block computes as
+//! the remaining tiles: the steps of these tiles along the reduction, one tile after the other, are divided into equal segments, one for each block. Then each block computes as
 //! many whole tiles as the others.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //! let shared = select(rounds == 0 || each >= 2, rest, 0)
 //! let sharers = select(each < 2, workers, max(shared * each, 1))
 //! let worker = workers - 1 - cta
-//! let from = min(worker * (shared * steps) / sharers, shared * steps)            // its stretch
+//! let from = min(worker * (shared * steps) / sharers, shared * steps)            // this block's segment
 //! let to = min((worker + 1) * (shared * steps) / sharers, shared * steps)
 //! let first = from / steps
 //! let parts = ceildiv(to, steps) - first                                         // tiles in which it lies
@@ -32,10 +32,10 @@
 //! }
 //! ```
 //!
-//! A range begins in the middle of at most one tile, so each block has one part of the scratch memory `acc_sums`, and one signal. The block that has the
+//! A segment begins in the middle of at most one tile, so each block has one part of the scratch memory `acc_sums`, and one signal. The block that has the
 //! beginning of a tile waits for those that have the rest. They compute it first, and have lower block indices, so that they started
-//! earlier. If there are also rounds of whole tiles, ranges are equal parts of a tile, so that blocks read the same part of the operands at
-//! about the same time. Otherwise these would not stay in the second-level cache. The sums are added in a fixed order. In clusters, the blocks of a cluster have equal ranges of adjacent tiles.
+//! earlier. If there are also rounds of whole tiles, segments are equal parts of a tile, so that blocks read the same part of the operands at
+//! about the same time. Otherwise these would not stay in the second-level cache. The sums are added in a fixed order. In clusters, the blocks of a cluster have equal segments of adjacent tiles.
 //!
 //! Redundant `min` and `max` are written for the analysis of ranges.
 
@@ -67,7 +67,7 @@ pub(super) struct Stream {
     stop: Value,
     /// The same for the first group of blocks that has another part of the tile.
     peers: Value,
-    /// Elements of a step, and of the reduction; steps of a stretch at least.
+    /// Elements of a step, and of the reduction; steps of a segment at least.
     step: i64,
     least: i64,
     /// Blocks for which a tile is cut at most.
@@ -311,16 +311,16 @@ impl Stream {
     ) -> Expr {
         let (groups, _) = tiles.counts();
         let few = m.op(Op::Min, again, groups);
-        let stretches = self.stretches(m, steps);
-        let wanted = m.op(Op::Mul, few, stretches);
+        let segments = self.segments(m, steps);
+        let wanted = m.op(Op::Mul, few, segments);
         let wanted = m.op(Op::Max, all, wanted);
         m.op(Op::Min, groups, wanted)
     }
 
     /// Blocks that may share a tile.
-    fn stretches(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
-        let stretches = m.op(Op::Div, steps, self.least);
-        m.op(Op::Min, stretches, self.most)
+    fn segments(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
+        let segments = m.op(Op::Div, steps, self.least);
+        m.op(Op::Min, segments, self.most)
     }
 
     /// Steps of a tile.
@@ -361,7 +361,7 @@ impl Stream {
         let is_part = m.compare(Op::Lt, unit, parts);
         let stop = m.select(is_part, stop, steps);
         let stop = m.name("stop", stop);
-        // Workers whose stretches begin in front of the tile's end are 0 up to this, those with the rest of it among them.
+        // Workers whose segments begin in front of the tile's end are 0 up to this, those with the rest of it among them.
         let end_of_tile = m.op(Op::Add, at, steps);
         let product = m.op(Op::Mul, end_of_tile, sharers);
         let some = m.op(Op::Max, work, 1);
@@ -400,8 +400,8 @@ impl Stream {
         let rest = m.name("rest", rest);
         let some = m.op(Op::Max, rest, 1);
         let each = m.op(Op::Div, workers, some);
-        let stretches = self.stretches(m, steps);
-        let each = m.op(Op::Min, each, stretches);
+        let segments = self.segments(m, steps);
+        let each = m.op(Op::Min, each, segments);
         let each = m.name("each", each);
         let (none, several) = (m.compare(Op::Eq, rounds, 0), m.compare(Op::Ge, each, 2));
         let either = m.compare(Op::Or, none, several);
@@ -586,7 +586,7 @@ fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
     (sides.iter().all(|&bytes| bytes > 0.0)).then_some(sides)
 }
 
-/// Steps of a stretch at least.
+/// Steps of a segment at least.
 fn least_steps(k: &Kernel, step: i64) -> i64 {
     (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1)
 }

@@ -320,7 +320,7 @@ impl Lower<'_> {
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }
 
-    /// What stretches of the rows of a tile come to, a component in each of the tiles `totals`; the tile that is scanned is distributed like `scope`.
+    /// What segments of the rows of a tile come to, a component in each of the tiles `totals`; the tile that is scanned is distributed like `scope`.
     pub(super) fn totals(
         &mut self,
         e: Expr,

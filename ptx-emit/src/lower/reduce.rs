@@ -144,7 +144,7 @@ impl Lower<'_> {
     }
 }
 
-/// The steps of a scan, with those of stretches after the others.
+/// The steps of a scan, with those of segments after the others.
 pub(super) fn steps_of(
     layout: &RegLayout,
     shape: &[u64],
@@ -152,7 +152,7 @@ pub(super) fn steps_of(
     parts: u32,
 ) -> Result<Vec<ScanBit>, NoReduction> {
     let mut steps = layout.scan(shape, axis, parts)?;
-    steps.extend(layout.stretches(shape, axis, parts)?);
+    steps.extend(layout.segments(shape, axis, parts)?);
     Ok(steps)
 }
 

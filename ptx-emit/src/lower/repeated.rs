@@ -24,7 +24,7 @@ impl Repeated {
     pub(super) fn places(&mut self, k: &Kernel, e: Expr, scope: &Scope, group: &[usize]) -> Option<Vec<u64>> {
         let own = self.bits.entry(e).or_insert_with(|| {
             let shape = fixed_shape(k, e)?;
-            // A window of memory stretches with what the whole expression is computed for.
+            // A window of memory segments with what the whole expression is computed for.
             if reads_windows(k, e) {
                 return None;
             }

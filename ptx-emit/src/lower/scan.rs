@@ -31,7 +31,7 @@ pub(super) struct Front {
 pub(super) struct Beside<'t> {
     /// What is in front of the first element, of an exclusive scan.
     pub(super) front: Option<Front>,
-    /// What stretches of the rows come to.
+    /// What segments of the rows come to.
     pub(super) totals: Option<&'t Stretches>,
 }
 
@@ -70,7 +70,7 @@ impl Lower<'_> {
     ) -> Result<BTreeMap<usize, Vec<Reg>>, Reported> {
         let front = front.as_ref();
         let open = front.is_some_and(|front| front.neutral.is_none());
-        let (steps, of_stretches) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
+        let (steps, of_segments) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
         let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
             xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
         // Sums of blocks, by the first register of each.
@@ -122,9 +122,9 @@ impl Lower<'_> {
             }
             whole = next;
         }
-        let mut fronts = totals.map(|stretches| Fronts::new(stretches, of_stretches));
-        for (level, step) in of_stretches.iter().enumerate() {
-            let fronts = fronts.as_mut().expect("bug: stretches without what they come to");
+        let mut fronts = totals.map(|segments| Fronts::new(segments, of_segments));
+        for (level, step) in of_segments.iter().enumerate() {
+            let fronts = fronts.as_mut().expect("bug: segments without what they come to");
             let only = |v: usize| behind_first.filter(|_| open && v & within == 0);
             for (&v, x) in &mut found {
                 match *step {
@@ -141,7 +141,7 @@ impl Lower<'_> {
                         let upper = self.has_lane_bit(bit);
                         *x = Some(self.behind(by, (upper, &lower), (x.take(), only(v)), front)?);
                     }
-                    ScanBit::Lane(_) => unreachable!("bug: lanes tell no stretches apart"),
+                    ScanBit::Lane(_) => unreachable!("bug: lanes tell no segments apart"),
                 }
             }
             match *step {

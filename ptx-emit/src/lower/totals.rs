@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::layout::ScanBit;
 
-/// What stretches come to, and which of them registers are in.
+/// What segments come to, and which of them registers are in.
 pub(super) struct Stretches {
-    /// Of each row that a thread has elements of, a tuple for each stretch.
+    /// Of each row that a thread has elements of, a tuple for each segment.
     rows: Vec<Vec<Vec<Reg>>>,
-    /// By register: its row, and the bits of the stretch's number that the register's number says.
+    /// By register: its row, and the bits of the segment's number that the register's number says.
     places: BTreeMap<usize, (usize, usize)>,
 }
 
 impl Stretches {
-    /// What was found of each stretch, by the row (its coordinates, 0 along `axis`) and the number of the stretch; the tile that is scanned is distributed like `scope`, and its stretches
+    /// What was found of each segment, by the row (its coordinates, 0 along `axis`) and the number of the segment; the tile that is scanned is distributed like `scope`, and its segments
     /// have `2^low` elements.
     pub(super) fn of(
         found: BTreeMap<(Vec<u64>, usize), Vec<Reg>>,
@@ -61,23 +61,23 @@ pub(super) fn split_row(axis: usize, coords: Vec<u64>) -> (Vec<u64>, usize) {
 
 /// What is in front of elements.
 pub(super) struct Fronts<'t> {
-    stretches: &'t Stretches,
-    /// Where each bit of a stretch's number is.
+    segments: &'t Stretches,
+    /// Where each bit of a segment's number is.
     steps: &'t [ScanBit],
-    /// Of each row what blocks of 1, 2, 4, .. stretches come to.
+    /// Of each row what blocks of 1, 2, 4, .. segments come to.
     blocks: BTreeMap<usize, Vec<Vec<Vec<Reg>>>>,
-    /// What was chosen, by level, row and bits of the stretch's number that are known.
+    /// What was chosen, by level, row and bits of the segment's number that are known.
     chosen: BTreeMap<(usize, usize, usize), Vec<Reg>>,
 }
 
 impl<'t> Fronts<'t> {
-    pub(super) fn new(stretches: &'t Stretches, steps: &'t [ScanBit]) -> Fronts<'t> {
-        Fronts { stretches, steps, blocks: BTreeMap::new(), chosen: BTreeMap::new() }
+    pub(super) fn new(segments: &'t Stretches, steps: &'t [ScanBit]) -> Fronts<'t> {
+        Fronts { segments, steps, blocks: BTreeMap::new(), chosen: BTreeMap::new() }
     }
 }
 
 impl Lower<'_> {
-    /// What is in front of the upper half of the block of `2^(level + 1)` stretches that register `v` is in: what its lower half comes to.
+    /// What is in front of the upper half of the block of `2^(level + 1)` segments that register `v` is in: what its lower half comes to.
     pub(super) fn front_of(
         &mut self,
         by: By<'_>,
@@ -85,12 +85,12 @@ impl Lower<'_> {
         level: usize,
         v: usize,
     ) -> Result<Vec<Reg>, Reported> {
-        let &(row, known) = fronts.stretches.places.get(&v).expect("bug: an element is in a row");
+        let &(row, known) = fronts.segments.places.get(&v).expect("bug: an element is in a row");
         let known = known >> (level + 1) << (level + 1);
         if let Some(found) = fronts.chosen.get(&(level, row, known)) {
             return Ok(found.clone());
         }
-        let blocks = fronts.blocks.entry(row).or_insert_with(|| vec![fronts.stretches.rows[row].clone()]);
+        let blocks = fronts.blocks.entry(row).or_insert_with(|| vec![fronts.segments.rows[row].clone()]);
         while blocks.len() <= level {
             let last = &blocks[blocks.len() - 1];
             let next = last.chunks(2).map(|pair| self.two(by, &pair[0], &pair[1])).collect::<Result<_, _>>()?;

@@ -9,7 +9,7 @@
 //! .. sum(parts_all, 1) ..
 //! ```
 //!
-//! In a scan each warp has a contiguous segment, and every warp reads the totals of all segments ([`super::stretches`]).
+//! In a scan each warp has a contiguous segment, and every warp reads the totals of all segments ([`super::segments`]).
 
 use super::{Source, Work};
 use crate::Cx;

@@ -38,7 +38,7 @@ impl Work<'_> {
         self.put_together.push(v);
         let (at, e) = named(k, v);
         if node.scanned {
-            return self.tuples_in_stretches(k, cx, (v, at, e), node, (layout, parts));
+            return self.tuples_in_segments(k, cx, (v, at, e), node, (layout, parts));
         }
         let axis = node.axis.expect("what is reduced has a dimension");
         let partial = layout.reduction(&node.shape, axis, parts).expect("bug: a warp reduces its part").layout;

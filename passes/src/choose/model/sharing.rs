@@ -4,9 +4,9 @@
 use super::supply::SUPPLY;
 use crate::choose::cards::Card;
 
-/// Bytes of a row of an operand that a stretch takes at least, in whole steps.
+/// Bytes of a row of an operand that a segment takes at least, in whole steps.
 pub(crate) const LEAST: i64 = 1024;
-/// Blocks for which a tile is cut at most where sizes are not given; where stretches do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums
+/// Blocks for which a tile is cut at most where sizes are not given; where segments do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums
 /// of all.
 pub(crate) const MOST: i64 = 4;
 /// The same of few tiles along a long reduction, as sizes say: the fastest of these, and of as many blocks as there are for each.
@@ -20,7 +20,7 @@ pub(crate) const MOST_OF_WARPS: i64 = 2 * MOST;
 const STEP_OF_WARPS: f64 = 300.0;
 const HANDING_OF_WARPS: f64 = 2600.0;
 
-/// Blocks for which a tile of products of warps is cut, of `places` for each: steps of a stretch are `least` or more. `asked`: whether it is to be; `None`: where it pays.
+/// Blocks for which a tile of products of warps is cut, of `places` for each: steps of a segment are `least` or more. `asked`: whether it is to be; `None`: where it pays.
 pub(crate) fn of_warps(steps: f64, least: f64, places: f64, asked: Option<bool>) -> f64 {
     let each = places.floor().min((steps / least.max(1.0)).floor()).clamp(1.0, MOST_OF_WARPS as f64);
     let pays = steps * (1.0 - 1.0 / each) * STEP_OF_WARPS > HANDING_OF_WARPS;
@@ -118,17 +118,17 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -
 /// begin anywhere.
 fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), row, readers, .. } = work;
-    let stretches = (steps / (LEAST as f64 / row).floor().max(1.0)).floor().min(most as f64);
+    let segments = (steps / (LEAST as f64 / row).floor().max(1.0)).floor().min(most as f64);
     let (busy, rounds, apart, each) = if tiles < blocks {
-        let workers = (tiles * stretches).clamp(tiles, blocks);
-        let each = (workers / tiles).floor().min(stretches.max(1.0));
+        let workers = (tiles * segments).clamp(tiles, blocks);
+        let each = (workers / tiles).floor().min(segments.max(1.0));
         match each < 2.0 {
             true => (workers, tiles / workers, workers > tiles && readers > 1.0, each),
             false => (tiles * each, 1.0 / each, false, each),
         }
     } else {
         let rest = tiles % blocks;
-        let each = (blocks / rest.max(1.0)).floor().min(stretches);
+        let each = (blocks / rest.max(1.0)).floor().min(segments);
         (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false, each)
     };
     // The sums of three others are read at a time.

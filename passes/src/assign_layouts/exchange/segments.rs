@@ -1,7 +1,7 @@
 //! Scans of rows that several warps share: each warp scans a contiguous segment.
 //!
 //! ```text
-//! let x_parts = reduce (x) along 1 parts (8, 9) with (a), (b) { give a + b }      // each warp, of its own stretch
+//! let x_parts = reduce (x) along 1 parts (8, 9) with (a), (b) { give a + b }      // each warp, of its own segment
 //! var x_parts_0 = reg f32[1, 4] layout .. = x_parts.0
 //! copy x_parts_0 -> x_parts_0_shared
 //! copy x_parts_0_shared -> x_parts_0_all                                          // every thread, of all
@@ -24,7 +24,7 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 
 impl Work<'_> {
-    /// Has warps that share rows of numbers that are scanned tell one another what their stretches come to, by way of shared memory.
+    /// Has warps that share rows of numbers that are scanned tell one another the totals of their segments, through shared memory.
     pub(super) fn scan_across_warps(
         &mut self,
         k: &mut Kernel,
@@ -65,7 +65,7 @@ impl Work<'_> {
     }
 
     /// The same of tuples that a statement names.
-    pub(super) fn tuples_in_stretches(
+    pub(super) fn tuples_in_segments(
         &mut self,
         k: &mut Kernel,
         cx: &mut Cx<'_>,
@@ -83,7 +83,7 @@ impl Work<'_> {
         say(cx, k, e, parts);
     }
 
-    /// Tiles in which each thread has what all stretches of its rows come to.
+    /// Tiles in which each thread has what all segments of its rows come to.
     fn totals_of(
         &mut self,
         k: &mut Kernel,
@@ -93,11 +93,11 @@ impl Work<'_> {
         (layout, parts): (&RegLayout, u32),
     ) -> Vec<Value> {
         let axis = node.axis.expect("what is scanned has a dimension");
-        let partial = layout.reduction(&node.shape, axis, parts).expect("bug: a warp reduces its stretch").layout;
+        let partial = layout.reduction(&node.shape, axis, parts).expect("bug: a warp reduces its segment").layout;
         let mut shape = node.shape.clone();
         shape[axis] = 1 << parts.count_ones();
         let to =
-            layout.of_totals(&node.shape, axis, parts.count_ones()).expect("bug: threads hold what stretches come to");
+            layout.of_totals(&node.shape, axis, parts.count_ones()).expect("bug: threads hold what segments come to");
         let (_, sources) = parts_of(k, at, named, parts, (&partial, &shape));
         self.all_gathered(k, at, &sources, &to)
     }

@@ -1,11 +1,11 @@
-//! `tilec-build`: kernels of `.tile` files as functions of Rust. In a build script,
+//! `tilec-build`: kernels of `.tile` files as Rust functions. In a build script,
 //!
 //! ```no_run
 //! tilec_build::Build::new("kernels").targets(&["sm_80", "sm_90a"]).compile();
 //! ```
 //!
-//! compiles every `kernels/*.tile` and writes a module with a launcher for each kernel, whose arguments have element type,
-//! rank and access in their types, and the struct `Launchers` of them all. The crate takes it in with
+//! compiles every `kernels/*.tile`, and writes a module with a typed launcher for each kernel (element type, rank and
+//! access are in the types of its arguments) and a struct `Launchers` with all of them. Include it in the crate by
 //!
 //! ```text
 //! mod kernels {
@@ -13,10 +13,10 @@
 //! }
 //! ```
 //!
-//! and depends on `tilec-launch`, which the launchers use. PTX for all targets is inside of the binary; what the device runs is
-//! chosen when a kernel is loaded. A mistake in a `.tile` file fails the build with the caret in that file.
+//! and add a dependency on `tilec-launch`, which the launchers use. The binary contains PTX for all targets; the image for the
+//! device is chosen when a kernel is loaded. A mistake in a `.tile` file fails the build with a message that points into that file.
 //!
-//! A file is compiled again when it, the options or this crate have changed, and not otherwise.
+//! A file is compiled again only if it, the options or this crate have changed.
 
 mod interface;
 mod launcher;
@@ -44,32 +44,32 @@ pub struct Build {
     cubins: Cubins,
 }
 
-/// Why nothing was built.
+/// Why the build failed.
 #[derive(Debug)]
 pub enum BuildError {
-    /// A file was not read or written.
+    /// A file could not be read or written.
     File {
         /// The file.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
     },
-    /// The folder of kernels was not read.
+    /// The folder of kernels could not be read.
     Folder {
-        /// The folder, as far as it is known.
+        /// The folder.
         path: PathBuf,
         /// Why.
         error: std::io::Error,
     },
-    /// An option that means nothing.
+    /// An invalid option.
     Option(String),
-    /// A program is wrong.
+    /// A program has errors.
     Program(Box<Diagnostics>),
     /// A kernel for which there is no launcher.
     Kernel {
         /// The file.
         path: PathBuf,
-        /// The kernel, and what it has that launchers do not take.
+        /// The kernel, and the feature that launchers do not support.
         what: String,
     },
 }
@@ -97,9 +97,9 @@ impl std::error::Error for BuildError {}
 pub struct Built {
     /// The `.tile` files, in order.
     pub sources: Vec<PathBuf>,
-    /// Those that were compiled now; the others had not changed.
+    /// The files that were compiled in this run; the others had not changed.
     pub compiled: Vec<PathBuf>,
-    /// Warnings, as drawn.
+    /// Warnings, as text.
     pub warnings: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ impl Build {
         }
     }
 
-    /// For these targets (`sm_70`, `sm_80`, `sm_90a`): a device takes the newest that it runs.
+    /// Sets the targets (`sm_70`, `sm_80`, `sm_90a`). A device loads the newest that it supports.
     #[must_use]
     pub fn targets(mut self, targets: &[&str]) -> Build {
         self.targets = targets.iter().map(|t| (*t).to_owned()).collect();
@@ -143,7 +143,7 @@ impl Build {
         self
     }
 
-    /// Settings of one file alone, by its name without `.tile`, beside those of all files:
+    /// Settings of one file, by its name without `.tile`, in addition to those of all files:
     ///
     /// ```no_run
     /// use tilec_build::{Build, Settings};
@@ -155,15 +155,15 @@ impl Build {
         self
     }
 
-    /// Assembles machine code for every target as well, which needs NVIDIA's ptxas here and saves the driver's assembler
-    /// where the kernels are loaded.
+    /// Also assembles machine code for every target. This needs NVIDIA's ptxas at build time, and avoids the driver's assembler
+    /// when kernels are loaded.
     #[must_use]
     pub fn cubins(mut self) -> Build {
         self.cubins = Cubins::Required;
         self
     }
 
-    /// Builds, and tells cargo. To be called in a build script: errors fail the build, with the place in the `.tile` file.
+    /// Builds, and prints the directives for cargo. Call it in a build script: errors fail the build, with the place in the `.tile` file.
     pub fn compile(&self) {
         println!("cargo::rerun-if-changed={}", self.folder.display());
         let Some(out) = std::env::var_os("OUT_DIR") else {
@@ -192,10 +192,10 @@ impl Build {
         }
     }
 
-    /// Builds into a folder: `kernels.rs`, and beside it a bundle and a module for each `.tile` file.
+    /// Builds into a folder: `kernels.rs`, and a bundle and a module for each `.tile` file.
     ///
     /// # Errors
-    /// A file is not read or written, a program is wrong, or a kernel takes what launchers do not.
+    /// A file cannot be read or written, a program has errors, or launchers do not support a kernel.
     pub fn generate(&self, out: &Path) -> Result<Built, BuildError> {
         let mut built = Built::default();
         let mut text = String::new();

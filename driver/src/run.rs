@@ -206,7 +206,7 @@ fn execute(
         report.notes.extend(simulated.unchecked().map(str::to_owned));
         report.warnings.clone_from(&simulated.allowed);
     }
-    // What an output is on holds that now, and what a temporary holds besides what was written nobody asks.
+    // An input that an output overlaps now holds the output; unwritten elements of temporaries do not matter.
     let together = Program::new(subject.name, &subject.launches).map_or_else(|_| Vec::new(), |p| p.temporaries);
     let gone =
         |name: &String| options.aliases.values().any(|under| under == name) || together.iter().any(|t| t.name == *name);

@@ -155,7 +155,7 @@ impl ChannelOp {
 /// What is done to a signal between blocks; see [`crate::types::Scratch::Signals`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SignalOp {
-    /// It goes up once all threads of the block (of the role) have come here: whoever awaits it sees what they have written.
+    /// It goes up once all threads of the block (of the role) have come here: a block that awaits it sees their writes.
     Raise,
     /// All threads of the block (of the role) wait until it is up, and it goes down.
     Await,

@@ -35,7 +35,7 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Who fills channels that are operated together; nobody where there are no roles, whose threads order themselves by barriers.
+    /// Who fills channels that are operated together; none without roles: then barriers order the threads.
     pub fn of(k: &Kernel, channels: &[Value]) -> Fill {
         let mut fill = Fill::default();
         let mut apart = false;

@@ -43,10 +43,10 @@ pub struct Module {
     pub sequences: Vec<Sequence>,
 }
 
-/// A program of several kernels, launched one after the other. What they call alike is the same.
+/// A program of several kernels, launched one after the other. They share parameters of the same name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sequence {
-    /// Its name, that of no kernel.
+    /// Its name, different from all kernels.
     pub name: String,
     /// Where the name is written.
     pub name_span: Span,
@@ -73,24 +73,24 @@ pub struct Kernel {
     pub expr_spans: SecondaryMap<Expr, Span>,
     /// Source places of statements.
     pub stmt_spans: SecondaryMap<Stmt, Span>,
-    /// When and by which role statements run, once that is decided.
+    /// The schedule of statements (role, stage, cycle), once decided.
     pub plans: SecondaryMap<Stmt, StmtPlan>,
-    /// How roles hand over the slots of channels, once that is decided.
+    /// Arrival counts of the mbarriers of channels between roles, once decided.
     pub handovers: SecondaryMap<Value, Option<Handover>>,
-    /// Of a `publish` in a role: the bytes that TMA copies bring to the slot of each of its channels, once that is decided; empty: none.
+    /// For a `publish` in a role: the bytes that TMA loads bring to the slot of each of its channels, once decided; empty: none.
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
-    /// Which threads do a statement, where not all do it together, once that is decided.
+    /// Which threads execute a statement, if not all do, once decided.
     pub lanes: SecondaryMap<Stmt, Option<Lanes>>,
-    /// Of a branch: whether its sides compute what they alone need, and nothing holds it for them. Of a loop: whether what follows computes anew what
-    /// was known in front of it. Once that is decided.
+    /// `recompute`. For a branch: values that only it needs are computed in it. For a loop: values that are known in front of it are
+    /// computed again after it. Once decided.
     pub recomputed: SecondaryMap<Stmt, bool>,
-    /// Of an `ordered` statement: what it needs to be done alternately, once that is decided.
+    /// For an `ordered` statement: its barriers, once decided.
     pub turns: SecondaryMap<Stmt, Option<Turns>>,
-    /// Where buffers and channels are in shared memory, once that is decided.
+    /// Addresses of buffers and channels in shared memory, once decided.
     pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
-    /// What the header declares, in order: tensors and scalars, which are given at the launch, and tables.
+    /// Parameters of the header, in order: tensors and scalars, which are passed at the launch, and tables.
     pub params: Vec<Value>,
     /// Run-time sizes (names first used in tensor shapes), in order of first mention.
     pub sizes: Vec<Value>,
@@ -98,23 +98,23 @@ pub struct Kernel {
     pub strides: Vec<Value>,
     /// Preconditions: Boolean expressions over compile-time parameters, sizes and strides.
     pub requires: Vec<Expr>,
-    /// What the code that is made of it must be like.
+    /// Demands on the compiled code (`require`).
     pub demands: Vec<Demand>,
     /// Grid axes.
     pub grid: Vec<GridAxis>,
     /// The schedule.
     pub schedule: Schedule,
-    /// Words of the source that may be left out, each with what belongs to it and the blanks in front: items of the schedule, words after copies, `unroll`.
+    /// Spans of optional words of the source with the blanks in front: items of the schedule, attributes of copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
-    /// Other places of the source that changes are made at, in the order in which they end.
+    /// Other places of the source at which fixes are inserted, in the order of their ends.
     pub spots: Vec<(Spot, Span)>,
     /// The body.
     pub body: Block,
     /// The statement that declares each `let`.
     lets: SecondaryMap<Value, PackedOption<Stmt>>,
-    /// An integer in a register or in memory is an index where one is wanted, although `index(n)` is not written out: so it is while the parser writes out.
+    /// Whether an integer in a register or in memory counts as an index without `index(n)`: so while the parser expands forms.
     pub(crate) numbers_count: bool,
-    /// What holds as long as the tables are not changed.
+    /// Cached results, valid as long as the tables do not change.
     pub(crate) known: Known,
 }
 
@@ -168,15 +168,15 @@ pub enum ValueDef {
     Var(TileTy),
     /// A shared-memory buffer.
     Smem(TileTy),
-    /// A component of the tuples that a reduction combines two of: a number ([`Combine`]).
+    /// A component of one of the two tuples of a combination: a number ([`Combine`]).
     Element {
-        /// Its type, in which elements are computed.
+        /// The type of the computation.
         elem: ElemRef,
     },
-    /// A name of what is computed of such components.
+    /// A `let` in the body of a combination.
     Local(Expr),
-    /// A ring of shared-memory slots. A producer does `acquire`, fills `name.put`, and does `publish`; a consumer does
-    /// `wait`, reads `name.get`, and does `release`. Values leave in the order in which they were published.
+    /// A ring of shared-memory slots. A producer executes `acquire`, fills `name.put`, and executes `publish`; a consumer executes
+    /// `wait`, reads `name.get`, and executes `release`. Slots are consumed in the order in which they were published.
     Channel {
         /// The type of one slot.
         tile: TileTy,
@@ -252,7 +252,7 @@ pub enum ConstValue {
     Same(Value),
     /// An integer that the compiler chooses; in defaults only: `BM = auto`.
     Auto {
-        /// The author promises that results do not depend on it, where a condition or the bounds of a loop do: `BQ = auto promised`.
+        /// The source promises that results do not depend on it: `BQ = auto promised`.
         promised: bool,
     },
 }
@@ -269,7 +269,7 @@ impl ConstValue {
     }
 }
 
-/// Everything about *how*. Absent items are chosen by the compiler.
+/// The schedule. The compiler chooses absent items.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// The target the decisions in this text were made for; the command line must agree.
@@ -280,32 +280,32 @@ pub struct Schedule {
     pub k_warps: Option<Expr>,
     /// Threads per block: `threads 128`.
     pub threads: Option<Expr>,
-    /// Blocks of a cluster that share out the elements of a block's tiles: `ctas 4`. Threads of all of them count in layouts.
+    /// Blocks of a cluster that share the elements of tiles: `ctas 4`. Layouts count the threads of all of them.
     pub ctas: Option<Expr>,
     /// Shared-memory stages of pipelined loops: `stages 2`.
     pub stages: Option<Expr>,
-    /// Block rasterisation: this many neighbouring columns of blocks are walked before the next row: `raster 8`.
+    /// Rasterisation: the number of adjacent columns of tiles in a strip: `raster 8`.
     pub raster: Option<Expr>,
-    /// How deep sums of a tensor core that keeps fewer bits than f32 may get before they are added to the accumulator, 0: as deep as
+    /// Promotion: products in a partial sum of 8-bit floats before it is added to the accumulator in f32; 0: all of
     /// the reduction: `promote 128`.
     pub promote: Option<Expr>,
-    /// How many groups of wgmma products may be pending while the next is issued; 0 or 1: `pending 1`.
+    /// Whether the wgmma products of a step stay pending while the next are issued; 0 or 1: `pending 1`.
     pub pending: Option<Expr>,
-    /// Whether two warpgroups take the tiles of a block alternately, where several share each otherwise; 0 or 1: `ping_pong 1`.
+    /// Whether two warpgroups compute tiles of a block alternately, instead of sharing each; 0 or 1: `ping_pong 1`.
     pub ping_pong: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
-    /// Whether operands of products whose rows are not multiples of 16 bytes are copied, by a kernel in front, into tensors whose rows are;
+    /// Whether a kernel in front copies operands whose rows are not multiples of 16 bytes into tensors whose rows are;
     /// 0 or 1: `align_rows 1`.
     pub align_rows: Option<Expr>,
-    /// Whether results of warpgroups are stored by TMA, out of a buffer; 0 or 1: `stage_stores 1`.
+    /// Whether results of wgmma are stored by TMA, from a buffer; 0 or 1: `stage_stores 1`.
     pub stage_stores: Option<Expr>,
-    /// Whether blocks that stay share tiles along the reduction, so that all of them work as long; 0 or 1: `stream_k 1`.
+    /// Whether blocks of a persistent grid share tiles along the reduction (stream-K); 0 or 1: `stream_k 1`.
     pub stream_k: Option<Expr>,
-    /// Whether blocks that stay draw their tiles from a counter, as each comes to its next; 0 or 1: `queue 1`.
+    /// Whether blocks of a persistent grid take their tiles from a counter; 0 or 1: `queue 1`.
     pub queue: Option<Expr>,
-    /// Whether a launch may begin while the one in front of it ends: `overlap 1`. Its accesses to global memory wait. With `overlap 2` the
-    /// producer waits in front of its first load; with `overlap 2 + n` it asks the second-level cache before for what the first n steps of a short loop load.
+    /// Programmatic dependent launch: `overlap 1` waits before accesses to global memory. With `overlap 2` the
+    /// producer waits in front of its first load; with `overlap 2 + n` it first prefetches the loads of the first n steps of a short loop.
     pub overlap: Option<Expr>,
     /// Thread blocks per cluster and grid axis: `cluster (2, 1)`.
     pub cluster: Vec<Expr>,
@@ -313,7 +313,7 @@ pub struct Schedule {
     pub span: Span,
 }
 
-/// The end of a loop that has none but its condition: `for turn in 0..inf while c`. It is as far as an index can count.
+/// The end of a loop that ends only by its condition: `for turn in 0..inf while c`. It is the largest index.
 pub const ENDLESS: i64 = i64::MAX - 1;
 
 /// Which slot of a channel a view means.
@@ -338,7 +338,7 @@ pub enum Range {
         /// One past the last element that exists.
         end: Option<Expr>,
     },
-    /// Elements that the integers of a register tile number, one each: `A[idx, k..]`. Of a number outside the extent of the base they read as zero and are
+    /// Gathered elements, at the indices in a register tile of integers: `A[idx, k..]`. Elements outside the extent of the base read as zero and are
     /// not written.
     Gather(Expr),
 }
@@ -354,10 +354,10 @@ pub struct View {
     pub ranges: Vec<Range>,
 }
 
-/// What segments of a row come to that is scanned.
+/// The totals of segments of a row that is scanned.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Totals {
-    /// The bits of an element's number that tell segments apart: the highest ones.
+    /// The bits of an element's index that select the segment: the highest ones.
     pub parts: u32,
     /// A tile with an element for each segment.
     pub tile: Expr,
@@ -366,7 +366,7 @@ pub struct Totals {
 /// An expression node.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExprData {
-    /// An integer literal: an index, or a number of whatever type the context wants.
+    /// An integer literal: an index, or a number of the type of its context.
     Int(i64),
     /// A floating-point literal, as the bits of an f64.
     Float(u64),
@@ -386,14 +386,14 @@ pub enum ExprData {
         /// The operand.
         arg: Expr,
     },
-    /// The same bits as a number of another type of as many: `bitcast<u32>(x)`. The operand is rounded to its own type first, as what has a name is.
+    /// The same bits as a number of another type of the same size: `bitcast<u32>(x)`. The operand is first rounded to its own type.
     Bits {
-        /// The type that they are read as.
+        /// The type of the result.
         elem: ElemRef,
         /// The operand.
         arg: Expr,
     },
-    /// Conversion, rounded up or down as a random word of 32 bits says: `round_random<bf16>(x, w)`.
+    /// Conversion with stochastic rounding by a random word of 32 bits: `round_random<bf16>(x, w)`.
     Round {
         /// To this type.
         elem: ElemRef,
@@ -402,34 +402,34 @@ pub enum ExprData {
         /// The words.
         word: Expr,
     },
-    /// The integer that a scalar holds, as an index: `index(n)`. The parser writes it wherever an integer scalar stands for an index ([`crate::values`]).
+    /// An integer scalar as an index: `index(n)`. The parser adds it wherever an integer scalar is used as an index ([`crate::values`]).
     Index(Expr),
-    /// Reduction along an axis, which stays with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.
+    /// Reduction along an axis, which the result has with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.
     Reduce {
         /// How.
         op: ReduceOp,
         /// Along which dimension.
         axis: u32,
-        /// Elements whose numbers along the dimension differ in these bits are in different parts; 0: all are in one.
+        /// Elements whose indices along the dimension differ in these bits are in different parts; 0: all are in one.
         parts: u32,
         /// The operand.
         arg: Expr,
     },
-    /// At each place along an axis what a reduction makes of the elements up to there: `scan_sum(x, 1)`; or of those in front of it: `scan_sum(x, 1, exclusive)`; where it
-    /// is known what segments of the row come to: `scan_sum(x, 1, parts (7, 8) totals t)`.
+    /// Inclusive scan along an axis: `scan_sum(x, 1)`; exclusive scan: `scan_sum(x, 1, exclusive)`; with the
+    /// totals of the segments of a row: `scan_sum(x, 1, parts (7, 8) totals t)`.
     Scan {
         /// How.
         op: ReduceOp,
         /// Along which dimension.
         axis: u32,
-        /// The element itself is left out.
+        /// An exclusive scan.
         exclusive: bool,
-        /// What segments of the row come to.
+        /// The totals of segments of the row.
         totals: Option<Totals>,
         /// The operand.
         arg: Expr,
     },
-    /// Tuples of elements reduced, scanned or sorted along an axis, by what the program writes; a `let` names the result.
+    /// Tuples of elements reduced, scanned or sorted along an axis, with a combination of the program; a `let` names the result.
     Combine(Box<Combine>),
     /// A component of tuples: `s.0`.
     Part {
@@ -440,17 +440,17 @@ pub enum ExprData {
     },
     /// A rank-2 tile transposed: `transpose(x)`.
     Transpose(Expr),
-    /// The same elements in row-major order in another shape: `reshape(x, [16, 4, 8])`. Of a register variable, as the source of a copy to another: the parser
-    /// writes it out so.
+    /// The same elements in row-major order in another shape: `reshape(x, [16, 4, 8])`. The operand is a register variable, and the
+    /// expression the source of a copy to another one, in the form that the parser makes.
     Reshape {
         /// The operand.
         arg: Expr,
         /// Extents: compile-time expressions.
         shape: Vec<Expr>,
-        /// Of the elements of a buffer, which are which of the tile; passes write it.
+        /// The mapping of elements of a buffer to those of the tile; passes write it.
         numbered: Option<Box<Numbered>>,
     },
-    /// Tiles one after the other along an axis: `concat(a, b, 1)`. The parser writes it out as copies to windows of a register variable.
+    /// Tiles joined along an axis: `concat(a, b, 1)`. The parser expands it to copies to windows of a register variable.
     Concat {
         /// The tiles, two at least.
         args: Vec<Expr>,
@@ -464,7 +464,7 @@ pub enum ExprData {
         /// Gives the shape; its elements are not read.
         like: Expr,
     },
-    /// The elements of a table that the elements of a tile, or a scalar, number: `t[x]`; zero outside of it.
+    /// The elements of a table at the indices in a tile or a scalar: `t[x]`; zero outside of it.
     Lookup {
         /// A [`ValueDef::Table`].
         table: Value,
@@ -488,19 +488,19 @@ pub struct Mma {
     pub a: Expr,
     /// `[K, N]` tile.
     pub b: Expr,
-    /// `[M, N]` accumulator; or `[S, M, N]`: the reduction is cut into `S` slices of `K / S`, each with a sum of its own.
+    /// `[M, N]` accumulator; or `[S, M, N]`: the reduction is cut into `S` slices of `K / S`, each with its own sum.
     pub c: Expr,
 }
 
-/// Where a loop of a role takes its numbers from, but the first: `for tile in cta..tiles step 132 next turns from drawn`.
+/// A loop of a role that takes all tiles but the first from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
 ///
-/// Blocks of a launch draw from a counter in memory: the number that follows is the step and what the counter was, and the counter goes on by one; from the last
-/// number in front of the loop's end it goes back to 0. The role that publishes slots of `channel` draws one for each and puts it there; the role that waits
-/// for them reads it as it releases them. So both run over the same numbers. Each block draws until it has one beyond the end: there are as many blocks as the
-/// step, or as many as numbers, so all draw as often together as there are numbers, and the counter ends as it began.
+/// The next number is the step plus the old value of a counter in memory, which is incremented atomically and wraps to 0 after the last
+/// number in front of the loop's end. The role that publishes slots of `channel` takes a number for each and stores it there; the role that waits
+/// for them reads it when it releases them. So both run over the same numbers. Each block continues until its number is beyond the end. There are as many blocks as the
+/// step, or as many as numbers, so all blocks together increment the counter once for each number, and it ends at 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Next {
-    /// A channel of `u32[1]` that hands over what is drawn.
+    /// A channel of `u32[1]` that passes the numbers.
     pub channel: Value,
     /// The counter: a tensor of signals, of one.
     pub counter: Value,
@@ -527,7 +527,7 @@ pub enum StmtData {
     Alloc {
         /// What is declared ([`ValueDef::Smem`] or [`ValueDef::Channel`]).
         value: Value,
-        /// Buffers and channels whose memory it takes; what they held is lost: `let a = smem T[..] over b, c`.
+        /// Buffers and channels whose memory it reuses; their contents are lost: `let a = smem T[..] over b, c`.
         over: Vec<Value>,
     },
     /// `x = e` for a register variable.
@@ -556,11 +556,11 @@ pub enum StmtData {
         end: Expr,
         /// Step.
         step: Expr,
-        /// It goes on while this holds, which is asked in front of each iteration; the same in all threads of the block: `while c`.
+        /// The condition that is tested in front of each iteration; the same in all threads of the block: `while c`.
         cond: Option<Expr>,
-        /// Its numbers but the first are drawn: `next turns from drawn`.
+        /// All numbers but the first come from a counter: `next turns from drawn`.
         next: Option<Next>,
-        /// Copies of the body are laid out one after the other; bounds must be compile-time.
+        /// The loop is unrolled completely; bounds must be compile-time.
         unroll: bool,
         /// The body.
         body: Block,
@@ -586,8 +586,8 @@ pub enum StmtData {
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
     Barrier,
-    /// `fence async`: what the thread has written to shared memory by now, TMA copies, TMA stores and wgmma read as written: they go
-    /// through a proxy of their own.
+    /// `fence async`: orders the thread's writes to shared memory before accesses of TMA and wgmma, which go
+    /// through the async proxy.
     Fence,
     /// `await acc, n`: at most `n` of the asynchronous products that target `acc` are still running. `await s, n`: all but the last `n`
     /// TMA stores of the role have read their buffers, `s` among them.
@@ -596,12 +596,12 @@ pub enum StmtData {
         value: Value,
         /// How many may still run.
         pending: u32,
-        /// Register tiles that are computed before the wait: the assembler, which knows no reason to, would move their computation after it
-        /// and leave nothing to run beside the products: `await o, 0 after l, m`.
+        /// Register tiles that are computed before the wait: otherwise the assembler may move their computation after it,
+        /// and nothing overlaps with the products: `await o, 0 after l, m`.
         after: Vec<Value>,
     },
-    /// `signal s[i]`, `await s[i]`: blocks of one launch hand on what they have written to scratch memory. A block waits only for those in
-    /// front of it in the grid, which begin first.
+    /// `signal s[i]`, `await s[i]`: blocks of one launch exchange data through scratch memory. A block waits only for those of
+    /// lower index in the grid, which start first.
     Signal {
         /// What is done.
         op: SignalOp,
@@ -610,7 +610,7 @@ pub enum StmtData {
         /// Which of them.
         index: Expr,
     },
-    /// `ordered { .. }`: of a loop whose iterations the replicas of a role take alternately, what they do one after the other, in the order of the
+    /// `ordered { .. }`: statements of a loop of a role with replicas that are executed one after the other, in the order of the
     /// iterations.
     Ordered {
         /// What they do.
@@ -622,7 +622,7 @@ pub enum StmtData {
         name: String,
         /// Warps of this role; of each replica.
         warps: Expr,
-        /// So many groups of warps take the iterations of the loops that are in it alternately; `None`: one takes all.
+        /// The number of groups of warps that execute the iterations of its loop alternately; `None`: one group.
         replicas: Option<Expr>,
         /// Registers per thread of this role.
         registers: Option<Expr>,

@@ -36,7 +36,7 @@ pub fn scaling(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// The statements that not all threads do together, and that nobody has to request.
+/// The statements that only some threads execute, without being requested.
 pub fn lanes(k: &Kernel) -> BTreeMap<Stmt, Lanes> {
     let mut found = BTreeMap::new();
     k.walk(k.body, &mut |k, _, s| {

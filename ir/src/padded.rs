@@ -73,7 +73,7 @@ pub enum MemoryStride {
     Lines(Value),
 }
 
-/// The dimensions of a padded tensor as it is in memory, which is what whoever launches the kernel knows: the modes without padding, and the padded lines where the first
+/// The dimensions of a padded tensor as it is in memory, as the host passes it: the modes without padding, and the padded lines where the first
 /// mode steps along them.
 pub fn memory(k: &Kernel, t: &TensorTy) -> Vec<(Expr, MemoryStride)> {
     let mut dims = Vec::new();

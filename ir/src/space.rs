@@ -11,7 +11,7 @@ pub enum Scope {
     Thread,
     /// The threads of a block.
     Block,
-    /// All blocks of the grid, and whoever launched it.
+    /// All blocks of the grid, and the host.
     Grid,
 }
 

@@ -59,7 +59,7 @@ pub enum OrderRef {
     Param(Value),
 }
 
-/// Most elements of a tile: more than any shared memory or register file holds.
+/// The maximal number of elements of a tile: more than any shared memory or register file holds.
 pub const MAX_ELEMENTS: u64 = 1 << 20;
 
 /// The declared type of a register or shared-memory tile.
@@ -73,7 +73,7 @@ pub struct TileTy {
     pub order: Option<Order>,
     /// For registers: which thread holds which element. `None` until decided.
     pub reg_layout: Option<RegLayout>,
-    /// For registers: lanes hold parts of elements, which nothing has put together yet.
+    /// For registers: lanes hold partial results of elements, which are not combined yet.
     pub partial: Option<Partial>,
     /// For shared memory: where each element is. `None` until decided.
     pub smem_layout: Option<SmemLayout>,
@@ -95,12 +95,12 @@ pub struct TableTy {
     pub values: Vec<Literal>,
 }
 
-/// How lanes hold parts of the elements of a register tile.
+/// How lanes hold partial results of the elements of a register tile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Partial {
-    /// What makes the value of the parts.
+    /// The operator that combines them.
     pub op: ReduceOp,
-    /// Bits of a lane's number: lanes that differ in these alone have parts of one element. In ascending order.
+    /// Bits of a lane's number: lanes that differ only in these have partial results of one element. In ascending order.
     pub lanes: Vec<u32>,
 }
 
@@ -151,12 +151,12 @@ impl DimStride {
     }
 }
 
-/// What memory is for that is no input and no result.
+/// The purpose of memory that is neither input nor result.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Scratch {
-    /// Elements that blocks hand to one another; they begin as nothing.
+    /// Elements that blocks exchange; undefined at first.
     Elements,
-    /// Signals between blocks, none of which is up before a launch and after it: `signal s[i]`, `await s[i]`.
+    /// Signals between blocks, all 0 before a launch and after it: `signal s[i]`, `await s[i]`.
     Signals,
 }
 
@@ -176,8 +176,8 @@ impl Scratch {
 /// Lines of memory with padding around them (`padded (h: H behind P)`): elements are at places along a stride that modes step by. What is in front of place 0, or from
 /// `extent` on, reads as zero.
 ///
-/// Modes whose strides are multiples of `stride` count such places: `n * h` makes `n` of them a step. Which do is said by the factors of the strides as
-/// they are written, so that it stays true whatever becomes of the modes.
+/// Modes whose strides have `stride` as a factor step along these lines: `n * h` by `n` lines. The factors are those of the strides as
+/// they are written, so they survive changes of the modes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Padded {
     /// A run-time stride, in elements: of one line from the next.
@@ -196,22 +196,22 @@ pub struct TensorTy {
     /// Extents: run-time sizes or expressions of them and of compile-time parameters. Of a dimension of several modes, the
     /// product of their extents.
     pub shape: Vec<Expr>,
-    /// The dimensions that repeat: whatever the index along them, it is the same element. They have stride 0 and end nowhere, and nobody who launches the
-    /// kernel knows them. Ascending; their extents are [`MAX_SIZE`](crate::extents::MAX_SIZE).
+    /// The dimensions along which the tensor broadcasts. They have stride 0 and no end, and the launch contract does not
+    /// contain them. Ascending; their extents are [`MAX_SIZE`](crate::extents::MAX_SIZE).
     pub repeats: Vec<usize>,
     /// Strides of the others.
     pub strides: Strides,
-    /// Where steps by a run-time stride leave what is in memory: see [`Padded`]. Such a tensor is only read.
+    /// Padding along a run-time stride: see [`Padded`]. Such a tensor is only read.
     pub padded: Vec<Padded>,
     /// With [`Strides::Ordered`]: the run-time strides of the non-contiguous dimensions, in dimension order. A rank-2
     /// tensor `A` has one, named `A_ld` (the leading dimension); rank `n` has `A_ld0 …`.
     pub ld: Vec<Value>,
-    /// The first dimension counts parts of the tensor (matrices of a batch) that may lie anywhere: the parameter is the
+    /// The first dimension counts parts of the tensor (matrices of a batch) at arbitrary addresses: the parameter is the
     /// address of an array of their addresses. That dimension has no stride, and a window has a single index there.
     pub pointers: bool,
-    /// Memory that whoever launches the kernel provides, and that is no input and no result.
+    /// Memory that the host provides, and that is neither input nor result.
     pub scratch: Option<Scratch>,
-    /// Alignment in bytes that the launch contract demands at least of the address, or of each of them; `None`: whatever
+    /// Minimal alignment in bytes of the address, or of each of them; `None`: what
     /// the widest access needs.
     pub align: Option<u32>,
     /// `multiple n`, a compile-time expression: the extent of the contiguous dimension and all other strides are multiples
@@ -294,13 +294,13 @@ impl TensorTy {
 /// Where the stride of a dimension of a tensor comes from.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum GivenStride<'a> {
-    /// Neighbours along the dimension are neighbours in memory.
+    /// Elements along the dimension are adjacent in memory.
     Contiguous,
     /// A run-time stride of the tensor's own.
     Leading(Value),
     /// The text.
     Written(&'a DimStride),
-    /// The dimension repeats: 0.
+    /// The dimension broadcasts: 0.
     Repeats,
     /// Nowhere: each index has an address of its own ([`TensorTy::pointers`]).
     Pointer,
@@ -318,27 +318,27 @@ pub struct Place {
     pub barriers: Option<u64>,
 }
 
-/// Which of the threads that come to a statement do it; see [`crate::lanes`].
+/// Which of the threads that reach a statement execute it; see [`crate::lanes`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Lanes {
     /// One lane of the first warp: `elected`.
     Elected,
-    /// Of a loop, each thread iterations of its own: `spread`.
+    /// For a loop, each thread executes some iterations: `spread`.
     Spread,
-    /// Of a multiplication of a tile, warps in which a lane has a factor other than one: `changing`.
+    /// For a multiplication of a tile, warps in which a lane has a factor other than 1: `changing`.
     Changing,
 }
 
-/// What an `ordered` statement needs to be done alternately; see [`crate::turns`].
+/// The barriers of an `ordered` statement; see [`crate::turns`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turns {
     /// Arrivals that complete a phase of each barrier.
     pub arrivals: u32,
-    /// Where its barriers are in shared memory, and after them the words that replicas hand on; `None` until placed.
+    /// Where its barriers are in shared memory, followed by the words with ring indices; `None` until placed.
     pub at: Option<u64>,
 }
 
-/// How roles hand over the slots of a channel; see [`crate::handover`].
+/// Arrival counts of a channel between roles; see [`crate::handover`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Handover {
     /// Arrivals that complete a phase of the `full` barrier of a slot.

@@ -6,8 +6,8 @@
 //! payloads  launch files (JSON), PTX, cubins; each begins at a multiple of 8
 //! ```
 //!
-//! All numbers are little-endian. The same payloads give the same bytes. What is read may come from anywhere: nothing is
-//! believed before the checksum and every row have been looked at.
+//! All numbers are little-endian. The same payloads give the same bytes. The reader trusts nothing
+//! before it has checked the checksum and every row.
 
 use crate::contract::{Contract, ContractError, LaunchFile};
 use std::collections::BTreeMap;
@@ -51,13 +51,13 @@ impl PayloadKind {
     }
 }
 
-/// Why bytes are no bundle, or one that does not serve.
+/// Why bytes are not a bundle, or not one for the device.
 #[derive(Debug, Error)]
 pub enum BundleError {
-    /// The bytes are no bundle of this version, or damaged.
+    /// The bytes are not a bundle of this version, or damaged.
     #[error("not a bundle: {0}")]
     Form(String),
-    /// A launch file in it is none.
+    /// It contains an invalid launch file.
     #[error("the launch file for {target}: {error}")]
     Contract {
         /// The target.
@@ -65,7 +65,7 @@ pub enum BundleError {
         /// Why.
         error: ContractError,
     },
-    /// It has nothing that a device of this compute capability runs.
+    /// It has no image for a device of this compute capability.
     #[error("compute capability {major}.{minor} runs none of the targets {targets}")]
     NoImage {
         /// The device's.
@@ -83,7 +83,7 @@ pub struct Bundle {
     payloads: BTreeMap<(PayloadKind, String), Vec<u8>>,
 }
 
-/// What a device takes of a bundle.
+/// The image of a bundle for a device.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Image<'b> {
     /// The target.
@@ -92,7 +92,7 @@ pub struct Image<'b> {
     pub contract: &'b [u8],
     /// Its PTX.
     pub ptx: &'b [u8],
-    /// Its machine code, if there is some that the device runs.
+    /// Its machine code, if the device can run it.
     pub cubin: Option<&'b [u8]>,
 }
 
@@ -134,7 +134,7 @@ impl Bundle {
     /// Reads what [`Bundle::to_bytes`] wrote.
     ///
     /// # Errors
-    /// The bytes are no bundle of this version, are cut off, or damaged.
+    /// The bytes are not a bundle of this version, are truncated, or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bundle, BundleError> {
         let form = |what: &str| BundleError::Form(what.to_owned());
         let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -217,8 +217,8 @@ impl Bundle {
         Ok((file, ptx))
     }
 
-    /// What a device of this compute capability takes: of the targets that it runs the newest. PTX of an architecture with a
-    /// letter (`sm_90a`) runs on that one alone, any other on all that are not older; machine code runs on devices of its own
+    /// The image for a device of this compute capability: the newest target that it runs. PTX of an architecture with a
+    /// letter (`sm_90a`) runs only on that architecture, other PTX on all that are not older; machine code runs on devices of its
     /// major number that are not older.
     ///
     /// # Errors

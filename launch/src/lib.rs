@@ -1,9 +1,9 @@
-//! `tilec-launch`: kernels of tilec launched from their contracts (`docs/launch-contract.md`). The runtime alone: no compiler,
-//! and no file or process is touched. `docs/rust.md` shows it at work.
+//! `tilec-launch`: launches kernels of tilec from their contracts (`docs/launch-contract.md`). This is the runtime, without compiler,
+//! and it accesses no files or processes. `docs/rust.md` has examples.
 //!
-//! * [`Device`], [`Module`] and [`Kernel`] launch kernels out of a [`Bundle`], with [`Tensor`]s whose types say element type,
+//! * [`Device`], [`Module`] and [`Kernel`] launch kernels from a [`Bundle`], with [`Tensor`]s whose types have element type,
 //!   rank and access: on a GPU (feature `cuda`, which is on), and on the simulator with slices of the host (feature `sim`), so
-//!   that a crate that uses kernels has tests without a GPU. Launchers that `tilec-build` writes are made of these.
+//!   that a crate that uses kernels has tests without a GPU. The launchers of `tilec-build` use these.
 //! * `loaded` launches from contracts by names.
 //! * `cuda` is the driver API, the only module with `unsafe`.
 

@@ -1,4 +1,4 @@
-//! A kernel on a device, launched from its contract: what a program that uses the library needs, and `tilec run` too.
+//! Kernels on a device, launched from their contracts.
 
 use crate::bind::{ADDRESS_BYTES, Bound, TensorPlan, bind};
 use crate::contract::encode::encode_number;
@@ -17,33 +17,33 @@ use std::collections::BTreeMap;
 use tilec_core::elem::Elem;
 use tilec_core::hardware::{MAX_TENSOR_RANK, SMEM_WITHOUT_OPTIN};
 
-/// The variants of a kernel in the memory of a device. A launch takes the one that the launch file says.
+/// The variants of a kernel, loaded on a device. A launch dispatches to one by the rules of the launch file.
 pub struct LoadedVariants<'d> {
     kernels: Vec<LoadedKernel<'d>>,
     contracts: Vec<Contract>,
     dispatch: Dispatch,
 }
 
-/// A kernel in the memory of a device, with the contract it is launched by.
+/// A kernel that is loaded on a device, with its contract.
 pub struct LoadedKernel<'d> {
     device: &'d Device,
     function: Function,
     contract: Contract,
-    /// Its scratch memory, as it was last needed.
+    /// Its scratch memory, as large as the largest launch needed.
     scratch: RefCell<BTreeMap<String, Buffer>>,
-    /// What was too small for a later launch.
+    /// Memory that was too small for a later launch.
     outgrown: RefCell<Vec<Buffer>>,
 }
 
 /// A program of several kernels on a device.
 pub struct LoadedProgram<'d> {
     kernels: Vec<LoadedKernel<'d>>,
-    /// Tensors that only the kernels themselves are interested in, as they were last needed.
+    /// Temporaries and scratch memory, as large as the largest launch needed.
     temporaries: RefCell<BTreeMap<String, Buffer>>,
 }
 
 impl<'d> LoadedKernel<'d> {
-    /// Has the driver assemble `ptx` for `device` and takes the entry of `contract` from it.
+    /// Loads `ptx` on `device` by the driver's assembler, and gets the entry of `contract`.
     ///
     /// # Errors
     /// The driver refuses the PTX, or the shared memory that the contract requests.
@@ -87,8 +87,8 @@ impl<'d> LoadedKernel<'d> {
         Ok(self.launch_bound(self.device.default_stream(), &bound, |name| address(tensors, name))?)
     }
 
-    /// Queues what was bound on `stream`; `address` gives the device address of a tensor that is no scratch memory. Launches that have some
-    /// follow one another: on one stream, or waited for. The first one makes room, as does one that needs more than those before.
+    /// Queues a launch on `stream`; `address` gives the device address of a tensor other than scratch memory. Launches with scratch memory
+    /// must not overlap: use one stream, or wait. The first one allocates it, and so does one that needs more than those before.
     ///
     /// # Errors
     /// The driver refuses.
@@ -117,7 +117,7 @@ impl<'d> LoadedKernel<'d> {
         stream.launch(&self.function, &Shape::of(&self.contract, bound.grid), &args)
     }
 
-    /// Clusters of the kernel that the device runs at one time: see [`Device::max_active_clusters`].
+    /// How many clusters of the kernel the device runs at once: see [`Device::max_active_clusters`].
     ///
     /// # Errors
     /// The device has no room for a cluster, or the driver refuses.
@@ -125,14 +125,14 @@ impl<'d> LoadedKernel<'d> {
         self.device.max_active_clusters(&self.function, &Shape::of(&self.contract, [1; 3]))
     }
 
-    /// What the driver's assembler made of the kernel.
+    /// The driver's figures of the kernel.
     pub fn attributes(&self) -> FunctionAttributes {
         self.function.attributes()
     }
 }
 
 impl<'d> LoadedProgram<'d> {
-    /// Has the driver assemble `ptx` for `device` and takes from it what is launched, in this order: see
+    /// Loads `ptx` on `device` by the driver's assembler, and gets the kernels to launch, in this order: see
     /// [`LaunchFile::launches`](crate::contract::LaunchFile::launches), which says for given sizes which variants these are.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl<'d> LoadedProgram<'d> {
         Ok(LoadedProgram { kernels: kernels.collect::<Result<_, _>>()?, temporaries: RefCell::default() })
     }
 
-    /// Launches all kernels on the default stream; does not wait. Tensors that are only handed from one to the next need no
+    /// Launches all kernels on the default stream; does not wait. Temporaries need no
     /// buffer; a later launch with larger ones waits for the device.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl<'d> LoadedProgram<'d> {
         }
     }
 
-    /// Queues what was bound on `stream`, launch after launch; `address` gives the device address of a tensor.
+    /// Queues all launches on `stream`; `address` gives the device address of a tensor.
     ///
     /// # Errors
     /// The driver refuses.
@@ -198,7 +198,7 @@ fn address(tensors: &[(&str, &Buffer)], name: &str) -> u64 {
     tensors.iter().find(|(n, _)| *n == name).map_or(0, |(_, buffer)| buffer.address())
 }
 
-/// Refuses missing and short buffers, and those that overlap as the contracts of these launches do not allow.
+/// Refuses missing and short buffers, and overlaps that the contracts do not allow.
 fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
     for plan in plans {
         let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
@@ -214,7 +214,7 @@ fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]
     overlap(launches, plans, |name| address(tensors, name))
 }
 
-/// Refuses one address for two tensors one of which is written, but where the contracts allow it.
+/// Refuses one address for two tensors of which one is written, unless the contracts allow it.
 fn overlap(launches: &[&Contract], plans: &[TensorPlan], address: impl Fn(&str) -> u64) -> Result<(), LaunchError> {
     for over in plans.iter().filter(|plan| plan.access.writes()) {
         let allowed = may_alias(&decided(launches), &over.name);
@@ -231,8 +231,8 @@ fn overlap(launches: &[&Contract], plans: &[TensorPlan], address: impl Fn(&str) 
 }
 
 impl<'d> LoadedVariants<'d> {
-    /// Has the driver assemble `ptx` for `device` and takes the variants of the kernel `name` from it. A kernel without variants is
-    /// one that is always launched.
+    /// Loads `ptx` on `device` by the driver's assembler, and gets the variants of the kernel `name`. A kernel without variants is
+    /// always launched.
     ///
     /// # Errors
     /// The driver refuses the PTX, the shared memory that a variant requests, or there is no such kernel.
@@ -315,7 +315,7 @@ pub fn launch_args(contract: &Contract, bound: &Bound, address: impl Fn(&str) ->
         .collect()
 }
 
-/// A descriptor as the contract says, of a tensor at an address.
+/// The tensor map of the contract for a tensor at an address.
 pub fn tensor_map(described: &Description, address: u64) -> TensorMap {
     let rank = described.extents.len().min(MAX_TENSOR_RANK);
     let mut out = TensorMap {

@@ -2,7 +2,7 @@
 
 use tilec_core::elem::Elem;
 
-/// Where a tensor lies.
+/// Where the memory of a tensor is.
 #[derive(Copy, Clone, Debug)]
 pub struct Place<'a> {
     /// The address of its first element, bytes.

@@ -24,7 +24,7 @@ const ALLOCATION: u64 = 256;
 /// Of scratch memory, which is no one's tensor: more than any access requests.
 const SCRATCH_ALIGN: u64 = 128;
 
-/// The byte that fills what nobody has written: all bits set is a NaN in every floating-point format.
+/// The byte that fills unwritten memory: all bits set is NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
 
 /// Bytes that are filled or copied between two looks at the clock.
@@ -34,7 +34,7 @@ pub const PIECE: usize = 1 << 20;
 /// thousand times what a block of a large matrix product needs.
 pub const FUEL: u64 = 1 << 28;
 
-/// Whoever watches the clock while tensors are placed.
+/// The deadline while tensors are placed.
 pub trait Watch {
     /// What begins, and the number of elements.
     fn begin(&mut self, what: String, total: u64);

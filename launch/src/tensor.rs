@@ -1,15 +1,15 @@
-//! Tensors as a launch takes them: memory with a shape and strides, the element type, the rank and the access in the type.
+//! Tensors for launches: memory with shape and strides; the type has element type, rank and access.
 //!
-//! Memory is that of a device (an address, a buffer, a slice of cudarc) or of the host, which the simulator alone takes.
+//! Memory is on a device (an address, a buffer, a slice of cudarc) or, for the simulator, on the host.
 
 use crate::overlap::Place;
 use std::marker::PhantomData;
 use tilec_core::elem::Elem;
 
-/// Most dimensions of a tensor, those of all modes counted.
+/// The maximal number of dimensions of a tensor, counting modes.
 pub const MAX_RANK: usize = 8;
 
-/// Element types as types of Rust.
+/// Element types as Rust types.
 pub mod element {
     use tilec_core::elem::Elem;
 
@@ -65,7 +65,7 @@ pub mod element {
 
 use element::Element;
 
-/// A type of the host whose values go to memory as their bytes, in the device's order.
+/// A host type whose values are copied to device memory as bytes.
 pub trait Host: Copy + 'static {
     /// The bytes of a slice.
     fn to_bytes(slice: &[Self]) -> Vec<u8>;
@@ -74,7 +74,7 @@ pub trait Host: Copy + 'static {
     fn set_bytes(slice: &mut [Self], bytes: &[u8]);
 }
 
-/// A type of the host in whose slices elements of a type lie.
+/// A host type whose slices can hold elements of a type.
 pub trait Holds<E: Element>: Host {}
 
 macro_rules! hosts {
@@ -133,7 +133,7 @@ impl<T: Host> HostMemoryMut for SliceMut<'_, T> {
     }
 }
 
-/// Where a tensor lies.
+/// Where the memory of a tensor is.
 #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "the simulator alone reads memory of the host"))]
 pub(crate) enum Memory<'a> {
     /// On a device.
@@ -144,7 +144,7 @@ pub(crate) enum Memory<'a> {
     HostMut(Box<dyn HostMemoryMut + 'a>),
 }
 
-/// A tensor whose type is checked when it is launched with: what [`Tensor`] and [`TensorMut`] are inside.
+/// A tensor whose type is checked at the launch; [`Tensor`] and [`TensorMut`] contain one.
 pub struct Argument<'a> {
     pub(crate) memory: Memory<'a>,
     /// Bytes from the first element to the end of the memory.
@@ -154,7 +154,7 @@ pub struct Argument<'a> {
     rank: usize,
     shape: [u64; MAX_RANK],
     strides: [u64; MAX_RANK],
-    /// Has cudarc know when the launch is queued.
+    /// Tells cudarc when the launch is queued.
     #[cfg(feature = "cuda")]
     _queued: Option<cudarc::driver::SyncOnDrop<'a>>,
 }
@@ -211,7 +211,7 @@ impl Argument<'_> {
         }
     }
 
-    /// Whether each element has an address of its own: sorted by stride, every dimension steps over all that the ones below reach.
+    /// Whether elements have distinct addresses: in order of their strides, each dimension steps beyond the range of all smaller ones.
     pub(crate) fn is_distinct(&self) -> bool {
         let dims = self.shape().iter().zip(self.strides()).filter(|(n, _)| **n > 1);
         let mut dims: Vec<(u64, u64)> = dims.map(|(n, stride)| (*stride, *n)).collect();
@@ -224,7 +224,7 @@ impl Argument<'_> {
         })
     }
 
-    /// Where it lies, at this address.
+    /// The same tensor at this address.
     pub(crate) fn place(&self, address: u64) -> Place<'_> {
         Place { address, elem: self.elem, shape: self.shape(), strides: self.strides() }
     }
@@ -246,8 +246,8 @@ macro_rules! tensors {
                 $name { argument: Argument::new(memory, bytes, E::ELEM, $writable, &shape), of: PhantomData }
             }
 
-            /// Packed, in row-major order, at a device address with `bytes` bytes of memory after it. What a kernel does
-            /// with device memory is outside of what Rust protects: the address is believed.
+            /// A packed tensor in row-major order at a device address, with `bytes` bytes of memory. Rust does not protect
+            /// device memory: the address is not checked.
             pub fn at(address: u64, bytes: usize, shape: [usize; RANK]) -> $name<'a, E, RANK> {
                 $name::made(Memory::Device(address), bytes as u64, shape)
             }
@@ -259,14 +259,14 @@ macro_rules! tensors {
                 self
             }
 
-            /// With the dimensions in reverse order: of a packed matrix in row-major order, its transpose.
+            /// With the dimensions in reverse order: the transpose of a matrix.
             #[must_use]
             pub fn transposed(mut self) -> $name<'a, E, RANK> {
                 self.argument.transpose();
                 self
             }
 
-            /// As a launch by names takes it.
+            /// For a launch by names.
             pub fn argument(self) -> Argument<'a> {
                 self.argument
             }
@@ -306,7 +306,7 @@ mod on_device {
     use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut};
 
     impl<'a, E: Element, const RANK: usize> Tensor<'a, E, RANK> {
-        /// The packed tensor with which a buffer begins.
+        /// A packed tensor at the start of a buffer.
         pub fn buffer(buffer: &'a Buffer, shape: [usize; RANK]) -> Tensor<'a, E, RANK> {
             Tensor::at(buffer.address(), buffer.bytes(), shape)
         }
@@ -326,7 +326,7 @@ mod on_device {
     }
 
     impl<'a, E: Element, const RANK: usize> TensorMut<'a, E, RANK> {
-        /// The packed tensor with which a buffer begins.
+        /// A packed tensor at the start of a buffer.
         pub fn buffer(buffer: &'a Buffer, shape: [usize; RANK]) -> TensorMut<'a, E, RANK> {
             TensorMut::at(buffer.address(), buffer.bytes(), shape)
         }

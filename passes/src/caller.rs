@@ -3,7 +3,7 @@
 /// Who is told of a way out.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Caller {
-    /// The `tilec` command, and whoever has no words of his own.
+    /// The `tilec` command, and callers without their own terms.
     #[default]
     Command,
     /// `tilec.compile` of Python.

@@ -162,7 +162,7 @@ fn none_legal(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto], why: &str) -> Reporte
     let message = format!("no value of {} is legal with the others", names.join(", "));
     let d = Diagnostic::error(codes::NO_CHOICE, k.values[autos[0].value].span, message);
     cx.report(d.with_note(format!("of the candidate that got furthest: {why}")).with_note(format!(
-        "give other values with {}: what is given is kept, and the rest is chosen around it",
+        "give other values with {}: given values are kept, and the others are chosen around them",
         cx.options.caller.defines()
     )))
 }

@@ -13,26 +13,26 @@ use tilec_ir::target::Target;
 /// Values of sizes, by name.
 pub type Sizes = Vec<(String, i64)>;
 
-/// What the pipeline is asked to do.
+/// Options of the pipeline.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The chip to compile for.
     pub target: Target,
     /// Compile-time parameters, `NAME=VALUE` as text.
     pub defines: Vec<(String, String)>,
-    /// Names of passes that make only plain decisions.
+    /// Names of passes that are switched off.
     pub disabled: BTreeSet<String>,
     /// Verify after every pass.
     pub verify_each: bool,
-    /// Values of sizes for which `auto` parameters are chosen; of those that are absent, large ones.
+    /// Values of sizes for which `auto` parameters are chosen; absent sizes are large.
     pub sizes: Sizes,
-    /// Values of `auto` parameters were chosen already, by what is lost with each.
+    /// Values of `auto` parameters were already chosen, with regard to the losses of each.
     pub chosen: bool,
     /// The card for which they are chosen; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,
-    /// Who is told of ways out.
+    /// The reader of messages, which determines how they name options.
     pub caller: Caller,
-    /// What the model says of a schedule that requests one stage.
+    /// The model's prediction for a schedule with one stage.
     pub depth: Option<Depth>,
 }
 
@@ -52,65 +52,65 @@ impl Options {
         }
     }
 
-    /// The pass that is switched off without which there are no roles, and so no wgmma; `None`: there is none.
+    /// A pass that is switched off and that roles, and so wgmma, need; `None`: none.
     pub(crate) fn missing_for_roles(&self) -> Option<&'static str> {
         PASSES.iter().find(|pass| pass.for_roles && !self.is_on(pass.name)).map(|pass| pass.name)
     }
 
-    /// Whether loops that are given stages are expanded: else they are left as they are.
+    /// Whether loops with stages are expanded.
     pub(crate) fn expands(&self) -> bool {
         PASSES.iter().all(|pass| !pass.for_stages || self.is_on(pass.name))
     }
 
-    /// Whether layouts of registers are the plainest there are, since a pass that chooses them is switched off. A width written for those it would have
+    /// Whether register layouts are the simplest ones, because a pass that chooses them is switched off. A written width for the layouts that it would have
     /// chosen is then an upper bound: switching a pass off must not make a program invalid.
     pub(crate) fn plain_layouts(&self) -> bool {
         PASSES.iter().any(|pass| pass.for_layouts && !self.is_on(pass.name))
     }
 
-    /// Whether a pass may do more than the plain thing. The pass itself asks, wherever it says what it would do.
+    /// Whether a pass is on. The pass itself tests this, also when another pass queries its decision.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         pass(name).required || !self.disabled.contains(name)
     }
 
-    /// The card that is chosen for: the one given, or the one that stands for the target.
+    /// The card of the model: the given one, or the default of the target.
     pub fn usual_card(&self) -> &'static Card {
         self.card.unwrap_or_else(|| Card::of(self.target))
     }
 }
 
-/// What a pass sees besides the kernel.
+/// The context of a pass.
 pub struct Cx<'a> {
     /// The options.
     pub options: &'a Options,
-    /// Whether the pass may do more than the plain thing.
+    /// Whether the pass is on.
     pub enabled: bool,
     /// The pass's name, the kind of its remarks.
     pub pass: &'static str,
-    /// Whether somebody reads warnings: of candidates nobody does, so what only warns need not be looked for.
+    /// Whether warnings are shown. For candidates they are not, so analyses that only warn are skipped.
     pub(crate) heard: bool,
     pub(crate) sink: &'a mut Sink,
 }
 
 impl<'a> Cx<'a> {
-    /// What a pass sees.
+    /// The context of a pass.
     pub(crate) fn new(options: &'a Options, pass: &'static str, sink: &'a mut Sink) -> Cx<'a> {
         Cx { options, enabled: options.is_on(pass), pass, heard: true, sink }
     }
 
-    /// The same where nobody reads warnings.
+    /// The same without warnings.
     pub(crate) fn unheard(self) -> Cx<'a> {
         Cx { heard: false, ..self }
     }
 }
 
 impl Cx<'_> {
-    /// Says what the pass did, or declined to do and why.
+    /// Reports a remark: what the pass did, or declined to do and why.
     pub fn remark(&mut self, span: Span, message: impl Into<String>) {
         self.sink.push(Diagnostic::remark(self.pass, span, message));
     }
 
-    /// A remark of what an iteration takes.
+    /// A remark about the resources of an iteration.
     pub(crate) fn pace(&mut self, span: Span, message: impl Into<String>, pace: Pace) {
         self.sink.push(Diagnostic::remark(self.pass, span, message).with_pace(pace));
     }
@@ -125,7 +125,7 @@ impl Cx<'_> {
         self.sink.push(remark);
     }
 
-    /// Reports what the verifier finds, where a decision of the pass may have made what the user wrote wrong.
+    /// Reports errors of the verifier, if a decision of the pass may have made the source invalid.
     pub fn verify(&mut self, kernel: &Kernel) -> Result<(), Reported> {
         tilec_ir::verify::verify(kernel, self.sink)
     }

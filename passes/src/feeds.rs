@@ -80,7 +80,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
     for feed in &feeds {
         let name = &k.values[feed.buffer].name;
         if feed.readers.is_empty() {
-            return Err(refused(k, feed.fill, format!("nothing reads what is copied into `{name}` here")));
+            return Err(refused(k, feed.fill, format!("nothing here reads `{name}` after the copy")));
         }
         producible(k, feed.fill)?;
         unwritten(k, feed, &all)?;

@@ -10,14 +10,14 @@ use tilec_ir::parser::HEADER_CLAUSES;
 /// Why a fast path is not taken.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Refused {
-    /// What is in the way, where that is another place than what would be faster.
+    /// The statement that prevents it, if it is not the slow statement itself.
     pub(crate) span: Option<Span>,
     pub(crate) why: String,
     /// What would help.
     way_out: Option<String>,
-    /// Something else is written, or a pass is switched off: nothing is lost that was not given up.
+    /// The source requests something else, or a pass is switched off: this is no loss.
     asked: bool,
-    /// There is no room for it beside what the program has.
+    /// There is not enough memory or registers.
     room: bool,
     /// Rows of a tensor are not known to be multiples of 16 bytes.
     rows: bool,
@@ -26,12 +26,12 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Something at `span` is in the way.
+    /// The code at `span` prevents it.
     pub(crate) fn at(span: Span, why: impl Into<String>) -> Refused {
         Refused { span: Some(span), why: why.into(), ..Refused::default() }
     }
 
-    /// There is no room for it.
+    /// There is not enough memory or registers.
     pub(crate) fn room(why: impl Into<String>) -> Refused {
         let room = Refused { why: why.into(), room: true, ..Refused::default() };
         room.help("smaller tiles leave room for it; of extents that are `auto` those are taken with which the kernel is fastest")
@@ -71,7 +71,7 @@ impl Refused {
         Refused { rows: true, needs, ..self.help(&declare_where(precondition)) }
     }
 
-    /// Says it: of a loss where somebody has lost something, the statements `at`, and nobody requested that. `what`: what is not to be had.
+    /// Reports it: as a loss of the statements `at`, unless the slower path was requested. `what`: the fast path.
     pub(crate) fn say(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
         let of = |&s: &Stmt| k.stmt_spans[s];
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);

@@ -135,7 +135,7 @@ impl Residue {
             }
             // Other tiles would have other elements outside the bounds.
             if attrs.fill.is_some() {
-                return Err("a copy fills what is outside the bounds with another number than zero".to_owned());
+                return Err("a copy fills elements outside the bounds with another number than zero".to_owned());
             }
             let other = || format!("a copy uses `{}` other than as `{0}..`", k.values[var].name);
             let view = resolve_view(k, src).ok_or_else(other)?;
@@ -144,10 +144,7 @@ impl Residue {
                 return Err(other());
             }
             if last.is_some() && (k.plans[s].stage >= last || used_elsewhere(k, s)) {
-                return Err(format!(
-                    "what is fetched of `{}` is not only put into a channel",
-                    k.values[view.base].name
-                ));
+                return Err(format!("the loads of `{}` are not only put into a channel", k.values[view.base].name));
             }
             let width = view.kept().iter().position(|&d| d == dim).zip(copy_shape(k, src, dst)).map(|(w, s)| s[w]);
             if width != Some(tiles) {
@@ -276,7 +273,7 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
         match k.stmts[s] {
             StmtData::Copy { src, dst, .. } => {
                 let (Some(from), Some(to)) = (resolve_view(k, src), resolve_view(k, dst)) else {
-                    return Some("its body computes with what it fetches".into());
+                    return Some("its body computes with the loaded elements".into());
                 };
                 if k.tensor_ty(from.base).is_some() || k.tensor_ty(to.base).is_some() {
                     return Some(format!("its body also reads or writes `{}`", k.values[to.base].name));
@@ -288,7 +285,7 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
         }
     }
     if fetches.iter().any(|&(s, dim)| cut_elsewhere(k, body, s, dim).is_some()) {
-        return Some("what it fetches is multiplied along another dimension".into());
+        return Some("the loaded tile is multiplied along another dimension".into());
     }
     unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
 }

@@ -20,15 +20,15 @@ const FEW: i64 = 24;
 /// What a producer with the fewest registers holds at most, as [`held_by_producer`] counts it (ptxas 13: of the 22 registers that it has for code, `gemm.tile` takes
 /// 20 and `gemm_fused.tile` 22, with 5; of those with 6 or more `gemm_splitk.tile`, `gemm_batched.tile`, `swiglu.tile` and `attention.tile` spill 4 to 12 bytes).
 const HELD_BY_FEW: usize = 5;
-/// Bytes that a block keeps for its barriers.
+/// Bytes that a block reserves for its barriers.
 const BARRIER_BYTES: u64 = 1024;
 
-/// Where the schedule requests two warpgroups that take tiles alternately.
+/// The item `ping_pong`, if the schedule requests it.
 pub(crate) fn ping_pong(k: &Kernel) -> Option<Expr> {
     k.schedule.ping_pong.filter(|&e| k.as_int(e) == Some(1))
 }
 
-/// Groups of warps that multiply, each for tiles of its own.
+/// Groups of warps that multiply, each its own tiles.
 pub(crate) fn replicas(k: &Kernel) -> u32 {
     if ping_pong(k).is_some() { 2 } else { 1 }
 }
@@ -36,7 +36,7 @@ pub(crate) fn replicas(k: &Kernel) -> u32 {
 /// The threads that the schedule names; of a kernel with roles, those of a role that computes.
 ///
 /// # Panics
-/// It names none: `select-mma` has not been there yet.
+/// It names none, because `select-mma` has not run yet.
 pub(crate) fn threads_of(k: &Kernel) -> u32 {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok());
     threads.unwrap_or_else(|| panic!("bug: the threads of `{}` are not known yet", k.name))

@@ -47,7 +47,7 @@ use tilec_ir::typing::resolve_view;
 
 pub(crate) const NAME: &str = "specialize";
 
-/// What the pass makes of a kernel that another one wonders about: nobody hears what it says.
+/// The result of the pass for the query of another pass; its messages are dropped.
 ///
 /// # Errors
 /// It refuses it.

@@ -51,7 +51,7 @@ pub(crate) fn fits_unconverted(
     };
     if attrs.fill.is_some() {
         return Err(
-            format!("the copy of `{name}` fills what is outside the bounds with another number than zero").into()
+            format!("the copy of `{name}` fills elements outside the bounds with another number than zero").into()
         );
     }
     if attrs.when.is_some() || attrs.reduce.is_some() || attrs.keep || attrs.is_prefetch() || attrs.is_asynchronous() {

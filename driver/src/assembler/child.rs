@@ -43,7 +43,7 @@ impl PrivateDir {
             let mut builder = DirBuilder::new();
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            // `create` fails when the name is taken, by a link too: nobody can prepare it for us.
+            // `create` fails if the name exists, also as a link, so nobody can prepare it.
             match builder.create(&path) {
                 Ok(()) => return Ok(PrivateDir { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),

@@ -60,7 +60,7 @@ fn find_with(tool: Tool, arch: Arch, variable: Variable<'_>, ask: AskVersion<'_>
             }
             Err(reason) => looked.push(Refusal { place, reason }),
         }
-        // Whoever names a path wants that tool and no other.
+        // If a path is given, only that tool is tried.
         if named {
             break;
         }

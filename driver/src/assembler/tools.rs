@@ -177,7 +177,7 @@ pub enum AssemblerError {
         /// The limit it was given.
         limit: Duration,
     },
-    /// `ptxas` found errors in the PTX: a bug of whoever wrote the PTX.
+    /// `ptxas` found errors in the PTX: a bug of the compiler that wrote the PTX.
     #[error("ptxas {version} refuses the PTX: {}", first_error(messages))]
     Refused {
         /// Everything it said, in order; at least one error.

@@ -56,7 +56,7 @@ fn outputs_have_folders(args: &Run) -> Result<(), Failure> {
 }
 
 /// Refuses outputs that would replace what is read, or one another. A tensor may replace its own elements (`--in C=c.bin --out
-/// C=c.bin`): they are read before anything is written, and whoever says so twice means it.
+/// C=c.bin`): inputs are read before outputs are written, so this is allowed.
 fn outputs_replace_nothing(args: &Run) -> Result<(), Failure> {
     let both = |file: &str, what: String| {
         Err(Failure::Usage(format!("`{file}` is both an output and {what}; `--out NAME=FILE` names another file")))

@@ -25,7 +25,7 @@ pub struct CompileOptions {
     pub variants: Vec<Vec<(String, String)>>,
     /// Sizes that are 0: kernels are compiled for them as if they said `where K == 0`.
     pub zeros: Vec<String>,
-    /// Sizes that no kernel takes are an error; otherwise that is left to whoever launches.
+    /// Sizes that no kernel takes are an error; otherwise the host must check them.
     pub refuse_sizes: bool,
     /// The card they are chosen for; `None`: the one that stands for the target.
     pub card: Option<&'static Card>,

@@ -31,7 +31,7 @@ pub(super) enum NoElements {
 }
 
 impl Elements {
-    /// The elements of a tensor of so many. Of a file of another size nothing is read; of a pipe, whose size nobody knows, one byte more.
+    /// The elements of a tensor of so many. Of a file of another size nothing is read; of a pipe, whose size is not known, one byte more.
     pub(super) fn read(&self, elem: Elem, count: u64) -> Result<Cow<'_, [u8]>, NoElements> {
         let expected = elem.bytes_of(count);
         let path = match self {

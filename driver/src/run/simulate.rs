@@ -92,7 +92,7 @@ impl Default for SimOptions {
 pub struct Simulated {
     /// What was imitated.
     pub generation: Generation,
-    /// Why it ran here and not on a GPU, if nobody requested it.
+    /// Why it ran here and not on a GPU, if this was not requested.
     pub why: Option<String>,
     /// In how many ways asynchronous copies landed, in as many runs.
     pub landings: usize,

@@ -218,10 +218,7 @@ fn draw(order: &Order, (rows, columns): Tile, (waves, title): (&Waves, &str)) ->
         );
     }
     if seen.len() > TINTS.len() {
-        svg.note(format!(
-            "Later waves, to wave {}, have the same tints in turn.",
-            seen.keys().next_back().unwrap_or(&0)
-        ));
+        svg.note(format!("Later waves, to wave {}, repeat the same colours.", seen.keys().next_back().unwrap_or(&0)));
     }
     svg.note(&*waves.how);
     if (shown_rows, shown_columns) != (rows, columns) {

@@ -121,7 +121,7 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
         svg.key(Key::Cell(TINTS[*warp as usize % TINTS.len()]), format!("warp {warp}"));
     }
     if warps.len() > TINTS.len() {
-        svg.note("Further warps have the same tints in turn.");
+        svg.note("Further warps repeat the same colours.");
     }
     svg.note("Numbers beside and above are the first row and the first column of a block.");
     svg.done()

@@ -438,7 +438,7 @@ impl Machine<'_> {
         Ok(all)
     }
 
-    /// Memory that is no input. What nobody has written is not a number.
+    /// Memory that is not an input. Unwritten elements are NaN.
     pub(super) fn scratch(
         &self,
         v: Value,

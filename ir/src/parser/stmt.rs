@@ -579,7 +579,9 @@ impl Parser<'_, '_> {
                 "check" => attrs.check = Some(self.dims()?),
                 "keep" => attrs.keep = true,
                 "apart" => attrs.apart = true,
-                "fill" => attrs.fill = Some(self.number("`fill -inf`: what is outside the bounds reads as this; of what is computed at run time, use `select`")?),
+                "fill" => attrs.fill = Some(self.number(
+                    "`fill -inf`: elements outside the bounds read as this number; for a run-time value, use `select`",
+                )?),
                 "unaligned" => {
                     let aligned = self.small_int("elements that are aligned")?;
                     self.mechanism(&mut attrs, Mechanism::Words { aligned }, span)?;

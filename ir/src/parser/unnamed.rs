@@ -30,7 +30,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
             let message = "this window says how many elements it has where something else does";
             writer.wrong.push(
                 Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message)
-                    .with_note("leave the extent out: `i..+n` is for copies, and for what is reduced"),
+                    .with_note("leave the extent out: `i..+n` is for copies, and for operands of reductions"),
             );
         }
     }

@@ -563,7 +563,7 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     if stores && !from.as_ref().is_some_and(|v| matches!(k.values[v.base].def, ValueDef::Smem(_)) && whole(v)) {
         bad(
             "a `tma` copy to a tensor stores a whole buffer of shared memory",
-            "copy what is to be stored into a buffer first: `let s = smem f16[64, 64]`, `copy x -> s`, `copy s -> C[i.., j..] tma`",
+            "first copy the values into a buffer: `let s = smem f16[64, 64]`, `copy x -> s`, `copy s -> C[i.., j..] tma`",
         );
         return;
     }

@@ -39,7 +39,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     for (s, what) in refused {
         let message = format!("{what}, in a kernel whose tiles are divided among several blocks (`ctas`)");
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.stmt_spans[s], message);
-        let d = d.with_note("leave `ctas` out, or copy what is read from tensors to register tiles");
+        let d = d.with_note("leave `ctas` out, or copy the windows of tensors to register tiles");
         cx.report(d.with_left_out(k.schedule_item("ctas")));
     }
 }

@@ -89,10 +89,9 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
     }
     if t.pointers && rank < 2 {
         let message = format!("tensor `{name}` of {rank} dimension(s) cannot be an array of pointers");
-        cx.report(
-            Diagnostic::error(codes::BAD_SHAPE, span, message)
-                .with_note("the first dimension counts the addresses, the others are those of what they point to"),
-        );
+        cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note(
+            "the first dimension counts the addresses, the others are those of the tensors to which they point",
+        ));
     }
     scratch(cx, name, span, t);
     let own = t.strided();

@@ -137,7 +137,7 @@ fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32], written: O
     let message = format!(
         "the layout of `{name}` has gaps: extent {n} is not a power of two, and threads have different registers of it"
     );
-    let note = "an extent counts as the next power of two, and what is beyond it is not there; leave the layout out to have one found";
+    let note = "an extent counts as the next power of two, and elements beyond it do not exist; leave the layout out to have the compiler choose one";
     let d = Diagnostic::error(codes::LAYOUT_EXTENT, k.expr_spans[e], message).with_note(note);
     cx.report(d.with_left_out(written));
     true

@@ -72,7 +72,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     register_budget(cx, total);
 }
 
-/// What is beside roles is done by nobody's threads: it says what they share.
+/// Statements outside of roles are not executed by any thread: they declare what roles share.
 fn beside(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let body = &k.blocks[k.body];

@@ -102,7 +102,9 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 if tile.is_none_or(|t| matches!(t.elem, ElemRef::Known(e) if e != Elem::F32)) {
                     let message = format!("`after` names register tiles of f32, and `{}` is none", cx.name(v));
                     let d = Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message);
-                    cx.report(d.with_note("it names what is computed in front of the wait: `await o, 0 after m, l`"));
+                    cx.report(
+                        d.with_note("it names tiles that are computed in front of the wait: `await o, 0 after m, l`"),
+                    );
                 }
             }
             if !matches!(k.values[*value].def, ValueDef::Var(_) | ValueDef::Smem(_)) {
@@ -111,7 +113,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                     cx.name(*value)
                 );
                 cx.report(Diagnostic::error(codes::NOT_ASSIGNABLE, k.stmt_spans[s], message).with_note(
-                    "what is awaited are asynchronous products into an accumulator, or TMA stores (`tma`) out of a buffer",
+                    "`await` waits for asynchronous products into an accumulator, or for TMA stores (`tma`) from a buffer",
                 ));
             }
         }

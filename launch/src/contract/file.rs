@@ -169,7 +169,7 @@ impl LaunchFile {
 /// A program in the launch contract of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Program {
-    /// Its name, that of no kernel.
+    /// Its name, different from all kernels.
     pub name: String,
     /// Entries of the kernels, in the order in which they are launched.
     pub launches: Vec<String>,

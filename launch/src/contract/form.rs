@@ -155,7 +155,7 @@ pub struct TensorParam {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scratch {
-    /// Elements that blocks hand to one another: nobody asks what it holds before and after a launch.
+    /// Elements that blocks exchange; the contents before and after a launch do not matter.
     Elements,
     /// Words that are zero before the first launch; each launch leaves them so.
     Signals,
@@ -216,7 +216,7 @@ mod exchange_name {
 }
 
 impl ParamKind {
-    /// Whether whoever launches the kernel gives a number for it.
+    /// Whether the host passes a number for it.
     pub fn is_value(&self) -> bool {
         match self {
             ParamKind::Size { .. } | ParamKind::Stride { .. } | ParamKind::Scalar { .. } => true,

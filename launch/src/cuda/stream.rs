@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Stream {
     context: Arc<Context>,
     properties: Arc<Properties>,
-    /// Null for the default stream, which nobody destroys.
+    /// Null for the default stream, which is not destroyed.
     stream: sys::CUstream,
 }
 

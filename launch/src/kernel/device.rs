@@ -1,4 +1,4 @@
-//! Devices, and the image of a bundle that one runs.
+//! Devices, and the image of a bundle for a device.
 
 use crate::bundle::Bundle;
 #[cfg(feature = "sim")]
@@ -20,7 +20,7 @@ enum Place {
 }
 
 impl Device {
-    /// The GPU of this ordinal, in the driver's order; its primary context, which cudarc and the runtime API use too.
+    /// The GPU with this ordinal, in the driver's order. It uses the primary context, as do cudarc and the runtime API.
     ///
     /// # Errors
     /// There is no driver, or no such GPU.
@@ -32,7 +32,7 @@ impl Device {
     /// A simulated GPU with the architecture of `target` (`sm_80`, `sm_90a`), whose memory is the host's.
     ///
     /// # Errors
-    /// That is no target.
+    /// There is no such target.
     #[cfg(feature = "sim")]
     pub fn simulator(target: &str) -> Result<Device, LaunchError> {
         let unknown = || LaunchError::Simulator(format!("`{target}` is no target"));
@@ -76,7 +76,7 @@ pub(super) enum Code {
 }
 
 impl Module {
-    /// Loads what the device takes of a bundle: see [`Bundle::image`].
+    /// Loads the image of a bundle for the device: see [`Bundle::image`].
     ///
     /// # Errors
     /// The device runs none of the targets, or the driver refuses the image.
@@ -101,7 +101,7 @@ impl Module {
         Ok(Module { file, target: image.target.to_owned(), code })
     }
 
-    /// The target whose image was taken.
+    /// The target of the loaded image.
     pub fn target(&self) -> &str {
         &self.target
     }

@@ -1,4 +1,4 @@
-//! Launches that were checked: what follows from shapes, strides, alignment and values is worked out once, and compared after that.
+//! Cache of checked launches: results that follow from shapes, strides, alignment and values are computed once.
 
 use super::steps::{Chosen, Steps};
 #[cfg(feature = "cuda")]
@@ -7,7 +7,7 @@ use crate::contract::number::Number;
 use crate::error::LaunchError;
 use crate::tensor::Argument;
 
-/// Launches that are remembered; of more the oldest are worked out anew.
+/// The number of launches in the cache; the oldest is replaced.
 const KEPT: usize = 64;
 /// Addresses are told apart by the multiples of powers of two that they are, up to this one: no kernel requests more.
 const ALIGNMENTS: u32 = 16;

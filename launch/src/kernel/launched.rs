@@ -28,12 +28,12 @@ enum Backend {
 }
 
 impl Kernel {
-    /// Takes a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
-    /// here, in this order. Sizes and strides that are extents and strides of these tensors come from them; other strides
+    /// Gets a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
+    /// here, in this order. Sizes and strides of these tensors follow from them; other strides
     /// are those of packed tensors, other scalars have their defaults.
     ///
     /// # Errors
-    /// There is no such kernel, it has no such tensor or value, or takes something that would not be known at a launch.
+    /// There is no such kernel, it has no such tensor or value, or needs another value that a launch does not pass.
     pub fn load(module: &Module, name: &str, tensors: &[&str], values: &[&str]) -> Result<Kernel, LaunchError> {
         let steps = Steps::new(module.launch_file(), name, tensors, values)?;
         let backend = match &module.code {
@@ -51,12 +51,12 @@ impl Kernel {
     }
 
     /// Queues a launch on a stream of the device, or runs it on the simulator. `values` and `tensors` are those that were named
-    /// when it was loaded; a scalar without a value has its default. Nothing is launched unless all of it can be.
+    /// when it was loaded; a scalar without a value has its default. If any check fails, nothing is launched.
     ///
-    /// Scratch memory and temporaries are allocated at the first launch on a stream, and by one that needs more of them than
-    /// those before: let that happen before a stream is captured. They are of the kernel and the stream, so that launches on
-    /// two streams may run at one time. A captured graph uses those of the stream that it was captured from: it must not run at
-    /// one time with launches on that stream, or with itself.
+    /// Scratch memory and temporaries are allocated at the first launch on a stream, and by a launch that needs more than
+    /// those before. Do this before a stream is captured. Each kernel and stream has its own, so launches on
+    /// two streams may run at the same time. A captured graph uses those of the stream from which it was captured. It must not run at
+    /// the same time as launches on that stream, or twice at the same time.
     ///
     /// # Errors
     /// A tensor or value does not fit, a precondition does not hold, or the device refuses.
@@ -82,17 +82,17 @@ impl Kernel {
         }
     }
 
-    /// Clusters of the kernel that the device runs at one time: the size to choose where clusters share the work (`grid (s: S)`), for one
-    /// wave of them. A block of a kernel without clusters is a cluster of one. At least 1, also where there is nothing to launch.
+    /// How many clusters of the kernel the device runs at once: the best size if clusters share the work (`grid (s: S)`), for one
+    /// wave. A block of a kernel without clusters counts as a cluster of one. At least 1, even if there is nothing to launch.
     ///
-    /// The answer is of the variant that a launch with these values and tensors would take. Sizes that are extents of no tensor, such
-    /// as this `S`, count as 1 where they have no value, or 0. Of a program the answer is of the first launch whose grid depends on such a
-    /// size, or of the first of all. Where the grid has other axes, divide by the number of clusters along them.
+    /// The result is for the variant that a launch with these values and tensors would use. Sizes that are not extents of a tensor, such
+    /// as this `S`, count as 1 if they have no value, or 0. For a program the result is for the first launch whose grid depends on such a
+    /// size, else for the first launch. If the grid has other axes, divide by the number of clusters along them.
     ///
-    /// On a GPU the driver is asked, once for each variant. On the simulator a multiprocessor, of which there are 4, has one block.
+    /// On a GPU the driver computes it, once for each variant. The simulator has 4 multiprocessors with one block each.
     ///
     /// # Errors
-    /// As those of [`Kernel::check`], or the device has no room for a cluster.
+    /// As for [`Kernel::check`], or no cluster fits on the device.
     pub fn max_active_clusters(&self, values: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<u32, LaunchError> {
         let Some((step, case)) = self.steps.shared(values, tensors)? else { return Ok(1) };
         match &self.backend {
@@ -103,10 +103,10 @@ impl Kernel {
         }
     }
 
-    /// Checks a launch without making it: shapes, types, alignment, preconditions. Gives the entries that would be launched.
+    /// Checks a launch without executing it: shapes, types, alignment, preconditions. Returns the entries that would be launched.
     ///
     /// # Errors
-    /// As those of [`Kernel::launch`], but for what the device refuses.
+    /// As for [`Kernel::launch`], without errors of the device.
     pub fn check(&self, values: &[Option<Number>], tensors: &[Argument<'_>]) -> Result<Vec<&str>, LaunchError> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         let known = checked.get(&self.steps, values, tensors)?;

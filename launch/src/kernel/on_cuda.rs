@@ -1,4 +1,4 @@
-//! Launches on a GPU: parameters packed into words, tensor maps kept.
+//! Launches on a GPU: packed parameters, cached tensor maps.
 
 use super::known::Known;
 use super::packed::Words;
@@ -30,7 +30,7 @@ pub(super) struct Loaded {
 struct State {
     /// Memory of the kernel's own tensors, of each stream on which it was launched.
     rooms: Vec<Rooms>,
-    /// What was too small for a later launch.
+    /// Memory that was too small for a later launch.
     outgrown: Vec<Buffer>,
 }
 

@@ -1,4 +1,4 @@
-//! Parameters of launches as the driver takes them.
+//! Parameters of launches in the driver's format.
 
 use crate::cuda::TensorMap;
 

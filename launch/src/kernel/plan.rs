@@ -1,4 +1,4 @@
-//! A kernel's contract in the form that launches work with: names are numbers, expressions are flat code.
+//! A kernel's contract in the form for launches: names are numbers, expressions are stack code.
 
 use super::table::{Table, Taken, flatten};
 use crate::bind::MAX_GRID;

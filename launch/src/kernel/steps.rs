@@ -1,4 +1,4 @@
-//! What a name stands for: kernels in order, the cases of each, and the choice of those that are launched.
+//! The launches of a name: kernels in order, their cases, and dispatch.
 
 use super::plan::{Plan, Verdict};
 use super::table::{self, Table, Values};
@@ -18,7 +18,7 @@ pub(super) struct Steps {
     pub(super) table: Table,
     /// What is launched in order; each of the cases of one.
     pub(super) steps: Vec<Vec<Plan>>,
-    /// Tensors that one launch hands to another, with the place among the kernel's own and the bytes they take.
+    /// Temporaries: the index among the internal tensors, and the bytes.
     pub(super) temporaries: Vec<(usize, Temporary, Flat)>,
     /// Which of them the sizes are for that the caller chooses, and the places of these among the values.
     shared: usize,
@@ -31,12 +31,12 @@ pub(super) struct Steps {
 pub(super) type Chosen = Vec<(usize, [u32; 3])>;
 
 impl Steps {
-    /// Takes a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
-    /// here, in this order. Sizes and strides that are extents and strides of these tensors come from them; other strides
+    /// Gets a kernel, a kernel with variants or a program from a module. Launches pass the tensors and values that are named
+    /// here, in this order. Sizes and strides of these tensors follow from them; other strides
     /// are those of packed tensors, other scalars have their defaults.
     ///
     /// # Errors
-    /// There is no such kernel, it has no such tensor or value, or takes something that would not be known at a launch.
+    /// There is no such kernel, it has no such tensor or value, or needs another value that a launch does not pass.
     pub(super) fn new(file: &LaunchFile, name: &str, tensors: &[&str], values: &[&str]) -> Result<Steps, LaunchError> {
         let unknown =
             |name: &str| LaunchError::Misfit(format!("there is no kernel `{name}`; there are {:?}", file.names()));

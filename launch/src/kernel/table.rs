@@ -16,7 +16,7 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     /// The tensors that the launcher passes.
     given: Vec<Given>,
-    /// Tensors that nobody passes: temporaries and scratch memory, by name.
+    /// Tensors that the caller does not pass: temporaries and scratch memory, by name.
     own: Vec<String>,
 }
 
@@ -184,12 +184,12 @@ impl Table {
         given.or_else(|| self.own.iter().position(|own| own == name).map(Taken::Own))
     }
 
-    /// The tensors that nobody passes.
+    /// The tensors that the caller does not pass.
     pub(super) fn own(&self) -> &[String] {
         &self.own
     }
 
-    /// The name of a tensor that nobody passes.
+    /// The name of a tensor that the caller does not pass.
     #[cfg(feature = "cuda")]
     pub(super) fn own_name(&self, own: usize) -> &str {
         &self.own[own]

@@ -21,7 +21,7 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
             !is_of_launch(k, *v) && !matches!(k.values[*v].def, ValueDef::Grid) && let_init(k, *v).is_none()
         }
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => false,
-        // Of elements of tensors that nobody writes.
+        // Of elements of tensors that are never written.
         ExprData::Index(arg) => !is_constant(k, *arg),
         ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } => !is_constant(k, e),
         _ => true,

@@ -49,7 +49,7 @@ pub(super) struct Asked {
     pub(super) slots: i64,
 }
 
-/// Runs a pass that nobody hears.
+/// Runs a pass and drops its messages.
 ///
 /// # Errors
 /// The first thing that it refuses.
@@ -309,7 +309,7 @@ impl Reader<'_> {
             all += bytes * ring;
             filled += bytes * (ring - 1);
         }
-        // Slots that nobody requested give way.
+        // The number of slots is reduced if it was not requested.
         let limit = self.options.target.smem_per_block();
         if self.work.k.schedule.stages.is_none() && all > limit {
             all.saturating_sub(filled).max(all.min(limit))

@@ -206,7 +206,7 @@ impl Setting<'_> {
             None => self.target.smem_per_block(),
         };
         let asked = self.stages(env)?;
-        // Slots that nobody requested give way.
+        // The number of slots is reduced if it was not requested.
         let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);
         let stages = if self.work.k.schedule.stages.is_some() { asked } else { fitting };
         // The sums are exchanged where the tiles were.

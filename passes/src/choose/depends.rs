@@ -245,7 +245,7 @@ impl Depends<'_> {
             StmtData::Var { init, .. } => init.into_iter().for_each(|e| self.computed(e, false)),
             StmtData::Assign { src, .. } => self.computed(src, false),
             StmtData::Copy { src, dst, ref attrs } => {
-                // What the cache is requested is nobody's result.
+                // A prefetch has no result.
                 if attrs.is_prefetch() {
                     return;
                 }
@@ -478,7 +478,7 @@ impl Depends<'_> {
                     None => (
                         format!("tiles of `{var}` are {step} apart, and windows that begin there have"),
                         format!(
-                            "let a window of `{extent}` elements begin at a multiple of them, or `transpose` what is copied"
+                            "let a window of `{extent}` elements begin at a multiple of them, or `transpose` the copied value"
                         ),
                     ),
                     Some(_) => (
@@ -599,7 +599,7 @@ impl Depends<'_> {
                 self.caller.define(name)
             ));
         self.wrong.push(if what.ends_with("condition") || what.ends_with("of this loop") {
-            d.with_note(format!("where it only skips what has no effect, promise that: `{name} = auto promised`"))
+            d.with_note(format!("if it only skips work without effect, promise that: `{name} = auto promised`"))
         } else {
             d
         });

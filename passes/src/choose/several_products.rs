@@ -307,7 +307,7 @@ impl<'a> SeveralProducts<'a> {
         Tiles { tiles: launch.grid.iter().product(), even: self.even, ends, bytes: launch.bytes }
     }
 
-    /// A bound on the time of a combination, whoever multiplies.
+    /// A bound on the time of a combination, for every product instruction.
     fn least(&self, env: &Env) -> f64 {
         let launch = self.space.launch(env, 0.0);
         let by_warps = self.least_of_warps(env, &launch);

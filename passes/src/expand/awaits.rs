@@ -102,7 +102,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
         out.push(s);
         step(k, s, state, write);
     }
-    // Sums that nobody has read are named here for the last time, and their registers are free after the block.
+    // Unread sums have their last mention here, and their registers are free after the block.
     let declared = |s: &Stmt| match k.stmts[*s] {
         StmtData::Var { value, .. } => state.sums.get(&value).copied(),
         _ => None,

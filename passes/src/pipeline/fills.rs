@@ -107,7 +107,7 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
         return Err(format!("the copy of `{name}` converts").into());
     }
     if attrs.fill.is_some() {
-        return Err(Refused::asked(format!("what is outside the bounds of `{name}` is not zero (`fill`)")));
+        return Err(Refused::asked(format!("elements outside the bounds of `{name}` are not zero (`fill`)")));
     }
     if attrs.reduce.is_some() || attrs.when.is_some() {
         return Err(format!("the copy of `{name}` has attributes").into());

@@ -104,7 +104,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
                 }
             }
             StmtData::Alloc { value, over } if over.iter().chain([value]).any(|v| buffers.contains(v)) => {
-                return Err(at(format!("`{}` shares memory with what is filled", k.values[*value].name)));
+                return Err(at(format!("`{}` shares memory with a buffer that is filled", k.values[*value].name)));
             }
             StmtData::Role { .. } | StmtData::Ordered { .. } | StmtData::Signal { .. } | StmtData::Channel { .. } => {
                 return Err(Refused::asked_at(k.stmt_spans[s], "its body has barriers or fences of its own"));
@@ -126,7 +126,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
         let indices = k.children(fill.src).into_iter().filter(|&e| !named(e));
         if let Some(v) = indices.into_iter().find_map(|e| computed(k, e)) {
             let (buffer, name) = (&k.values[fill.buffer].name, &k.values[v].name);
-            let why = format!("what is copied into `{buffer}` depends on `{name}`, which threads compute");
+            let why = format!("the copy into `{buffer}` depends on `{name}`, which threads compute");
             return Err(Refused::at(fill.span, why));
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     // An iteration that gathers ahead has the indices of the one that is at the end by then.
     if let Some(v) = gathered_by(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
         let name = &k.values[v].name;
-        let why = format!("what is copied into `{buffer}` is gathered by `{name}`, which changes in the loop");
+        let why = format!("the copy into `{buffer}` is gathered by `{name}`, which changes in the loop");
         return Err(Refused::at(fill.span, why));
     }
     let mut computed = None;

@@ -122,7 +122,8 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     // A tile is fetched past the end of the loop, too, and products take it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()).filter(|_| slices.is_ok()) {
         let name = &k.values[fill.buffer].name;
-        let why = format!("what is outside the bounds is not zero in `{name}` (`fill`), and products take it to be");
+        let why =
+            format!("elements outside the bounds are not zero in `{name}` (`fill`), and products need them to be");
         return Err(Refused::at(fill.span, why).into());
     }
     if slices.is_err() {

@@ -6,16 +6,16 @@
 use tilec_ir::atoms::{AtomRow, Unit};
 use tilec_ir::target::Target;
 
-/// Registers that addresses, counters and predicates take beside tiles as a rule.
+/// Registers that addresses, counters and predicates usually need in addition to tiles.
 pub(crate) const ADDRESSES: u64 = 24;
 
 /// Registers of the addresses of a copy in unaligned words, beyond those of the first such.
 pub(crate) const SHIFTED: u64 = 32;
 
-/// Registers beside tiles with which the assembler schedules freely; with [`ADDRESSES`] it only spills nothing.
+/// Additional registers with which the assembler schedules freely; with [`ADDRESSES`] it just does not spill.
 pub(crate) const COMFORT: u64 = 40;
 
-/// Registers that a thread of any code needs to have at all: where less is left, everything else has to be computed anew.
+/// Additional registers that any code needs: with fewer, all other values must be recomputed.
 pub(crate) const LEAST: u64 = 8;
 
 /// Accesses of a thread and tile whose addresses are among those that go with any tiles.
@@ -47,10 +47,10 @@ pub(crate) fn combining(functions: u64, repeated: u64) -> u64 {
 /// Registers of bytes and halves that are taken apart (ptxas 13: 51 beside sums of halves of warpgroups, where 40 are usual).
 pub(crate) const UNPACKED: u64 = 16;
 
-/// What multiplies.
+/// The product instructions.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) enum Products {
-    /// Nothing does.
+    /// None.
     #[default]
     None,
     /// Warps of a target that has no loads of matrices: fragments are loaded word by word, as they are used.
@@ -75,10 +75,10 @@ impl Products {
     }
 }
 
-/// What code does beside holding tiles, as far as it takes registers.
+/// Properties of code that need registers in addition to tiles.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Code {
-    /// What multiplies.
+    /// The product instructions.
     pub(crate) products: Products,
     /// Of warpgroups' products with an operand in registers: registers of the sums.
     pub(crate) loaded: Option<u64>,
@@ -106,7 +106,7 @@ pub(crate) struct Code {
     pub(crate) repeated: u64,
 }
 
-/// Where code takes registers for a reason.
+/// Where code needs registers for a reason.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Place {
     /// Everywhere.
@@ -117,7 +117,7 @@ enum Place {
     Functions,
 }
 
-/// A reason for which code takes registers.
+/// A reason for which code needs registers.
 struct Row {
     /// The reason, in a few words.
     what: &'static str,
@@ -126,7 +126,7 @@ struct Row {
     takes: fn(&Code) -> u64,
 }
 
-/// All reasons; what they take adds up. What a number was fitted to stands with it.
+/// All reasons; their registers add up. Comments have the measurements of each number.
 const ROWS: [Row; 12] = [
     Row {
         what: "addresses, counters and predicates",
@@ -231,7 +231,7 @@ pub(crate) fn reasons(code: &Code) -> impl Iterator<Item = (&'static str, u64)> 
     rows.map(|row| (row.what, (row.takes)(code))).filter(|&(_, n)| n > 0)
 }
 
-/// Registers that code takes beside its tiles.
+/// Registers that code needs in addition to its tiles.
 pub(crate) fn beside(code: &Code) -> u64 {
     reasons(code).map(|(_, n)| n).sum()
 }

@@ -38,7 +38,9 @@ pub(super) fn decide(k: &mut Kernel, cx: &mut Cx<'_>) {
             inner_branches(k, body, &mut branches);
         }
         if several && !branches.is_empty() {
-            let what = format!("the sums take {sums} registers of a thread: branches compute what they alone need");
+            let what = format!(
+                "the accumulators need {sums} registers of a thread: branches recompute values that only they need"
+            );
             cx.remark(k.stmt_spans[s], what);
         }
         for branch in branches {

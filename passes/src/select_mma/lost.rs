@@ -17,7 +17,7 @@ use tilec_ir::typing::{fixed_shape, type_of};
 /// What is said of one product.
 pub(super) const ONE: &str = "no wgmma product";
 
-/// Says why products are none of warpgroups: a loss, where they could be and nobody requested something else.
+/// Reports why products are not wgmma: a loss, if they could be and nothing else was requested.
 pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
     let target = cx.options.target;
     let mut at = products.to_vec();

@@ -126,7 +126,7 @@ fn place(k: &Kernel, e: Expr, k_dim: usize) -> Result<Place, Refused> {
     }
     let Some(v) = whole_buffer(k, e) else {
         let why = "this operand is neither a whole buffer in shared memory nor a register tile";
-        return Err(Refused::at(k.expr_spans[e], why).help("copy what is multiplied into a buffer of its own"));
+        return Err(Refused::at(k.expr_spans[e], why).help("copy the operand into a separate buffer"));
     };
     if k.tile_ty(v).is_some_and(|tile| tile.smem_layout.is_some()) {
         return Err(Refused::asked(format!("the layout of `{}` is written", k.values[v].name)));
@@ -229,7 +229,7 @@ pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], b
             return no(format!("this copy into `{name}` does not convert"));
         };
         let Some(from) = resolve_view(k, arg).filter(|v| k.tensor_ty(v.base).is_some()) else {
-            return no(format!("what is converted into `{name}` is no window of a tensor"));
+            return no(format!("the operand converted into `{name}` is not a window of a tensor"));
         };
         if !matches!(k.exprs[*dst], ExprData::Ref(_)) || *attrs != CopyAttrs::default() {
             return no(format!("part of `{name}` is written, or how it is copied"));

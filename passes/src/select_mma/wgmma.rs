@@ -119,7 +119,7 @@ fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> 
         let d = Diagnostic::error(codes::NO_ATOM, k.stmt_spans[p.s], message);
         return Err(cx.report(d.with_note("name no instruction to have one chosen; `--remarks` says which")));
     }
-    // Of fragments in registers, whose instruction is written, nobody requests another.
+    // If the fragments are in registers and the instruction is written, it is not changed.
     let laid_out = |m: &Mma| m.atom.is_some() && plain_var(k, m.a).is_some() && plain_var(k, m.b).is_some();
     if !products.iter().all(|p| laid_out(&p.mma)) {
         let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { lost::ONE };

@@ -400,11 +400,15 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
             let elem = type_of(k, *arg).ok().and_then(|ty| ty.elem());
             let counts = windows == Windows::Whole || neutral_of(*op, elem).is_none();
             if over && counts && !(*op == ReduceOp::Sum && zero(k, *arg, Some(*axis as usize))) {
-                return Some(format!("a reduction runs over {n} elements, and what is beyond them would count"));
+                return Some(format!(
+                    "a reduction runs over {n} elements, and elements beyond them would change the result"
+                ));
             }
         }
         ExprData::Combine(combine) if windows == Windows::Whole && tuples::counts(k, n, combine) => {
-            return Some(format!("a `reduce` runs over {n} elements, and what is beyond them would count"));
+            return Some(format!(
+                "a `reduce` runs over {n} elements, and elements beyond them would change the result"
+            ));
         }
         ExprData::Mma(mma) => {
             let along = |e: Expr, d: usize| fixed_shape(k, e).is_some_and(|shape| shape.get(d) == Some(&n));

@@ -50,7 +50,7 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
     };
     let Some(contiguous) = contiguous_dim(k, tensor) else {
         let message = format!("`{name}` has no contiguous dimension, whose elements could come in groups of {n}");
-        let note = "give a dimension stride 1, or promise what is true of the strides in `where`";
+        let note = "give a dimension stride 1, or state the alignment of the strides in `where`";
         return Err(Box::new(Diagnostic::error(codes::BAD_DEFINE, span, message).with_note(note)));
     };
     let never = |what: String| {

@@ -96,7 +96,7 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
         _ => d,
     };
     Some(d.with_note(format!(
-        "blocks run in no order, and the last store stays: combine what they have (`copy .. -> {tensor}[..] add`), or go over `{index}` by a loop in the kernel, not by the grid"
+        "blocks run in no order, and the last store wins: combine their values (`copy .. -> {tensor}[..] add`), or replace the grid index `{index}` by a loop in the kernel"
     )))
 }
 

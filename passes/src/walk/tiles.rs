@@ -39,7 +39,7 @@ pub(super) struct Tiles {
     cluster: Cluster,
     /// Clusters of a launch at most; without clusters, blocks.
     groups: i64,
-    /// Beyond the last tile of a launch, a step of whoever walks over tiles.
+    /// A bound on the step beyond the last tile of a launch.
     reach: i64,
     /// Columns of a strip.
     columns: i64,

@@ -14,7 +14,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::ResolvedView;
 
 /// The instructions for an access: plain, and with the number of bytes that are read as last operand. 16 bytes go past the
-/// L1 cache (`.cg`), where nobody else would look for them.
+/// L1 cache (`.cg`), because no other thread reads them there.
 fn instructions(bytes: u32) -> Option<(P, P)> {
     Some(match bytes {
         4 => (P::CpAsyncCa4, P::CpAsyncCaZfill4),

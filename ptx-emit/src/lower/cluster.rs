@@ -46,7 +46,7 @@ impl Lower<'_> {
         self.cluster_blocks() > 1
     }
 
-    /// After all statements: nobody leaves while others may write to its memory.
+    /// After all statements: no block ends while others may write to its memory.
     pub(super) fn leave_cluster(&mut self) {
         let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
         if self.blocks_meet() && open {

@@ -203,7 +203,7 @@ impl Lower<'_> {
         }
     }
 
-    /// After all statements: nobody leaves while others may write to its memory.
+    /// After all statements: no block ends while others may write to its memory.
     pub(super) fn end_ctas(&mut self) {
         if self.writes_first.is_none() {
             return;
@@ -212,7 +212,7 @@ impl Lower<'_> {
         let last = list.iter().rposition(|&s| ctas::stores_shared(self.k, s)).map_or(0, |last| last + 1);
         if !list[last..].iter().any(|&s| matches!(self.k.stmts[s], StmtData::Barrier)) {
             self.emit.comment("no block leaves while others may write to its memory");
-            // Nothing is read after it, so that nobody waits for what was stored.
+            // Nothing is read after it, so no thread waits for the stores.
             self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }

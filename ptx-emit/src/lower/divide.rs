@@ -24,7 +24,7 @@ impl Lower<'_> {
         Floored { quotient, remainder: self.rest(n, quotient, Operand::Imm(d)) }
     }
 
-    /// Of elements of u32, by one that may be zero if `maybe_zero`. What the machine gives by zero is open, so nobody sees it.
+    /// Of elements of u32, by one that may be zero if `maybe_zero`. The machine's result for zero is undefined, and is replaced.
     pub(super) fn unsigned_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
         let class = self.emit.func.regs[n];
         let pick = |narrow: P, wide: P| if class == Class::B32 { narrow } else { wide };

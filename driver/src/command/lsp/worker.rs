@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tilec_ir::diag;
 
-/// Sends a message; false: there is nobody any more.
+/// Sends a message; false: the receiver is gone.
 pub(crate) type Send = Box<dyn Fn(Message) -> bool + std::marker::Send>;
 
 /// A text to be compiled.

@@ -67,7 +67,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "X: gmem f16[(B, P, Q), (R, S, C)] strides ((xb, xh, xw), (xh, xw, 1)) padded (xh: H behind PH, xw: W behind PW)",
         "Along the stride `xh` the tensor has PH lines of padding, then H lines in memory, then more padding. Elements in the padding read as zero.",
     ),
-    ("in", "for k in 0..K { .. }", "Stands between a loop's variable and its bounds."),
+    ("in", "for k in 0..K { .. }", "Between a loop's variable and its bounds."),
     (
         "if",
         "if beta == 0.0 { .. } else { .. }",
@@ -155,7 +155,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "keep",
         "copy A[i.., k..] -> r check (0) keep",
-        "Elements outside the bounds keep what the registers held instead of becoming zero.",
+        "Elements outside the bounds do not change the registers, instead of setting them to zero.",
     ),
     (
         "fill",
@@ -175,7 +175,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "when",
         "copy A[i.., k..] -> a when i < n",
-        "Where the condition does not hold, the whole window counts as outside the bounds.",
+        "If the condition is false, the whole window counts as outside the bounds.",
     ),
     (
         "add",
@@ -203,7 +203,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "strides",
         "A: gmem f16[M, K] strides (lda, 1)",
-        "Strides in elements, one for each dimension, instead of packed rows or columns; 0 repeats.",
+        "Strides in elements, one for each dimension, instead of packed rows or columns; 0 broadcasts.",
     ),
     (
         "pointers",
@@ -227,20 +227,20 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "reduce",
         "let (m, l) = reduce (x, 1.0) along 1 with (m1, l1), (m2, l2) { .. give .. }",
-        "Tuples of elements along a dimension become one, two at a time, by what the program writes.",
+        "Reduces tuples of elements along a dimension, two at a time, by a combination of the program.",
     ),
     (
         "scan",
         "let (g, h) = scan (a, x) along 1 with (a1, h1), (a2, h2) { give a1 * a2, a2 * h1 + h2 }",
-        "At each place along a dimension the combination of the tuples up to there.",
+        "Scans tuples along a dimension: at each element the combination of all tuples up to it.",
     ),
     (
         "sort",
         "let (v, p) = sort (x, iota(x, 1)) along 1 with (x1, p1: i32), (x2, p2) { give x1 > x2 || x1 == x2 && p1 < p2 }",
-        "The tuples along a dimension in order: `give` says whether the first of two stays in front.",
+        "Sorts the tuples along a dimension: `give` says whether the first of two belongs in front.",
     ),
     ("step", "for k in 0..K step 32 { .. }", "The increment of a loop's variable; 1 if absent."),
-    ("unroll", "for i in 0..4 unroll { .. }", "Bodies are laid out one after the other; the bounds are literals."),
+    ("unroll", "for i in 0..4 unroll { .. }", "Unrolls the loop completely; the bounds are literals."),
     (
         "recompute",
         "if j < K recompute { .. }",
@@ -260,7 +260,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "open",
         "@(open) for k in 0..K step 32 { .. }",
-        "A software-pipelined loop without a drain. Stages before the last only move tiles; they run on past the end, where they read nothing.",
+        "A software-pipelined loop without a drain. Stages before the last only move tiles; they run on past the end of the range, where they load nothing.",
     ),
     (
         "ragged",
@@ -332,7 +332,7 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "cast<f16>(x)",
         "Converts elements, rounded to nearest even; 8-bit types saturate, i32 and u32 keep the bits of each other.",
     ),
-    ("bitcast", "bitcast<u32>(x)", "The same bits as another type of as many: of tiles and scalars."),
+    ("bitcast", "bitcast<u32>(x)", "The same bits as another type of the same size, for tiles and scalars."),
     (
         "round_random",
         "round_random<bf16>(x, random(seed, place))",
@@ -347,8 +347,8 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     ("iota", "iota(x, 1)", "The index along a dimension, in the shape of the tile."),
     ("inf", "-inf", "The infinity of floating-point types."),
     ("nan", "nan", "Not a number."),
-    ("true", "true", "The truth value that holds."),
-    ("false", "false", "The truth value that does not hold."),
+    ("true", "true", "The condition that always holds."),
+    ("false", "false", "The condition that never holds."),
 ];
 
 /// What an element type is.
@@ -366,7 +366,7 @@ pub(super) fn element(elem: Elem) -> String {
         }
         (Elem::E2M1, _) => "4 bits, two elements to a byte: 0, 0.5, 1, 1.5, 2, 3, 4 and 6, of both signs. Conversions saturate, and a NaN becomes 6. Computed in f32.".to_owned(),
         (Elem::UE8M0, _) => "8 bits: a power of two from 2^-127 to 2^127, or NaN. Conversions give the power of two below a number. Computed in f32.".to_owned(),
-        (Elem::Bool, _) => "A truth value. Tiles of them are not stored in memory.".to_owned(),
+        (Elem::Bool, _) => "A condition. Tiles of conditions are not stored in memory.".to_owned(),
         (_, ElemClass::Float) => format!("IEEE 754 binary{bits}."),
         _ => format!("An integer of {bits} bits. Arithmetic is done in at least 32, and wraps around."),
     }

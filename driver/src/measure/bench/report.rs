@@ -442,7 +442,7 @@ impl BenchReport {
         Ok(())
     }
 
-    /// Which rows nobody compared, over all problems: a table is long, and a time without a comparison is no result.
+    /// The rows whose results were not compared, over all problems.
     fn unchecked(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |p: &Problem| {
             let skipped = p.rows.iter().filter(|r| r.failed.is_none() && r.check.skipped.is_some());

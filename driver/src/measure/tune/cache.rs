@@ -60,7 +60,7 @@ impl Cache {
         let text = String::from_utf8_lossy(&bytes);
         let mut cache = Cache { path: Some(path.to_owned()), ..Cache::default() };
         let mut lines = 0;
-        // Whoever was interrupted left half a line: it is as if it were not there.
+        // An interrupted process leaves half a line, which is ignored.
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok()) {
             lines += 1;
             cache.read(line);

@@ -46,7 +46,7 @@ pub(super) struct OnDevice<'a, 's> {
 pub(super) struct State {
     /// A child with the programs of these candidates.
     open: Option<(Vec<usize>, Session)>,
-    /// Candidates whose results nobody compared, and why.
+    /// Candidates whose results were not compared, and why.
     pub(super) unchecked: BTreeMap<usize, String>,
     /// Multiply-adds, by candidate.
     work: f64,

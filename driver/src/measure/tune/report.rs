@@ -63,7 +63,7 @@ pub struct Tuned {
     /// Time of the model's own choice over that of the winner, of the rounds of the final; above 1 tuning gains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<Summary>,
-    /// Why nobody compared the winner's result.
+    /// Why the winner's result was not compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked: Option<String>,
     /// Seconds that it took.

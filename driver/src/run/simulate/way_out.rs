@@ -5,7 +5,7 @@ use tilec_sim::{Allowance, Cause, Memory as Space, Place, Report, ReportKind};
 
 const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 
-const WRITE_FIRST: &str = "somebody has to write it first, with a barrier between";
+const WRITE_FIRST: &str = "some thread must write it first, with a barrier between";
 
 /// How an error is let pass on which shipped compilers rely.
 pub(super) fn allowance(report: &Report) -> Option<String> {
@@ -14,7 +14,7 @@ pub(super) fn allowance(report: &Report) -> Option<String> {
         _ => return None,
     };
     let name = allowance.name();
-    Some(format!("`--allow {name}` lets it pass, which compilers rely on (docs/launch-contract.md)"))
+    Some(format!("`--allow {name}` makes it a warning, because some compilers rely on it (docs/launch-contract.md)"))
 }
 
 /// What helps against what a report says.
@@ -30,7 +30,7 @@ fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         return match report.kind {
             ReportKind::Race if report.other_block.is_some() => Some(
                 "blocks run in any order: no element may be written by one block and accessed by another: begin the window at every index of \
-                     the grid, combine with memory (`add` behind the copy), or loop in one block over what several share",
+                     the grid, use an atomic copy (`add` after the copy), or let one block loop over what the blocks share",
             ),
             ReportKind::OutOfBounds => Some(
                 "a dimension that `check` leaves out is not tested: test it, or keep the promise in `where`; if the program \
@@ -51,45 +51,39 @@ fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
         };
     }
     match report.kind {
-        ReportKind::OutOfBounds => {
-            Some("look at the predicate that should have switched this access off, and at its address")
-        }
+        ReportKind::OutOfBounds => Some("check the predicate that should have disabled this access, and its address"),
         ReportKind::ReadOnly => Some(
-            "`access` in the launch contract says which tensors the kernel writes; the addresses in an array of pointers it never does",
+            "`access` in the launch contract says which tensors the kernel writes; it never writes the addresses in an array of pointers",
         ),
         ReportKind::Misaligned => Some(match report.memory {
-            Some(Space::Shared | Space::Local) => {
-                "look at how the address is computed, and at the `.align` of the variable"
-            }
+            Some(Space::Shared | Space::Local) => "check how the address is computed, and the `.align` of the variable",
             _ => {
-                "look at how the address is computed; where it is the start of a tensor in global memory, its `align` in the \
-                 launch contract says too little for this access"
+                "check how the address is computed; if it is the start of a tensor in global memory, its `align` in the \
+                 launch contract is too small for this access"
             }
         }),
         ReportKind::Uninitialised => Some(WRITE_FIRST),
         ReportKind::Undefined if report.cause == Some(Cause::Unwritten) => Some(WRITE_FIRST),
-        ReportKind::Undefined => Some("give the register a value on every path that comes here"),
+        ReportKind::Undefined => Some("give the register a value on every path to this instruction"),
         ReportKind::Divergence => Some(match report.cause {
             Some(Cause::LanesExited) => "let all lanes of the warp stay until after this instruction",
-            Some(Cause::UniformBranch) => "leave `.uni` out, or branch alike in the whole warp",
+            Some(Cause::UniformBranch) => "leave `.uni` out, or branch uniformly in the warp",
             Some(Cause::Warpgroup) => "let the four warps of a group take the same path through `wgmma` and its waits",
-            Some(Cause::LanesDiffer) => "compute this operand from what is the same in all lanes",
-            _ => "take the instruction out of the branch, or branch alike in the whole warp",
+            Some(Cause::LanesDiffer) => "compute this operand from values that are the same in all lanes",
+            _ => "move the instruction out of the branch, or branch uniformly in the warp",
         }),
         ReportKind::Deadlock => Some(match report.cause {
             Some(Cause::Flag) => {
-                "another thread has to set the flag, and its block has to be resident together with the one that waits"
+                "another thread must set the flag, and its block must be resident at the same time as the waiting one"
             }
             Some(Cause::Phase) => {
                 "a phase ends with the last of the arrivals that `mbarrier.init` counts and the last of the bytes that `expect_tx` \
-                 announces; a wait has to name the phase, or its parity, that ends next"
+                 announces; a wait must name the phase, or its parity, that ends next"
             }
-            Some(Cause::Cluster) => "every thread of the cluster has to arrive, or exit",
-            Some(Cause::Registers) => "warps have to give registers back by `setmaxnreg.dec` for others to get them",
-            Some(Cause::Membermask) => {
-                "every lane of the membermask has to come to this instruction, with the same mask"
-            }
-            _ => "every thread that a barrier counts has to arrive",
+            Some(Cause::Cluster) => "every thread of the cluster must arrive, or exit",
+            Some(Cause::Registers) => "warps must release registers by `setmaxnreg.dec` before others can get them",
+            Some(Cause::Membermask) => "every lane of the membermask must reach this instruction, with the same mask",
+            _ => "every thread that a barrier counts must arrive",
         }),
         ReportKind::Fuel => Some(MORE_FUEL),
         ReportKind::Launch | ReportKind::Cancelled | ReportKind::Trap | ReportKind::Invalid | ReportKind::Race => None,
@@ -107,7 +101,7 @@ fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
         ),
         Cause::StorePending => (
             "copy",
-            "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` where only its source is used again), by the thread \
+            "`cp.async.bulk.commit_group` and `cp.async.bulk.wait_group` (with `.read` if only its source is used again), by the thread \
              that copies",
             ", and a `bar.sync` after it",
         ),
@@ -116,13 +110,13 @@ fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
             "`wgmma.commit_group` and `wgmma.wait_group`, by its warps",
             ", and a barrier after it if another warp accesses",
         ),
-        _ => ("copy", "`mbarrier.try_wait`, until the phase ends of the mbarrier that counts it", ""),
+        _ => ("copy", "`mbarrier.try_wait`, until the phase of the mbarrier that counts it has ended", ""),
     };
     let text = format!("wait in front of the access for the {what}: {how}");
     match one_thread {
         true => text.into(),
         false => {
-            let other = "if the access is to come first, put a `bar.sync` or an mbarrier between the two";
+            let other = "if the access must come first, put a `bar.sync` or an mbarrier between the two";
             format!("{text}{then}; {other}").into()
         }
     }
@@ -132,12 +126,12 @@ fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
 fn race(report: &Report) -> Option<Cow<'static, str>> {
     let text = match report.cause {
         _ if report.other_block.is_some() => {
-            "blocks run in any order and no barrier holds them: give each its own elements, use atomics, or let one set a flag after \
+            "blocks run in any order and no barrier orders them: give each its own elements, use atomics, or let one set a flag after \
              a fence and the other read it before one"
         }
         _ if is_one_write(report) => {
-            "one instruction wrote to one address in several threads, which only lanes of a warp may, of the same value: let one \
-             thread write, or use an atomic; a `bar.sync` helps only where the two writes are of different turns of a loop"
+            "several threads wrote to one address by one instruction; only lanes of one warp may do so, with the same value: let one \
+             thread write, or use an atomic; a `bar.sync` helps only if the two writes are in different iterations of a loop"
         }
         Some(cause @ (Cause::CopyPending | Cause::LoadPending | Cause::StorePending | Cause::ProductPending)) => {
             return Some(wait(cause, is_one_thread(report)));
@@ -149,11 +143,11 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
             "put a `fence.proxy.async` after the ordinary write, in front of the barrier or arrival that orders it before the other access"
         }
         Some(Cause::CopyProxy) => {
-            "put a `fence.proxy.async` behind the `cp.async.wait_group`, in front of the barrier by which the other side learns of it"
+            "put a `fence.proxy.async` after the `cp.async.wait_group`, in front of the barrier that orders it before the other access"
         }
         Some(Cause::InitFence) => {
-            "put a `fence.mbarrier_init.release.cluster`, or `fence.proxy.async`, behind `mbarrier.init`, in front of the barrier by which \
-             others learn of it"
+            "put a `fence.mbarrier_init.release.cluster`, or `fence.proxy.async`, after `mbarrier.init`, in front of the barrier that \
+             orders it before the other accesses"
         }
         Some(Cause::Lockstep) => {
             "put `bar.warp.sync` (`__syncwarp()`) between reading and writing, and between writing and reading, or exchange values by \
@@ -164,11 +158,11 @@ fn race(report: &Report) -> Option<Cow<'static, str>> {
             "let the other thread stay until a barrier that both reach: later barriers do not order its accesses before it exits"
         }
         _ if report.place.as_ref().is_some_and(ends_block) => {
-            "let all blocks of the cluster meet in front of the end: `barrier.cluster.arrive` behind the access, `barrier.cluster.wait` \
+            "let all blocks of the cluster synchronise before the end: `barrier.cluster.arrive` after the access, `barrier.cluster.wait` \
              in front of `ret`"
         }
         _ => {
-            "put a `bar.sync` between the two, or let the thread that comes first arrive at an mbarrier for which the other waits"
+            "put a `bar.sync` between the two, or let the first thread arrive at an mbarrier for which the other waits"
         }
     };
     Some(text.into())

@@ -370,7 +370,7 @@ fn every_program_of_the_repository_agrees() {
     let mut accepted = 0;
     for (number, text) in texts.iter().enumerate() {
         accepted += usize::from(compare(&grammar, text).unwrap_or_else(|e| panic!("{e}")));
-        // Another token of each, for errors that nobody has thought of.
+        // Another token of each kind, for other errors.
         let tokens = lex(text, &mut Sink::new());
         let other = &changed(text, number * 7919 % tokens.len(), &tokens)[number % 3];
         compare(&grammar, other).unwrap_or_else(|e| panic!("{e}"));

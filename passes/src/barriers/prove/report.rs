@@ -148,7 +148,7 @@ fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
     })
 }
 
-/// TMA stores, which nobody has waited for.
+/// TMA stores that were not awaited.
 fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
     Some(match why {
         Why::WrittenWhileStored => Words(

@@ -131,7 +131,7 @@ fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
     while let Some(e) = parts.take() {
         match k.exprs[e] {
             ExprData::Iota { .. } => continue,
-            // Of elements that nobody writes.
+            // Of elements that are never written.
             ExprData::Index(_) => continue,
             ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match k.values[v].def {
                 ValueDef::Tensor(_) => out.push(v),

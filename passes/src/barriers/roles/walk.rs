@@ -27,7 +27,7 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
     walk.counts
 }
 
-/// A wgmma product that nobody has awaited.
+/// A wgmma product that was not awaited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Pending {
     stmt: Stmt,
@@ -158,7 +158,7 @@ impl Walk<'_> {
             }
             let mut met = entry.clone();
             met.meet(std::mem::take(&mut self.state));
-            // Which slots were taken first matters to nobody.
+            // The order in which slots were taken does not matter.
             self.state = met;
             if self.state.pending == entry.pending && self.state.copied == entry.copied {
                 return;

@@ -145,7 +145,7 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
         ReduceOp::Any => format!("leave them out: `any({within} && x)`"),
         ReduceOp::All => format!("leave them out: `all({within} && x || !({within}))`"),
         ReduceOp::Sum | ReduceOp::Product => format!(
-            "mask what is reduced: `select({within}, x, {neutral})`; for a sum of exponentials `copy .. -> x fill -inf` is enough"
+            "mask the operand: `select({within}, x, {neutral})`; for a sum of exponentials `copy .. -> x fill -inf` is enough"
         ),
         ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {
             format!(

@@ -62,7 +62,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
         .with_place(declared, format!("`{name}` is `auto` here"))
         .with_note(format!("give `{name}` a value, with {} or in the source; or promise that it makes no difference: `{name} = auto promised`", caller.define(name)));
     if behind.is_some() {
-        d.with_note(format!("a sum is of what is zero there; an extreme, or an exponential, of what is masked by a number of at least {BEYOND} or an infinity"))
+        d.with_note(format!("a sum must be of values that are zero there; an extreme, or an exponential, of values that are masked by a number of at least {BEYOND} or an infinity"))
     } else {
         d
     }

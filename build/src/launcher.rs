@@ -163,7 +163,7 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
          /// Checks the launch without making it.\n    ///\n    /// # Errors\n    /// As those of a launch, but for what the device refuses.\n    \
          pub fn check(&self) -> Result<(), ::tilec_launch::LaunchError> {{\n        \
          self.kernel.check(&self.values, &self.tensors).map(|_| ())\n    }}\n\n    \
-         /// Clusters that the device runs at one time, for these arguments: see [`::tilec_launch::Kernel::max_active_clusters`]. A block of a\n    \
+         /// Clusters that the device runs at the same time, for these arguments: see [`::tilec_launch::Kernel::max_active_clusters`]. A block of a\n    \
          /// kernel without clusters is a cluster of one.\n    ///\n    /// # Errors\n    /// As those of a launch.\n    \
          pub fn max_active_clusters(&self) -> Result<u32, ::tilec_launch::LaunchError> {{\n        \
          self.kernel.max_active_clusters(&self.values, &self.tensors)\n    }}\n}}\n",

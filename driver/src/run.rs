@@ -77,7 +77,7 @@ struct Subject<'a> {
 ///
 /// # Errors
 /// Arguments that do not fit, unmet preconditions, no device, a launch that fails or does not end, no reference result,
-/// whatever the simulator reports. A result that is wrong is no error: see [`RunReport::ok`].
+/// whatever the simulator reports. A result that is wrong is not an error: see [`RunReport::ok`].
 pub fn run(program: &Compiled, options: &RunOptions, launcher: &mut Command) -> Result<RunReport, Diagnostics> {
     run_with(program, options, |job, tensors| child::launch(launcher, job, tensors, options.timeout))
 }

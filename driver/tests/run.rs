@@ -454,7 +454,7 @@ fn sequences_launch_variants() {
 fn variants_that_cannot_be_are_said() {
     let dir = Dir::new("no-variants");
     dir.file("x.tile", PRODUCT.as_bytes());
-    // Variants of what a sequence launches hand on the same.
+    // Variants of what a sequence launches pass on the same.
     let sequence = format!(
         "{PRODUCT}\nkernel after<Q = 2>(C: gmem f32[M, N], D: gmem f32[Q, M, N]) grid (i: 1) {{}}\n\
          kernel last<Q = 2>(D: gmem f32[Q, M, N]) grid (i: 1) {{}}\n\

@@ -12,7 +12,7 @@ impl CopyAttrs {
         self.reduce.is_some() && self.is_by_threads()
     }
 
-    /// The attributes of a copy by the tensor memory accelerator.
+    /// The attributes of a copy by TMA.
     pub fn tensor() -> CopyAttrs {
         CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }
     }
@@ -45,7 +45,7 @@ impl CopyAttrs {
         self.mechanism == Mechanism::Asynchronous
     }
 
-    /// Whether it is one by the tensor memory accelerator.
+    /// Whether it is one by TMA.
     pub fn is_tensor(&self) -> bool {
         matches!(self.mechanism, Mechanism::Tensor { .. })
     }

@@ -60,7 +60,7 @@ pub struct Combination {
     pub elem: Elem,
     /// How many neighbours an instruction of a thread combines, ascending, and the first target that has it; empty: it is none for threads.
     pub threads: &'static [(u32, Target)],
-    /// Whether the tensor memory accelerator does it.
+    /// Whether TMA does it.
     pub accelerator: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::target::WARP;
 use crate::types::ElemRef;
 use crate::typing::{ResolvedView, const_int, layout_of, resolve_view};
 
-/// Blocks of a cluster that share out the elements of a block's tiles; 1 where the schedule says nothing, or nothing constant.
+/// Blocks of a cluster that divide the elements of a block's tiles; 1 where the schedule says nothing, or nothing constant.
 pub fn ctas(k: &Kernel) -> i64 {
     k.schedule.ctas.and_then(|e| const_int(k, e)).unwrap_or(1).max(1)
 }

@@ -36,7 +36,7 @@ pub enum Property {
     Wgmma,
     /// Every product runs on tensor cores.
     TensorCores,
-    /// Loops load tiles into shared memory by the tensor memory accelerator alone.
+    /// Loops load tiles into shared memory by TMA alone.
     Tma,
     /// Loads run ahead of their use: a channel has two slots or more.
     Pipelined,

@@ -13,7 +13,7 @@ pub enum FastPath {
     Asynchronous,
     /// Accesses of 16 bytes, for narrower ones or such that are shifted into place.
     Wide,
-    /// Results that the tensor memory accelerator stores while the next are summed, for those that threads store.
+    /// Results that TMA stores while the next are summed, for those that threads store.
     StagedStores,
     /// TMA loads, for copies by the threads of producer warps.
     TensorLoads,

@@ -6,7 +6,7 @@
 /// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Mechanism {
-    /// Threads load and store elements, between two memories by way of registers.
+    /// Threads load and store elements, between two memories through registers.
     #[default]
     Registers,
     /// So too, but of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
@@ -20,7 +20,7 @@ pub enum Mechanism {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     Asynchronous,
-    /// From global memory into a channel's slot, or from a buffer to global memory, by the tensor memory accelerator
+    /// From global memory into a channel's slot, or from a buffer to global memory, by TMA
     /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
     /// slot, has read the buffer at the latest at its `await`: `tma`.
     Tensor {

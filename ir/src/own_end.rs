@@ -1,4 +1,4 @@
-//! Windows that end in front of the tensor's end, as the tensor memory accelerator loads them: `copy V[first + j..first + len, h, 0..] -> v tma`.
+//! Windows that end in front of the tensor's end, as TMA loads them: `copy V[first + j..first + len, h, 0..] -> v tma`.
 //!
 //! A descriptor has one end along each dimension, which the host gives it. So the dimension of such a window is there twice: once with the extent of a box, and once
 //! more after all others, with the same stride, of one element more than the tensor has. The descriptor's address is a box in front of the tensor's. A box whose

@@ -108,7 +108,7 @@ const MAX_LINES: usize = 3;
 /// Largest step between pixels (`elementStrides` of `cuTensorMapEncodeIm2col`).
 const MAX_STEP: i64 = 8;
 
-/// How a padded tensor is read by the tensor memory accelerator in im2col mode (PTX ISA 5.5.4): one dimension counts pixels, the other what a window has of each. Places within
+/// How a padded tensor is read by TMA in im2col mode (PTX ISA 5.5.4): one dimension counts pixels, the other what a window has of each. Places within
 /// a window may be a dimension of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Im2col {

@@ -68,7 +68,7 @@ pub const REGISTERS_PER_THREAD: u32 = 255;
 pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
 /// Threads of a warp.
 pub const WARP: u32 = 32;
-/// Schedulers of a multiprocessor, among which its warps are dealt out, on every target (compute capability 7.0 to 9.0).
+/// Schedulers of a multiprocessor, among which its warps are distributed, on every target (compute capability 7.0 to 9.0).
 pub const SCHEDULERS: u64 = 4;
 /// Bytes of a sector, the unit in which global memory is read and written, on every target.
 pub const SECTOR_BYTES: u32 = 32;

@@ -1,4 +1,4 @@
-//! TMA stores: `copy s -> C[i.., j..] tma` has the tensor memory accelerator move a buffer to a window of a tensor.
+//! TMA stores: `copy s -> C[i.., j..] tma` has TMA move a buffer to a window of a tensor.
 //!
 //! It reads the buffer at any time up to `await s, 0`. So do wgmma products, of the buffers that they multiply, up to the `await` of their sums.
 

@@ -24,7 +24,7 @@ pub struct Turn {
     pub groups: u32,
     /// Warps of a group: the arrivals that complete a phase.
     pub warps: u32,
-    /// Rings, each by the first of its channels, whose places are handed on.
+    /// Rings, each by the first of its channels, whose places are passed on.
     pub handed: Vec<Value>,
 }
 
@@ -62,7 +62,7 @@ fn of_role(k: &Kernel, role: Stmt) -> Vec<Turn> {
     };
     k.walk(within, &mut |k, block, s| {
         let StmtData::Ordered { body } = k.stmts[s] else { return };
-        // Replicas take turns in the loop that is dealt out to them, and nowhere deeper.
+        // Replicas take turns in the loop that is distributed to them, and nowhere deeper.
         if groups < 2 || replicas > 1 && block != within {
             return;
         }
@@ -100,7 +100,7 @@ fn waits(k: &Kernel, block: Block, of: &[Value]) -> bool {
     found
 }
 
-/// Whether replicas of a role hand on their place in a channel.
+/// Whether replicas of a role pass on their place in a channel.
 pub fn handed_on(k: &Kernel, channel: Value) -> bool {
     k.blocks[k.body].iter().any(|&s| match k.stmts[s] {
         StmtData::Role { body, .. } => replicas(k, s).is_some_and(|n| n > 1) && waits(k, body, &[channel]),

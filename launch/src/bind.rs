@@ -101,7 +101,7 @@ pub struct Bound {
     pub values: Args,
     /// The tensors in parameter order.
     pub tensors: Vec<TensorPlan>,
-    /// Memory that is no input and no result.
+    /// Memory that is not an input and no result.
     pub scratch: Vec<(Scratch, TensorPlan)>,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! What must not be touched is reported at the access. Gaps between the elements may not be stored to, nor loaded, but for those of
 //! a tensor with `reads_gaps`, which hold no numbers: a kernel that loads whole words of unaligned rows shifts what it wants out of
-//! them, so that a word half in a gap is no error, and a register with half of it undefined, which is all that the simulator
+//! them, so that a word half in a gap is not an error, and a register with half of it undefined, which is all that the simulator
 //! could say of it, would be a false one. Elements of a tensor that is written first are undefined until then, and a launch stores
 //! to nothing that its contract says is only read.
 
@@ -51,7 +51,7 @@ pub fn generation(target: &str) -> Option<Generation> {
     if sm < 70 { Some(Generation::Volta) } else { Generation::of_sm(sm) }
 }
 
-/// Clusters of a kernel that the simulated device runs at one time: a multiprocessor, of which there are 4, has one block.
+/// Clusters of a kernel that the simulated device runs at the same time: a multiprocessor, of which there are 4, has one block.
 pub fn max_active_clusters(contract: &Contract) -> u32 {
     tilec_sim::occupancy::max_active_clusters(contract.cluster)
 }

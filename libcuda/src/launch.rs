@@ -30,7 +30,7 @@ pub struct Request {
 }
 
 impl State {
-    /// Clusters of a launch that the device runs at one time; a block without a cluster is a cluster of one. 0: a block does not fit.
+    /// Clusters of a launch that the device runs at the same time; a block without a cluster is a cluster of one. 0: a block does not fit.
     ///
     /// # Errors
     /// There is no such function, or the device has no clusters.

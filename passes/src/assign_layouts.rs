@@ -303,7 +303,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                     None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                     Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                     Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
-                    // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is dealt out anew.
+                    // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is distributed anew.
                     None => coalesced_of(least.min(width).ilog2(), &bits, contiguous, chunk, threads)
                         .filter(|found| k.plans[s].producer || found.is_even(part))
                         .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),

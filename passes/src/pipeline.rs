@@ -136,7 +136,7 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
     }
 }
 
-/// Has a loop that is pipelined load register tiles ahead, too, such as the scale of a row whose elements come by way of shared memory: its plan then, if it has any.
+/// Has a loop that is pipelined load register tiles ahead, too, such as the scale of a row whose elements come through shared memory: its plan then, if it has any.
 fn loaded_ahead(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt) -> Option<Plan> {
     let mut ahead = k.clone();
     let message = registers::run(&mut ahead, s)?;

@@ -42,7 +42,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    // The registers of roles are dealt out already.
+    // The registers of roles are distributed already.
     if !k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
         occupancy::choose(k, cx);
     }

@@ -257,7 +257,7 @@ fn fits(
     if to.is_gathered() {
         return Err("its rows are scattered (gathered rows)".to_owned());
     }
-    // The accelerator stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
+    // TMA stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
     let ranges = Ranges::new(k);
     let least = |d: &ViewDim| d.starts().iter().map(|&e| Some(ranges.of(e)?.lo)).sum::<Option<i128>>();
     if to.dims.iter().any(|d| least(d).is_some_and(|least| least < 0)) {
@@ -389,7 +389,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let (shape, elem) = (fixed_shape(k, src).expect("what is staged has extents"), known_elem(k, tensor));
     let to = resolve_view(k, dst).expect("a store is to a window");
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    // The accelerator turns nothing over.
+    // TMA turns nothing over.
     let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
     let order = Some(if last { Order::Row } else { Order::Col });
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, partial: None, smem_layout: None };

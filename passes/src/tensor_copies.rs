@@ -94,7 +94,7 @@ pub(crate) fn fits_unconverted(
     }
 }
 
-/// Whether boxes of a tensor make up a window, wherever the tensor ends: the host can make its descriptor, and they begin at multiples of 16 bytes. The accelerator stops
+/// Whether boxes of a tensor make up a window, wherever the tensor ends: the host can make its descriptor, and they begin at multiples of 16 bytes. TMA stops
 /// the kernel at one that does not (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
 pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
     let (Some(elem), Some(_)) = (elem_of(k, from.base), contiguous_dim(k, from.base)) else { return false };

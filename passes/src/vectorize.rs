@@ -363,7 +363,7 @@ fn stored_as_matrices(
 ) -> bool {
     let Some(view) = resolve_view(k, dst).filter(|v| v.space(k).is_of_block()) else { return false };
     let Some(elem) = elem_of(k, view.base).filter(|e| e.bits() == 16) else { return false };
-    // Of the blocks of a cluster that share out tiles each gets what all of them store, word by word.
+    // Of the blocks of a cluster that divide tiles each gets what all of them store, word by word.
     if tilec_ir::ctas::ctas(k) > 1
         || !cx.options.target.has_matrix_stores()
         || !accessed_views(k, deferred, src).is_empty()

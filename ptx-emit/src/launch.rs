@@ -51,7 +51,7 @@ pub enum Access {
     ReadWrite,
 }
 
-/// A descriptor for the tensor memory accelerator (`cuTensorMapEncodeTiled`): 128 bytes, passed by value. Address, extents and
+/// A descriptor for TMA (`cuTensorMapEncodeTiled`): 128 bytes, passed by value. Address, extents and
 /// strides are those of the tensor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMap {
@@ -98,7 +98,7 @@ pub enum ParamKind {
         strides: Vec<Vec<String>>,
         /// It is the address of an array of addresses, one for each index of the first dimension.
         pointers: bool,
-        /// It is no input and no result: the host makes room, and has all signals down.
+        /// It is not an input and no result: the host makes room, and has all signals down.
         scratch: Option<Scratch>,
         /// What is between its elements is read as well, if only to be thrown away.
         reads_gaps: bool,

@@ -17,7 +17,7 @@ pub struct Report {
     pub smem_bytes: u64,
     /// What is where in it.
     pub tiles: Vec<TileReport>,
-    /// Copies by the tensor memory accelerator, in program order.
+    /// Copies by TMA, in program order.
     pub boxes: Vec<BoxReport>,
     /// Operands of wgmma products in shared memory, in program order.
     pub operands: Vec<OperandReport>,
@@ -112,7 +112,7 @@ impl SharedReport {
     }
 }
 
-/// A copy by the tensor memory accelerator: what a box moves, and where the boxes of a tile are.
+/// A copy by TMA: what a box moves, and where the boxes of a tile are.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BoxReport {
     /// Source place.

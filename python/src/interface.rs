@@ -80,7 +80,7 @@ impl Interface {
                 }
                 let (reads, writes) = (tensor.access.reads(), tensor.access.writes());
                 if let Some(Slot::Tensor(known)) = self.slots.iter_mut().find(|s| s.name() == name) {
-                    // What an earlier launch wrote is no input.
+                    // What an earlier launch wrote is not an input.
                     known.reads |= reads && !known.writes;
                     known.writes |= writes;
                     return;

@@ -220,7 +220,7 @@ impl Kernel {
         }
     }
 
-    /// Clusters that the arrays' device runs at one time, for a launch with these arguments.
+    /// Clusters that the arrays' device runs at the same time, for a launch with these arguments.
     #[pyo3(signature = (*args, **kwargs))]
     fn max_active_clusters(&self, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<u32> {
         let mut reader = lock(&self.readers).pop().unwrap_or_default();

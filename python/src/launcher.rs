@@ -182,7 +182,7 @@ impl Launcher {
         Simulation::new(&self.program, &self.bound(&values)?, &values, &self.names, &self.call.addresses)
     }
 
-    /// Clusters that a device, or the simulator, runs at one time: of the variant for this call, and of a program of the launch whose
+    /// Clusters that a device, or the simulator, runs at the same time: of the variant for this call, and of a program of the launch whose
     /// grid depends on a size that the caller chooses. Such a size counts as 1 where it is not given, or is 0.
     pub(crate) fn max_active_clusters(&mut self, device: i32) -> Result<u32, Refusal> {
         let mut values = self.values()?;

@@ -59,7 +59,7 @@ fn rasters() -> Result<(), String> {
     let mut wrong = Vec::new();
     for more in ["", " cluster (2, 1)", " cluster (1, 2)", " cluster (2, 2)", " stream_k 1", " stage_stores 1"] {
         for program in std::iter::once(&GEMM).chain(&RELATIVES) {
-            // The accelerator does not store to pointers; blocks do not share the tiles of split products.
+            // TMA does not store to pointers; blocks do not share the tiles of split products.
             let refused = match program.0 {
                 "gemm_pointers.tile" => more.contains("stage_stores"),
                 "gemm_splitk.tile" => more.contains("stream_k"),

@@ -453,7 +453,7 @@ impl Variants {
         let problem = problem;
         let (kernels, consts) = &self.source;
         let mut meant = problem.interpret_all(kernels, consts).map_err(|e| format!("the source: {e}"))?;
-        // What a pass over the file has kernels hand on: the source does not have it.
+        // What a pass over the file has kernels pass on: the source does not have it.
         let named = |k: &Kernel, t: &Tensor| k.params.iter().any(|&v| k.values[v].name == t.name);
         let own = |t: &Tensor| kernels.iter().any(|k| named(k, t));
         if problem.tensors.iter().any(|t| !own(t)) {

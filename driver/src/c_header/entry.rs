@@ -112,7 +112,7 @@ pub(super) fn function(
     Ok(assembled(contract, symbol, args, &declared, &passed, tensors.len(), code, body.finish()))
 }
 
-/// The call that counts how many clusters run at one time.
+/// The call that counts how many clusters run at the same time.
 fn active(contract: &Contract) -> String {
     let shared = contract.dynamic_smem_bytes;
     if is_plain(contract) {

@@ -289,7 +289,7 @@ fn explain(interface: &Interface, kernels: &str) -> String {
     out
 }
 
-/// The function that says how many clusters run at one time.
+/// The function that says how many clusters run at the same time.
 fn active(interface: &Interface, kernels: &str) -> String {
     let name = &interface.name;
     let mut out = format!(

@@ -1,7 +1,7 @@
 //! Variants of a kernel in one file: one for each set of definitions, and for each choice that the sizes of `--for` lead to.
 //!
 //! Definitions stand for what is known at launch only (`ALIGN=8` where rows are aligned, else `ALIGN=1`): which is launched
-//! follows from the preconditions, in the order given. Choices are told apart by a rule over sizes.
+//! follows from the preconditions, in the order given. Choices are distinguished by a rule over sizes.
 //!
 //! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
 

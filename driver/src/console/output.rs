@@ -75,7 +75,7 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
     Err(io::Error::new(ErrorKind::AlreadyExists, "no free temporary name beside it"))
 }
 
-/// Writes `bytes` to standard output. A reader that has gone away is no error.
+/// Writes `bytes` to standard output. A reader that has gone away is not an error.
 ///
 /// # Errors
 /// Any other failure to write.

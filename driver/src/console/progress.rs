@@ -34,7 +34,7 @@ impl Bar {
             return;
         }
         self.drawn = Some(Instant::now());
-        // A terminal that has gone away is no error.
+        // A terminal that has gone away is not an error.
         let _ = write!(io::stderr().lock(), "\r\x1b[K{}", line(what, done));
     }
 

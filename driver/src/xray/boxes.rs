@@ -1,4 +1,4 @@
-//! Copies by the tensor memory accelerator: the box in global memory by rows and sectors, and where its pieces are in shared memory.
+//! Copies by TMA: the box in global memory by rows and sectors, and where its pieces are in shared memory.
 //!
 //! Extents, boxes and the mode of exchange are those of the tensor map that the copy was lowered with. In which order TMA writes is not
 //! published: a phase is what the banks take at once, 128 bytes, in the order of the box.

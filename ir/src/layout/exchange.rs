@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Layouts of one tile of 2^9 elements over two warps, with bits dealt out in every order of a few generators.
+    /// Layouts of one tile of 2^9 elements over two warps, with bits distributed in every order of a few generators.
     fn family() -> Vec<RegLayout> {
         let bit = |i: usize| 1u64 << i;
         let mut all = Vec::new();

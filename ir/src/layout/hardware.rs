@@ -117,7 +117,7 @@ pub const PERIOD: u64 = 8;
 /// Bytes of which panels begin at multiples: the longest period of an exchange.
 pub const PANEL_BYTES: u64 = PERIOD * 128;
 
-/// What one copy of the tensor memory accelerator moves, and where the copies of a tile are.
+/// What one copy of TMA moves, and where the copies of a tile are.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boxes {
     /// How its pieces are exchanged.

@@ -134,7 +134,7 @@ impl RegLayout {
         RegLayout::new(value, row.thread().cols().iter().map(spread).collect(), row.out_bits() + parts)
     }
 
-    /// The same distribution with elements dealt out so that each warp has a segment along dimension `axis`: the bits of an element's number there that warps tell apart
+    /// The same distribution with elements distributed so that each warp has a segment along dimension `axis`: the bits of an element's number there that warps tell apart
     /// become the highest ones. `None` where a bit is not one of a thread's or a register's number alone, or nothing changes.
     pub fn in_segments(&self, shape: &[u64], axis: usize) -> Option<RegLayout> {
         let bits = shape_bits(shape);

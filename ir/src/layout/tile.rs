@@ -95,7 +95,7 @@ impl RegLayout {
     }
 
     /// The layout of the window of extents `2^bits[i]` that starts at `start[i]` of this tile of extents `2^dim_bits[i]`: with it the registers, value indices here, of those
-    /// there. `None` if the window divides what threads share out, or does not fit. Where it does not start at a multiple of its extent, a thread must have all elements along
+    /// there. `None` if the window divides what threads divide, or does not fit. Where it does not start at a multiple of its extent, a thread must have all elements along
     /// that dimension.
     pub fn window(&self, dim_bits: &[u32], start: &[u64], bits: &[u32]) -> Option<(RegLayout, Vec<usize>)> {
         if start.len() != dim_bits.len() || bits.len() != dim_bits.len() {

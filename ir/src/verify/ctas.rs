@@ -1,4 +1,4 @@
-//! Rule 32: blocks of a cluster that share out tiles (`ctas`) hold them in registers.
+//! Rule 32: blocks of a cluster that divide tiles (`ctas`) hold them in registers.
 //!
 //! Lowering has what is stored to a buffer stored in all of these blocks. What fills shared memory in another way fills that of one block alone.
 

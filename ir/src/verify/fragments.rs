@@ -21,7 +21,7 @@
 //! over them sums over the whole reduction, each index once. With `swap` the instruction computes the transposed product:
 //! its A is our `b` seen transposed, its B our `a`, and its rows are C's columns.
 //!
-//! An accumulator of three dimensions has a sum for each slice of the reduction. Slices are dealt out to warps, so the same
+//! An accumulator of three dimensions has a sum for each slice of the reduction. Slices are distributed to warps, so the same
 //! holds of every warp within the slice it is in, and:
 //!
 //! 5. The index of a slice is the upper bits of the reduction. Only warp bits move it, by the same in A, B and C. Statement 2

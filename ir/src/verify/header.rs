@@ -209,7 +209,7 @@ fn padding(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     }
 }
 
-/// Memory that is no input and no result.
+/// Memory that is not an input and no result.
 fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
     let Some(scratch) = t.scratch else { return };
     let k = cx.k;

@@ -44,7 +44,7 @@
 //! 28. A `publish` expects the bytes that TMA copies bring (`places.rs`).
 //! 29. The barriers of an `ordered` statement count the warps of a group, and are apart from all else (`turns.rs`).
 //! 30. `elected` is where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
-//! 32. Blocks of a cluster that share out tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories
+//! 32. Blocks of a cluster that divide tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories
 //!     (`ctas.rs`).
 //! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
 //!     put them together (`partial.rs`).

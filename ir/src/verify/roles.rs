@@ -104,7 +104,7 @@ fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     ));
 }
 
-/// What is done in order is in the loop whose iterations are dealt out.
+/// What is done in order is in the loop whose iterations are distributed.
 fn ordered(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut allowed: Vec<Stmt> = Vec::new();

@@ -143,7 +143,7 @@ pub struct TensorParam {
     /// The kernel also reads what is between the elements, and throws it away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_gaps: bool,
-    /// Memory that the host provides, and that is no input and no result: see [`Scratch`].
+    /// Memory that the host provides, and that is not an input and no result: see [`Scratch`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<Scratch>,
     /// Tensors that the kernel reads at whose address this one, which it writes, may stand: if the strides are equal too.
@@ -151,7 +151,7 @@ pub struct TensorParam {
     pub may_alias: Vec<String>,
 }
 
-/// What scratch memory is for. Launches that may run at one time have memory of their own each.
+/// What scratch memory is for. Launches that may run at the same time have memory of their own each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scratch {
@@ -166,7 +166,7 @@ pub const MAP_ADDRESS_BYTES: u64 = 16;
 /// Bytes of a `CUtensorMap`.
 pub const MAP_BYTES: u64 = 128;
 
-/// How a tensor is described to the tensor memory accelerator. Its element type, address, extents and strides are those of the
+/// How a tensor is described to TMA. Its element type, address, extents and strides are those of the
 /// tensor; elements are not interleaved, each is taken, and what is outside is zero.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TensorMapParam {

@@ -56,7 +56,7 @@ impl Device {
         Ok(if code == 0 { u32::try_from(ordinal).ok() } else { None })
     }
 
-    /// Clusters of launches of this shape (whose grid does not count) that the device runs at one time. A block without a cluster is a
+    /// Clusters of launches of this shape (whose grid does not count) that the device runs at the same time. A block without a cluster is a
     /// cluster of one.
     ///
     /// # Errors

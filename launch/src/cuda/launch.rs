@@ -102,7 +102,7 @@ fn no_clusters() -> CudaError {
 }
 
 /// Clusters of launches of this shape (whose grid does not count) that a device of `sm_count` multiprocessors, which is that of the
-/// function, runs at one time.
+/// function, runs at the same time.
 ///
 /// # Errors
 /// The device has no room for a cluster of this shape, or the driver refuses.

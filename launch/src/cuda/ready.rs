@@ -47,7 +47,7 @@ pub struct Ready {
     shape: Shape,
     max_grid: [u32; 3],
     sm_count: u32,
-    /// Clusters that run at one time, once somebody has asked.
+    /// Clusters that run at the same time, once somebody has asked.
     active: OnceLock<u32>,
     /// The first word of each parameter.
     starts: Vec<usize>,

@@ -9,7 +9,7 @@ use crate::tensor::Argument;
 
 /// The number of launches in the cache; the oldest is replaced.
 const KEPT: usize = 64;
-/// Addresses are told apart by the multiples of powers of two that they are, up to this one: no kernel requests more.
+/// Addresses are distinguished by the multiples of powers of two that they are, up to this one: no kernel requests more.
 const ALIGNMENTS: u32 = 16;
 
 /// A launch that was checked.

@@ -81,7 +81,7 @@ impl Loaded {
         Ok(Loaded { device: Arc::clone(device), steps: steps.collect::<Result<_, _>>()?, state: Mutex::default() })
     }
 
-    /// Clusters of a case that run at one time.
+    /// Clusters of a case that run at the same time.
     pub(super) fn max_active_clusters(&self, step: usize, case: usize) -> Result<u32, CudaError> {
         self.steps[step][case].max_active_clusters()
     }

@@ -245,7 +245,7 @@ unsafe extern "C" fn cuLaunchKernel(
     })
 }
 
-/// Blocks of a function that a multiprocessor runs at one time.
+/// Blocks of a function that a multiprocessor runs at the same time.
 unsafe fn active_blocks(to: *mut c_int, function: u64, threads: c_int, dynamic: usize) -> Result<(), Failure> {
     let wrong = |_| Code::InvalidValue;
     let block = [u32::try_from(threads).map_err(wrong)?, 1, 1];

@@ -19,7 +19,7 @@ const PORT: f64 = 64.0;
 struct Bytes {
     /// From and to tensors.
     moved: u64,
-    /// Of these by the tensor memory accelerator.
+    /// Of these by TMA.
     tensor: u64,
     /// Into shared memory.
     filled: u64,

@@ -62,7 +62,7 @@ pub(crate) const ROWS: u64 = 64;
 /// Rows of a tile of three warpgroups. With five there would be too few registers for each.
 pub(crate) const THREE: u64 = 3 * ROWS;
 
-/// Whether warpgroups share out so many rows.
+/// Whether warpgroups divide so many rows.
 pub(crate) fn is_rows(n: u64) -> bool {
     n.is_power_of_two() || n == THREE
 }

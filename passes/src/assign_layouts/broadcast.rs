@@ -36,7 +36,7 @@ const FEW: u64 = 8;
 /// A statement that computes elements of registers, each in the thread that `layout` says.
 struct Reader {
     stmt: Stmt,
-    /// The window of a tensor that it stores to, by itself or by way of a buffer.
+    /// The window of a tensor that it stores to, by itself or through a buffer.
     to: Option<ResolvedView>,
     layout: RegLayout,
     shape: Vec<u64>,
@@ -75,7 +75,7 @@ fn computed(k: &Kernel, stmt: Stmt) -> Option<(Expr, Option<ResolvedView>, RegLa
     Some((src, None, tile.reg_layout.clone()?, k.const_shape(&tile.shape)?))
 }
 
-/// The window of a tensor that a copy stores to: by itself, or by way of the buffer that the next statement stores.
+/// The window of a tensor that a copy stores to: by itself, or through the buffer that the next statement stores.
 fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
     if k.tensor_ty(to.base).is_some() {
         return Some(to);

@@ -95,7 +95,7 @@ pub(super) fn through_memory(from: &RegLayout, to: &RegLayout) -> bool {
     from.swaps(to).is_none() && from.gather(to).is_none_or(|g| g.choices() > MOST_CHOICES)
 }
 
-/// Of an exchange by way of shared memory.
+/// Of an exchange through shared memory.
 pub(super) fn by_memory(to: &RegLayout, elem: Bits) -> u64 {
     let words = elem.words(1 << to.value_bits());
     (3 * words + BARRIERS) << to.thread_bits().saturating_sub(WARP.ilog2())

@@ -32,7 +32,7 @@ pub(super) type NodeId = usize;
 pub(super) enum What {
     /// A register tile.
     Tile(Value),
-    /// A tile that a `let` names, computed where it stands.
+    /// A tile that a `let` names, computed at its place.
     Let(Value),
     /// What a statement computes and puts somewhere else.
     Source(Stmt),
@@ -46,7 +46,7 @@ pub(super) struct Node {
     pub(super) shape: Vec<u64>,
     /// What an element takes.
     pub(super) elem: Bits,
-    /// The layout, if it is known: that of a product, or one that a person wrote.
+    /// The layout, if it is known: that of a product, or one that is written in the source.
     pub(super) fixed: Option<RegLayout>,
     /// The memory accessed in it.
     pub(super) accesses: Vec<Access>,
@@ -79,7 +79,7 @@ pub(super) struct Access {
     pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
-    /// How often it is done, relative to what is in no loop.
+    /// How often it is executed, relative to what is in no loop.
     pub(super) weight: u64,
     /// A copy between a whole tile and memory: the tile is there for it.
     pub(super) plain: bool,
@@ -573,7 +573,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The edge to what segments of the rows of a node come to.
+    /// The edge to the totals of segments of the rows of a node.
     fn totals(&mut self, at: Stmt, inner: NodeId, e: Expr) {
         let ExprData::Ref(v) = self.k.exprs[e] else { return };
         let node = match self.k.values[v].def {

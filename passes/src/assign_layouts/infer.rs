@@ -28,7 +28,7 @@ const APART: u64 = 2;
 /// Rounds of the search, each of which makes the choice cheaper.
 const ROUNDS: usize = 16;
 
-/// A layout for each node; `None` where threads cannot share out a tile.
+/// A layout for each node; `None` where threads cannot divide a tile.
 pub(super) fn layouts(graph: &Graph, threads: Threads, wide: bool) -> Vec<Option<RegLayout>> {
     let mut search = Search::new(graph, threads, wide);
     search.seed();
@@ -92,7 +92,7 @@ pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout
     match (edge.relation, b.axis) {
         (Relation::Reduction, Some(axis)) if !b.scanned => match in_warps(b, axis, of_b) {
             Ok(layout) => Some(layout),
-            // Warps put their parts together by way of memory, from which all of them read the whole.
+            // Warps put their parts together through memory, from which all of them read the whole.
             Err(_) => across_warps(b, of_b).map(|(layout, _)| layout),
         },
         _ => Some(of_b.clone()),

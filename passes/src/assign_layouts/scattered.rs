@@ -56,7 +56,7 @@ pub(super) fn layout(
     let mut order: Vec<u64> = sector.chain(piece).chain(columns(second, run)).chain(others).collect();
     let total: u32 = dim_bits.iter().sum();
     let mut rest = columns(first, UNITS);
-    // Threads that are left when all of `second` is dealt out go along `first`.
+    // Threads that are left when all of `second` is distributed go along `first`.
     let missing = (threads as usize).saturating_sub(order.len()).min(rest.len());
     order.extend(rest.drain(..missing));
     let owned = (threads as usize).min(order.len());

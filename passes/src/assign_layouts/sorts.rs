@@ -41,7 +41,7 @@ struct Stage {
     to: u32,
 }
 
-/// How the bits of an element's number along a row are shared out.
+/// How the bits of an element's number along a row are divided.
 struct Shared {
     /// Bits of the extents in front of the row's dimension, of the row, and of all.
     base: u32,

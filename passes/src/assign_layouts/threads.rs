@@ -13,7 +13,7 @@ use tilec_ir::layout::{RegLayout, extent_bits};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 
-/// The threads that share out tiles: a power of two of them, or several such groups.
+/// The threads that divide tiles: a power of two of them, or several such groups.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Threads {
     /// Log2 of the threads of a group.
@@ -54,7 +54,7 @@ impl Threads {
         self.share_out(&[], &|_, threads| RegLayout::new(Vec::new(), vec![0; threads as usize], 0))
     }
 
-    /// The layout of a tile that `make` finds for tiles and a power of two of threads. Several groups share out an extent of as many units;
+    /// The layout of a tile that `make` finds for tiles and a power of two of threads. Several groups divide an extent of as many units;
     /// where there is none all of them have the same elements.
     pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {
         self.share_out_within(shape, &[], make)

@@ -4,7 +4,7 @@
 //! have still to store does not come last if it is to come first. But a thread mostly stores where it has loaded or stored itself, and most windows
 //! have nothing in common. So it is said of two statements whether a barrier is between them, and both the placement and the proof ask it here.
 //!
-//! Two stores that combine with what is there may come in any order. What the tensor memory accelerator stores no barrier orders: it has rules of its own
+//! Two stores that combine with what is there may come in any order. What TMA stores no barrier orders: it has rules of its own
 //! ([`super::apart`], [`mod@super::prove`]), but for loads in front of it.
 
 use super::apart::Pairs;

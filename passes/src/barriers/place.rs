@@ -2,7 +2,7 @@
 //!
 //! The state says what other threads may still be doing since the last barrier: per buffer a pending read and a pending
 //! write; what was done to tensors, as far as something may meet it ([`Meetings`]); per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
-//! released before the last barrier; only they may be filled without another one. A `wait` hands on what was written to
+//! released before the last barrier; only they may be filled without another one. A `wait` passes on what was written to
 //! slots since the last barrier; asynchronous copies count as written at the `wait`, by which they have landed. Both counts are lower bounds: paths that
 //! meet take the minimum. Since slots are freed and taken in ring order, the next slot is a fenced one while there is any.
 //!

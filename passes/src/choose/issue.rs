@@ -64,7 +64,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Trips of a loop, in the middle of the grid; 1 where they are not known.
+    /// Iterations of a loop, in the middle of the grid; 1 where they are not known.
     fn trips(&self, [start, end, step]: [Expr; 3]) -> f64 {
         if self.k.as_int(end) == Some(ENDLESS) {
             return 1.0;

@@ -277,7 +277,7 @@ fn bounds_are_below_predictions() {
     }
 }
 
-/// Few rows are shared out among tiles that they fill, in pairs of blocks where these share tiles along the reduction.
+/// Few rows are divided among tiles that they fill, in pairs of blocks where these share tiles along the reduction.
 #[test]
 fn few_rows_fill_their_tiles() {
     for rows in [80, 207, 279] {

@@ -89,7 +89,7 @@ pub(super) struct Move {
     pub(super) elem: Bits,
     /// Elements of an access that the preconditions allow.
     pub(super) width: u64,
-    /// The accelerator has boxes for it, wherever the tensor ends.
+    /// TMA has boxes for it, wherever the tensor ends.
     pub(super) boxed: bool,
     /// The buffer that it fills.
     pub(super) buffer: Option<Value>,
@@ -292,7 +292,7 @@ impl<'k> Work<'k> {
         Some(blocks * bytes)
     }
 
-    /// Trips of a region; loops whose bounds are not known count once. Where they depend on an index of the grid that has few values, the mean over these.
+    /// Iterations of a region; loops whose bounds are not known count once. Where they depend on an index of the grid that has few values, the mean over these.
     pub(super) fn trips(&self, env: &Env, region: &Region) -> f64 {
         let few = |index: Value| {
             let axis = self.k.grid.iter().find(|axis| axis.index == index)?;

@@ -164,7 +164,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
 }
 
 /// Leaves room on a multiprocessor for a block of the next launch, which begins beside this one (`overlap-launches`), if shared memory and registers suffice for two.
-/// Then the registers of both roles are dealt out anew. Of wgmma's warps the sums take more than half.
+/// Then the registers of both roles are distributed anew. Of wgmma's warps the sums take more than half.
 fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
     let asked = k.schedule.min_ctas.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1);
     let alone = k.schedule.overlap.and_then(|e| k.as_int(e)) == Some(0);

@@ -45,7 +45,7 @@ pub(super) struct Lives<'k> {
     touched: SecondaryMap<Stmt, Vec<Value>>,
     /// Which buffers' stores are awaited where.
     awaited: Awaited,
-    /// What iterations of a loop with this body hand on to others.
+    /// What iterations of a loop with this body pass on to others.
     carried: BTreeMap<Block, BTreeSet<Value>>,
 }
 

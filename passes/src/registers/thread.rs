@@ -7,7 +7,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, SCHEDULERS, WARP, register_share};
 
 /// Registers that a thread may have if so many blocks of so many threads are to be resident. A quarter of those of a multiprocessor belongs to each of
-/// its schedulers, among which the warps are dealt out.
+/// its schedulers, among which the warps are distributed.
 pub(crate) fn cap(threads: u64, blocks: u64) -> u64 {
     let warps = (blocks * threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
     let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
@@ -17,7 +17,7 @@ pub(crate) fn cap(threads: u64, blocks: u64) -> u64 {
 /// Statements that the same threads run, and the registers that each of these has.
 pub(crate) struct Context {
     pub(crate) body: Block,
-    /// Threads that share out the tiles of these.
+    /// Threads that divide the tiles of these.
     pub(crate) threads: u64,
     pub(crate) has: u64,
 }

@@ -41,7 +41,7 @@ pub(super) fn whole(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, 
         (Some(a), _) if whole_buffer(k, mma.b).is_some() => (a, 1, mma.b, (wm, wn)),
         _ => return None,
     };
-    // Of elements that lie across the reduction lanes load single ones, and `ldmatrix` deals out those that it transposes.
+    // Of elements that lie across the reduction lanes load single ones, and `ldmatrix` distributes those that it transposes.
     let along =
         |&v: &Value| known_elem(k, v).bits() < known_elem(k, tile).bits() && smem_contiguous(k, v) == Some(k_dim);
     let narrow = buffers_of(k, body, tile).iter().any(along);

@@ -32,7 +32,7 @@ use tilec_ir::target::{WARP, WARPGROUP};
 
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// What a person can do where warpgroups do not share out a product.
+/// What a person can do where warpgroups do not divide a product.
 const TILE: &str = "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows";
 
 /// Whether a role holds register tiles, or copies other than into slots of channels.
@@ -135,7 +135,7 @@ pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Re
     )))
 }
 
-/// Checks a product on slots whose instruction and stage are written, and that is in no role yet: the warpgroups share out its sums.
+/// Checks a product on slots whose instruction and stage are written, and that is in no role yet: the warpgroups divide its sums.
 pub(super) fn check_scheduled(
     k: &mut Kernel,
     cx: &mut Cx<'_>,

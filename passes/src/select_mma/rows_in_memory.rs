@@ -44,7 +44,7 @@ const BESIDE_SLOTS: u64 = 2 << 10;
 /// Registers of a thread there for the elements of one row, and for the sums: what is computed of the row takes more than as many again, and of more elements the assembler spills.
 const REGISTERS_OF_SLOTS: u64 = 48;
 
-/// A loop whose rows go by way of shared memory.
+/// A loop whose rows go through shared memory.
 pub(super) struct InMemory {
     at: Stmt,
     /// Tiles that it loads, with the copies that do.

@@ -124,7 +124,7 @@ pub(crate) struct Blocks {
     ctas: i64,
     /// Blocks that share a multiprocessor, where it is said.
     together: Option<i64>,
-    /// A loop whose rows go by way of shared memory.
+    /// A loop whose rows go through shared memory.
     in_memory: Option<InMemory>,
 }
 
@@ -259,7 +259,7 @@ const BESIDE_IN_TURNS: u64 = 40;
 struct InTurns {
     at: Stmt,
     share: Share,
-    /// Registers hardly hold a row and the next one: rows go by way of shared memory where they can.
+    /// Registers hardly hold a row and the next one: rows go through shared memory where they can.
     crowded: bool,
     /// What a thread has where blocks of a cluster may share a row, if rows are loaded in the loop.
     in_cluster: Option<Share>,

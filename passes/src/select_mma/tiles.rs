@@ -123,7 +123,7 @@ pub(crate) fn short_of(wanted: u64, has: u64) -> Refused {
     ))
 }
 
-/// How warpgroups share out the products of a kernel.
+/// How warpgroups divide the products of a kernel.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) groups: u64,
@@ -140,7 +140,7 @@ pub(crate) struct Shared {
 const GROUPS: [u64; 4] = [2, 3, 1, 4];
 
 impl Shared {
-    /// All ways, best first. One product is rather shared out by another number of warpgroups than computed the other way round, since results are stored in pieces
+    /// All ways, best first. One product is rather divided by another number of warpgroups than computed the other way round, since results are stored in pieces
     /// then. Of several, two warpgroups hide the waits between them, which is worth more: by their schedule two loops of 64x128 bytes take 609 and 319 clocks an
     /// iteration with two, 644 and 380 with one.
     pub(crate) fn all(several: bool) -> impl Iterator<Item = Shared> {

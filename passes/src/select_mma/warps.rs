@@ -131,7 +131,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
             share.scheduled = share.tile == tile && share.warps == warps && warps_in(p.shape, tile) == warps;
         }
     }
-    // Rows of all of them are dealt out alike where the layouts of all are made here.
+    // Rows of all of them are distributed alike where the layouts of all are made here.
     let scheduled = shares.iter().all(|(_, share)| share.scheduled);
     shares.iter_mut().for_each(|(_, share)| share.scheduled = scheduled);
     Ok(shares)
@@ -211,7 +211,7 @@ fn products(k: &Kernel) -> Vec<Product> {
     found
 }
 
-/// Whether warps share out an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute: there is no other way to divide it, and
+/// Whether warps divide an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute: there is no other way to divide it, and
 /// it is too much for one.
 fn is_shared_out(p: &Product, along: usize) -> bool {
     let (bm, bn) = p.shape;

@@ -39,7 +39,7 @@ pub(super) fn single_blocks(k: &mut Kernel) -> bool {
     !single.is_empty()
 }
 
-/// Drops loops that cannot run, and what was said for their products; returns what is no block of the kernel any more.
+/// Drops loops that cannot run, and what was said for their products; returns what is not a block of the kernel any more.
 pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
     k.demands.clear();
     let multiplied = multiplies(k);

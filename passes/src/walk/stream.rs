@@ -87,7 +87,7 @@ pub(super) struct Stream {
 /// would be twice as long.
 const FEW: i64 = 128 * 128;
 
-/// How tiles and their steps are dealt out: names for the numbers, in the kernel's text.
+/// How tiles and their steps are distributed: names for the numbers, in the kernel's text.
 struct Deal {
     /// Tiles of the output, and steps of each.
     count: Value,

@@ -31,7 +31,7 @@ const MOST: i64 = i32::MAX as i64;
 /// Tiles along axes after the second, as for grids of blocks that do not stay.
 const LAYERS: i64 = 65_535;
 
-/// How tiles are dealt out.
+/// How tiles are distributed.
 pub(super) struct Tiles {
     axes: Vec<GridAxis>,
     /// The index of a block.
@@ -43,7 +43,7 @@ pub(super) struct Tiles {
     reach: i64,
     /// Columns of a strip.
     columns: i64,
-    /// Whether tiles are dealt out from both ends alternately.
+    /// Whether tiles are distributed from both ends alternately.
     both_ends: bool,
     /// Where blocks draw the numbers of their tiles, but of the first.
     next: Option<Next>,
@@ -328,7 +328,7 @@ impl Tiles {
         body
     }
 
-    /// The tile that a block does in its turn, where tiles are dealt out from both ends: in even turns from the first on, in odd turns from
+    /// The tile that a block does in its turn, where tiles are distributed from both ends: in even turns from the first on, in odd turns from
     /// the last back.
     ///
     /// What a block does in two turns is then as long as what any other does, where the time of a tile grows along an axis, such as that of causal

@@ -105,7 +105,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The end of a loop, of which only so many steps are looked at; of one that has more than [`SHORT`] times as many, none: the accelerator takes as long for what it is asked
+    /// The end of a loop, of which only so many steps are looked at; of one that has more than [`SHORT`] times as many, none: TMA takes as long for what it is asked
     /// for in vain.
     pub(super) fn end_ahead(&mut self, (start, end): (Int, Int), step: i64) -> Int {
         let Some(steps) = self.ahead else { return end };

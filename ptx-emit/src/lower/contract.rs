@@ -77,7 +77,7 @@ impl Lower<'_> {
                 requires.push(format!("{text} <= {limit}"));
             }
         }
-        // The blocks that share out a tile are those of a cluster, however many tiles there are.
+        // The blocks that divide a tile are those of a cluster, however many tiles there are.
         let along = grid.iter().zip(&self.emit.func.cluster).filter(|_| self.ctas() == 1);
         for (text, &blocks) in along.filter(|&(_, &blocks)| blocks > 1) {
             requires.push(format!("({text}) % {blocks} == 0"));

@@ -35,7 +35,7 @@ use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
-    /// Blocks that share out the tiles of one.
+    /// Blocks that divide the tiles of one.
     pub(super) fn ctas(&self) -> u32 {
         u32::try_from(ctas::ctas(self.k)).expect("the verifier bounds clusters")
     }
@@ -236,7 +236,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores to memory; to shared memory in all blocks that share out tiles.
+    /// Stores to memory; to shared memory in all blocks that divide tiles.
     pub(super) fn put(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
         let any = cluster_store(op, self.counts.is_some()).filter(|_| self.ctas() > 1);
         let (Some(op), &Operand::Addr { base, offset }) = (any, &address) else {

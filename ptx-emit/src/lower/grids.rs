@@ -13,7 +13,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether a role waits in front of a statement: the first that is more than a name for an index made of sizes, for dealing out the work hides behind the grid in
+    /// Whether a role waits in front of a statement: the first that is more than a name for an index made of sizes, for distributing the work hides behind the grid in
     /// front. Who requests its first operands before it waits does both inside the loops over tiles: what is in front of them there is computed of sizes, too.
     pub(super) fn waits_in_front_of(&self, s: Stmt) -> bool {
         if !self.follows || self.ahead.is_some() {

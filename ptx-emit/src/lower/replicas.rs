@@ -37,7 +37,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Where a replica starts in a loop, and its step: in the one whose iterations are dealt out it takes its own. `None`: beyond 64 bits.
+    /// Where a replica starts in a loop, and its step: in the one whose iterations are distributed it takes its own. `None`: beyond 64 bits.
     pub(super) fn own_iterations(&mut self, s: Stmt, start: Int, step: i64) -> Option<(Int, i64)> {
         let k = self.k;
         let mut roles = k.blocks[k.body].iter().filter_map(|&role| match k.stmts[role] {

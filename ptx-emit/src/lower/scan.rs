@@ -31,7 +31,7 @@ pub(super) struct Front {
 pub(super) struct Beside<'t> {
     /// What is in front of the first element, of an exclusive scan.
     pub(super) front: Option<Front>,
-    /// What segments of the rows come to.
+    /// Totals of segments of rows.
     pub(super) totals: Option<&'t Stretches>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct Lower<'a> {
     pub(super) loops: Vec<LoopState>,
     /// Threads of the block.
     pub(super) block_threads: u32,
-    /// Of blocks that share out tiles: the first statement of the kernel's body that stores to the memory of all of them.
+    /// Of blocks that divide tiles: the first statement of the kernel's body that stores to the memory of all of them.
     pub(super) writes_first: Option<Stmt>,
     /// Barriers that count what these blocks store.
     pub(super) counted: Vec<CountedAt>,

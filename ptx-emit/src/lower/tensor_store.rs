@@ -65,7 +65,7 @@ impl Lower<'_> {
             return Err(self.unfit(src, "a TMA store out of other than a buffer"));
         };
         let starts = self.tensor_starts(&window)?;
-        // The accelerator refuses them, where loads are zero (PTX ISA 5.5.3).
+        // TMA refuses them, where loads are zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
             return Err(self.unfit(
                 src,

@@ -14,7 +14,7 @@ impl Lower<'_> {
         self.part.map_or(0, |p| p.first / WARP)
     }
 
-    /// The thread's index in the block, or in its role; where blocks of a cluster share out tiles, in the cluster.
+    /// The thread's index in the block, or in its role; where blocks of a cluster divide tiles, in the cluster.
     pub(super) fn tid(&mut self) -> Reg {
         let tid = self.block_tid();
         match self.part {

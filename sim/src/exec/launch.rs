@@ -255,7 +255,7 @@ pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Bo
     Ok(params)
 }
 
-/// Whether so many blocks that run at one time have room on the host.
+/// Whether so many blocks that run at the same time have room on the host.
 fn check_state(entry: &Entry, launch: &Launch, blocks: u64) -> Result<(), Box<Report>> {
     let threads = volume(launch.block).unwrap_or(1).saturating_mul(blocks);
     let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;

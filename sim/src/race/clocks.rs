@@ -9,7 +9,7 @@
 //!
 //! A relaxed write publishes only what a fence came after (PTX ISA 8.8: release pattern), and what a relaxed read saw is known
 //! only after a fence (acquire pattern). So beside what is known stands what of it has been fenced, and what has been seen and
-//! not been fenced. Barriers hand on all three: a fence counts whether the thread that writes the flag executed it or one
+//! not been fenced. Barriers pass on all three: a fence counts whether the thread that writes the flag executed it or one
 //! that met it at a barrier since, which is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
 
 use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
@@ -76,7 +76,7 @@ impl Clocks {
         self.warps + warp
     }
 
-    /// Whether an agent is no warp.
+    /// Whether an agent is not a warp.
     #[inline(always)]
     pub(super) fn is_beside(&self, agent: usize) -> bool {
         agent >= self.warps

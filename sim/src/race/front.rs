@@ -1,4 +1,4 @@
-//! Up to where agents of a block are known, and by whom that is handed on.
+//! Up to where agents of a block are known, and by whom that is passed on.
 
 /// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
 pub(super) const ANY: usize = 0;
@@ -91,7 +91,7 @@ impl Front {
     }
 }
 
-/// Knowledge that can be handed on.
+/// Knowledge that can be passed on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,

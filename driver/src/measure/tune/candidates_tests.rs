@@ -70,7 +70,7 @@ fn what_is_written_is_what_is_measured() {
     }
 }
 
-/// The accelerator stores silently, and does not where every block computes one tile.
+/// TMA stores silently, and does not where every block computes one tile.
 #[test]
 fn who_stores_is_written_where_sizes_decided_it() {
     let fixed = "Out=f16,BM=64,BN=64,WM=64,WN=64,BK=128,KW=1,STAGES=4";

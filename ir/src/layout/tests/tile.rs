@@ -220,7 +220,7 @@ fn windows_are_some_of_the_registers() {
             }
         }
     }
-    // Rows are shared out among threads; a window must start at a multiple of itself, inside.
+    // Rows are divided among threads; a window must start at a multiple of itself, inside.
     assert_eq!(sums.window(&bits, &[0, 0], &[5, 5]), None);
     assert_eq!(sums.window(&bits, &[0, 8], &[6, 4]), None);
     assert_eq!(sums.window(&bits, &[0, 32], &[6, 4]), None);

@@ -48,7 +48,7 @@ fn unrounded_reduction(k: &Kernel, leaf: Expr) -> Expr {
 }
 
 impl Work<'_> {
-    /// Has warps that share rows of what is reduced put together what each has of them, by way of shared memory.
+    /// Has warps that share rows of what is reduced put together what each has of them, through shared memory.
     pub(super) fn across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, of_b: &RegLayout) {
         let (b, Some(leaf)) = (&self.graph.nodes[edge.b], edge.leaf) else { return };
         if let Some((v, _)) = k.part_of(leaf) {
@@ -155,7 +155,7 @@ impl Work<'_> {
         name
     }
 
-    /// A tile in the layout `to` with what a tile holds, by way of a buffer of its own: one less barrier than where others go through it.
+    /// A tile in the layout `to` with what a tile holds, through a buffer of its own: one less barrier than where others go through it.
     fn gathered(&mut self, k: &mut Kernel, at: Stmt, source: &Source, to: &RegLayout) -> Value {
         self.all_gathered(k, at, std::slice::from_ref(source), to)[0]
     }

@@ -24,7 +24,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::fixed_shape;
 
 impl Work<'_> {
-    /// Has warps that share rows of tuples put together what those of each come to, by way of shared memory.
+    /// Has warps that share rows of tuples put together what those of each come to, through shared memory.
     pub(super) fn tuples_across_warps(
         &mut self,
         k: &mut Kernel,

@@ -163,7 +163,7 @@ mod tests {
         let row = Atom::from_name("m16n8k16").expect("an instruction").row();
         let b = &row.b[0];
         assert_eq!(places(b, None, 4, 6), [0, 1, 2, 3, 4, 5]);
-        // Lanes are told apart by bits 1 and 2 of the instruction.
+        // Lanes are distinguished by bits 1 and 2 of the instruction.
         assert_eq!(places(b, Some(4), 4, 6), [0, 4, 5, 1, 2, 3]);
         assert_eq!(places(b, Some(3), 4, 6), [0, 3, 4, 1, 2, 5]);
         for run in 2..=4 {

@@ -104,7 +104,7 @@ impl<'k> Pairs<'k> {
         deals.is_some_and(|(a, b)| a == b && (kind == Kind::WriteAfterWrite || !a.is_replicated()))
     }
 
-    /// How the threads have what a copy loads, if each loads the elements that it moves: by a layout, or as the copy is dealt out.
+    /// How the threads have what a copy loads, if each loads the elements that it moves: by a layout, or as the copy is distributed.
     fn loaded(&self, s: Stmt) -> Option<Option<RegLayout>> {
         let k = self.all.k();
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };

@@ -16,7 +16,7 @@
 //!
 //! Further axes are in front: `let z = min(tile / (R * C), Z - 1)`, and `tile % (R * C)` for `tile`, which is less than `R * C` whatever that was.
 //!
-//! Where tiles are dealt out from both ends,
+//! Where tiles are distributed from both ends,
 //!
 //! ```text
 //! for unit in cta..tiles step G {
@@ -177,7 +177,7 @@ fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option
     (row == expected).then_some([row, col])
 }
 
-/// The tile of a unit and how many there are, where tiles are dealt out from both ends.
+/// The tile of a unit and how many there are, where tiles are distributed from both ends.
 fn both_ends(forms: &mut Forms<'_>, (unit, by): (Form, i64), end: Form, lets: &[Form]) -> Option<(Form, Form)> {
     let (groups, pairs) = (forms.int(by), forms.int(by.checked_mul(2)?));
     let turn = forms.binary(Op::Div, unit, groups);

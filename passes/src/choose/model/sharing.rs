@@ -32,7 +32,7 @@ pub(crate) fn of_warps(steps: f64, least: f64, places: f64, asked: Option<bool>)
 pub(crate) struct Handing {
     /// Clocks that a block loses for handing on sums and waiting for others.
     pub(crate) lost: f64,
-    /// Bytes of sums a clock, all passing through the second-level cache at one time.
+    /// Bytes of sums a clock, all passing through the second-level cache at the same time.
     pub(crate) rate: f64,
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
 }
 
 impl Handing {
-    /// Clocks in which so many sums are handed on.
+    /// Clocks in which so many sums are passed on.
     pub(super) fn clocks(&self, sums: f64) -> f64 {
         4.0 * sums / self.rate
     }

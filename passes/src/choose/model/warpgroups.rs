@@ -219,7 +219,7 @@ impl Tile {
             self.store += if cost.offloaded { 0.0 } else { spilled };
             self.store += part.trips * (first + each * part.pieces).max(memory);
         } else if cost.offloaded && of.tiles > of.places {
-            // The accelerator stores a tile while the next one is computed, and the last one after all.
+            // TMA stores a tile while the next one is computed, and the last one after all.
             self.store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
             self.behind += part.trips * memory;
         } else if bytes > 0.0 {
@@ -282,7 +282,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     let memory = memory + c.passing * rounds * tile.l2 / clock;
-    // One warpgroup has half as many accesses on their way when sums are handed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
+    // One warpgroup has half as many accesses on their way when sums are passed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
     // 64x128, 19.9 with two).
     let alone = shared.filter(|_| groups < 2.0).and(cost.tile);
     let behind_all = alone.map_or(0.0, |(rows, cols)| c.handing.clocks((rows * cols) as f64)) / clock;

@@ -1,4 +1,4 @@
-//! How warpgroups share out all products of a kernel: in the first way and number of them in which each product has a tile, and a thread registers for what it
+//! How warpgroups divide all products of a kernel: in the first way and number of them in which each product has a tile, and a thread registers for what it
 //! holds.
 
 use crate::analysis::live;
@@ -38,7 +38,7 @@ pub(super) struct Site {
     pub(super) parts: Option<u64>,
 }
 
-/// How warpgroups share out all products, in the first number of them that has registers for the tiles. `converting`: operands are converted in registers, which threads
+/// How warpgroups divide all products, in the first number of them that has registers for the tiles. `converting`: operands are converted in registers, which threads
 /// could do in front of their buffers.
 pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result<(Vec<Decided>, u64), Refused> {
     let span = k.stmt_spans[sites[0].product.s];
@@ -101,7 +101,7 @@ fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> 
         Some(None) => return Err(Refused::asked("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
-    // Tiles that are computed from one another are better shared out alike.
+    // Tiles that are computed from one another are better divided alike.
     let beside = |registers| sites.iter().any(|s| s.shape == site.shape && s.registers == Some(registers));
     let preferred = site.product.mma.swap || site.column_major || beside(true) && !beside(false);
     let way = Way { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
@@ -193,7 +193,7 @@ fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Res
     };
     let places: Vec<Stmt> = sites.iter().map(around).collect();
     let groups = shared.groups;
-    // What is not a part of a product that is shared out each warpgroup has all of.
+    // What is not a part of a product that is divided each warpgroup has all of.
     let split = |tile: &live::Tile| {
         sites
             .iter()

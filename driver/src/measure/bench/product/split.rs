@@ -97,7 +97,7 @@ fn added_up(k: &Kernel, workspace: &str, dims: [usize; 2]) -> Option<Sum> {
     if found.len() == 1 { found.pop() } else { None }
 }
 
-/// Whether `e` is the window of the workspace at the loop index `at`, perhaps by way of a register tile: then how many there are.
+/// Whether `e` is the window of the workspace at the loop index `at`, perhaps through a register tile: then how many there are.
 fn slice(k: &Kernel, e: Expr, workspace: &str, dims: [usize; 2], at: Value) -> Option<Expr> {
     if let ExprData::Cast { arg, .. } = k.exprs[e] {
         return slice(k, arg, workspace, dims, at);

@@ -61,11 +61,11 @@ pub struct Combination {
     /// How many neighbours an instruction of a thread combines, ascending, and the first target that has it; empty: it is none for threads.
     pub threads: &'static [(u32, Target)],
     /// Whether TMA does it.
-    pub accelerator: bool,
+    pub tma: bool,
 }
 
-const fn row(op: Combining, elem: Elem, threads: &'static [(u32, Target)], accelerator: bool) -> Combination {
-    Combination { op, elem, threads, accelerator }
+const fn row(op: Combining, elem: Elem, threads: &'static [(u32, Target)], tma: bool) -> Combination {
+    Combination { op, elem, threads, tma }
 }
 
 /// One element at a time, on every target.

@@ -212,7 +212,7 @@ impl LaunchFile {
     /// The program that launches what these names stand for, in this order, whichever variants that will be.
     ///
     /// # Errors
-    /// There is not a kernel of such a name, or parameters of one name are different things.
+    /// There is no kernel of such a name, or parameters of one name are different things.
     pub fn program(&self, name: &str, launches: &[String]) -> Result<Program, Misfits> {
         let first = |entry: &String| {
             let missing = || vec![format!("`{name}` launches `{entry}`, which is not described")];

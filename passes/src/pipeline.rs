@@ -61,7 +61,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 staged(k, cx, s, body);
                 continue;
             }
-            // With buffers that other statements use, too, there is not a channel: the loop gets its own if that is all it takes.
+            // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
             let own = with_own_buffers(k, cx, s);
             if let Some(Ok((own, plan, message))) = own {
                 *k = own;

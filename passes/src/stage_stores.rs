@@ -124,9 +124,9 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
         return false;
     }
-    let by_accelerator: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
+    let by_tma: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
     let known = match accelerated {
-        true => apart::of(k, &by_accelerator, &apart::others(k, tensor, &by_accelerator)),
+        true => apart::of(k, &by_tma, &apart::others(k, tensor, &by_tma)),
         false => Ok(false),
     };
     let apart = match known {
@@ -233,7 +233,7 @@ fn fits(
         return Err("how they do is written".to_owned());
     }
     if let Some((op, elem)) = attrs.reduce.zip(elem_of(k, to.base))
-        && !combination(op, elem).is_some_and(|c| c.accelerator)
+        && !combination(op, elem).is_some_and(|c| c.tma)
     {
         return Err(format!("TMA has no such reduction for elements of {}", elem.name()));
     }

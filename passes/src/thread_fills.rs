@@ -60,14 +60,11 @@ pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> b
     let StmtData::Copy { ref attrs, .. } = k.stmts[s] else { return false };
     let Some((from, buffer)) = fills_buffer(k, s) else { return false };
     let of_buffer = matches!(k.values[buffer].def, ValueDef::Smem(_)) && read_by_warpgroups(k, buffer);
-    let by_accelerator = |from: &ResolvedView| {
+    let by_tma = |from: &ResolvedView| {
         tensor_copies::fits(k, facts, options.target, from, buffer, &CopyAttrs::default()).is_ok()
     };
     let every = || k.statements().into_iter().filter_map(|s| fills_buffer(k, s)).filter(|(_, to)| *to == buffer);
-    of_buffer
-        && attrs.is_by_threads()
-        && elem_of(k, from.base).is_some()
-        && !every().all(|(from, _)| by_accelerator(&from))
+    of_buffer && attrs.is_by_threads() && elem_of(k, from.base).is_some() && !every().all(|(from, _)| by_tma(&from))
 }
 
 /// The window of a tensor that a copy brings into a whole buffer, and the buffer.

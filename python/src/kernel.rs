@@ -76,7 +76,7 @@ fn in_place(name: &str) -> Refusal {
 }
 
 impl Kernel {
-    /// The kernel called `name` of a program; the only one where there is not a name.
+    /// The kernel called `name` of a program; the only one where there is no name.
     pub(crate) fn new(program: Arc<Program>, name: Option<&str>) -> PyResult<Kernel> {
         let launcher = Launcher::new(Arc::clone(&program), name).map_err(PyValueError::new_err)?;
         let (name, interface) = (launcher.name.clone(), launcher.interface.clone());

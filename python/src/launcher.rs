@@ -124,7 +124,7 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// The kernel called `name` of a program; the only one where there is not a name.
+    /// The kernel called `name` of a program; the only one where there is no name.
     ///
     /// # Errors
     /// There is none of that name, or several and no name.

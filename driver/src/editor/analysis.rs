@@ -24,7 +24,7 @@ pub struct Analysis {
     words: OnceLock<Vec<Word>>,
     /// Of each kernel: the verifier has nothing to say of it.
     verified: Vec<bool>,
-    /// There is not an error: types may be requested.
+    /// There is no error: types may be requested.
     pub whole: bool,
 }
 

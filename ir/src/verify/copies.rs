@@ -569,9 +569,9 @@ fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs,
     }
     if let Some(op) = attrs.reduce.filter(|_| stores)
         && let Some(ElemRef::Known(elem)) = elems[1]
-        && !combination(op, elem).is_some_and(|c| c.accelerator)
+        && !combination(op, elem).is_some_and(|c| c.tma)
     {
-        let (word, types) = (op.word(), combined_types(op, |c| c.accelerator));
+        let (word, types) = (op.word(), combined_types(op, |c| c.tma));
         let note = match combination(op, elem).is_some_and(|c| !c.threads.is_empty()) {
             true => "without `tma` threads combine the elements".to_owned(),
             false => format!("TMA has `{word}` for elements of {types}"),

@@ -4,7 +4,7 @@ use super::illegal::Illegal;
 use super::prediction::Choice;
 use tilec_ir::entities::Value;
 
-/// Why there is not a choice.
+/// Why there is no choice.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// The model cannot see through the kernel.

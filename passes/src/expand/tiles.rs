@@ -108,7 +108,7 @@ impl Tiles {
         self.ragged.as_ref().map(|r| r.decl)
     }
 
-    /// Whether what is in front of the loop and after it may run though there is not a tile: it fills slots that are not read.
+    /// Whether what is in front of the loop and after it may run though there is no tile: it fills slots that are not read.
     pub(super) fn may_be_none(&self, body: &Body) -> bool {
         self.fills.is_some() && body.open
     }

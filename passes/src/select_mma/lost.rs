@@ -52,7 +52,7 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     mma.atom.is_none() && wanted.is_possible()
 }
 
-/// Refuses extents that are no powers of two, where there is not a wgmma product and why.
+/// Refuses extents that are no powers of two, where there is no wgmma product and why.
 pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
     let mut result = Ok(());
     for d in odd_extents(k) {

@@ -13,7 +13,7 @@
 //! Copies that producer warps will run are marked (`@(producer)`), so that the decision is in the text. If they gather rows, the producer has its own
 //! tile of indices ([`gathered`]).
 //!
-//! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is not a wgmma.
+//! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is no wgmma.
 
 mod gathered;
 mod share;

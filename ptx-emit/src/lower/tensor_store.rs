@@ -81,8 +81,7 @@ impl Lower<'_> {
                 (self.tensor_box(&map, &window, (&starts, None), start), from)
             })
             .collect();
-        let (_, ops) =
-            STORES.iter().find(|(op, _)| *op == combine).expect("the verifier knows what the accelerator combines");
+        let (_, ops) = STORES.iter().find(|(op, _)| *op == combine).expect("the verifier knows what TMA combines");
         let op = ops[map.rank() - 1];
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });

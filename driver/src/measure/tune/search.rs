@@ -141,7 +141,7 @@ pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<Found
         search.look(&more, budget * VARY)?;
     }
     loop {
-        // Each time that there is not a result, something has been dropped.
+        // Each time that there is no result, something has been dropped.
         if search.looks.is_empty() {
             return Ok(Err(Nothing(search.dropped)));
         }

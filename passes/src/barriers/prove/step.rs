@@ -146,13 +146,13 @@ impl Run<'_> {
             }
         }
         state.touched.extend(self.meetings.is_earlier(s).then_some(s));
-        let by_accelerator = tensor_store(self.k, s).is_some();
+        let by_tma = tensor_store(self.k, s).is_some();
         for (value, stores) in self.touches(s) {
             let touched = state.tensors.entry(value).or_default();
             let last = trace.last.entry((value, None)).or_default();
             let fault = |why, other| Fault { value, slot: None, why, other };
             let apart = stores && is_apart(self.k, s);
-            if stores && by_accelerator {
+            if stores && by_tma {
                 if touched.written && !apart {
                     return Err(fault(Why::StoredTwice, last.0));
                 }

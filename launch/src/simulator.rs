@@ -210,10 +210,7 @@ impl Memory {
             let after = self.device.download(*address, bytes).ok().filter(|_| *scratch == Scratch::Signals);
             let up = after.and_then(|bytes| bytes.iter().position(|&b| b != 0));
             if let Some(at) = up {
-                return Some(format!(
-                    "`{name}[{}]` is left up: the next launch would take it for one of its own",
-                    at / 4
-                ));
+                return Some(format!("`{name}[{}]` is still set: the next launch would take it for its own", at / 4));
             }
         }
         None

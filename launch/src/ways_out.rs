@@ -5,7 +5,7 @@ pub const OTHER_ORDER: &str = "a kernel takes another order if the type says `co
 
 /// Of a size of 0.
 pub fn takes_zero(size: &str) -> String {
-    format!("a kernel takes that with `where {size} >= 0`")
+    format!("a kernel with `where {size} >= 0` takes it")
 }
 
 /// Where no variant fits: which came nearest, and why it is not launched.

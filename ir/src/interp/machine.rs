@@ -456,7 +456,7 @@ impl Machine<'_> {
         Ok(data.kept_as(elem))
     }
 
-    /// That no signal is left up: the next launch would take it for one of its own.
+    /// That no signal is still set: the next launch would take it for its own.
     pub(super) fn all_down(&self) -> Result<(), Fail> {
         for global in &self.globals {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);

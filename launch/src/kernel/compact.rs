@@ -125,7 +125,7 @@ fn record(out: &mut Out, file: &LaunchFile, name: &str) -> Result<(), LaunchErro
     let widest = all.iter().map(|plan| plan.params.len()).max().unwrap_or(0);
     let counts = [tensors.len() + table.own().len(), table.slots().len(), steps.steps.len(), widest];
     if let Some(((what, most), found)) = MOST.iter().zip(counts).find(|((_, most), found)| found > most) {
-        return Err(LaunchError::Misfit(format!("it has {found} {what}, the most of a launch table is {most}")));
+        return Err(LaunchError::Misfit(format!("it has {found} {what}, a launch table has at most {most}")));
     }
     let contracts: Vec<&Contract> = all.iter().map(|plan| &plan.contract).collect();
     let param = |name: &str| {

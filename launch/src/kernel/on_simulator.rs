@@ -58,7 +58,7 @@ impl Loaded {
                 Some(tensor::Memory::Host(memory)) => memory.bytes(),
                 Some(tensor::Memory::HostMut(memory)) => memory.bytes(),
                 Some(tensor::Memory::Device(_)) => {
-                    return Err(LaunchError::tensor(&plan.name, "the simulator takes slices of the host alone"));
+                    return Err(LaunchError::tensor(&plan.name, "the simulator takes only slices of the host"));
                 }
             };
             before.push(held.get(..bytes).map(<[u8]>::to_vec).unwrap_or_else(|| held.clone()));

@@ -586,7 +586,7 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
             continue;
         one->reasons++;
         if (code == 0)
-            code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0: a kernel takes that with `where SIZE >= 0`", "", 0);
+            code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0: a kernel with `where SIZE >= 0` takes it", "", 0);
     }
     n = tilec_word(c);
     for (i = 0; i < n && !c->bad; i++) {

@@ -118,7 +118,7 @@ int main(void)
     let expected = [
         "nothing is loaded".to_owned(),
         format!("rms_norm (sm_80): requires N <= 1024 {values}"),
-        format!("rms_norm (sm_80): `N` is 0: a kernel takes that with `where N >= 0` {zero}"),
+        format!("rms_norm (sm_80): `N` is 0: a kernel with `where N >= 0` takes it {zero}"),
         "rms_norm (s".to_owned(),
         "0 0".to_owned(),
     ];

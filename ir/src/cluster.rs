@@ -7,6 +7,8 @@
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
+use crate::placement::{BARRIER_BYTES, ROW_ALIGN};
+use crate::types::{ElemRef, TensorTy};
 use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
 pub use tilec_core::hardware::MAX_BLOCKS;
@@ -23,6 +25,29 @@ pub fn along(k: &Kernel, axis: usize) -> i64 {
 /// Blocks of a cluster.
 pub fn blocks(k: &Kernel) -> i64 {
     (0..k.schedule.cluster.len()).map(|axis| along(k, axis)).fold(1, i64::saturating_mul)
+}
+
+/// The tiles of distributed shared memory that blocks of a cluster hand to the last of them.
+pub fn memory(k: &Kernel) -> impl Iterator<Item = Value> + '_ {
+    k.params.iter().copied().filter(|&v| k.tensor_ty(v).is_some_and(TensorTy::is_of_cluster))
+}
+
+/// Bytes of an entry of it, a whole tile, and how many entries it has; `None` where its type is not known.
+pub fn entries(k: &Kernel, v: Value) -> Option<(u64, u64)> {
+    let tensor = k.tensor_ty(v)?;
+    let ElemRef::Known(elem) = tensor.elem else { return None };
+    let shape = k.const_shape(&tensor.shape)?;
+    let (&count, tile) = shape.split_first()?;
+    Some((elem.bytes_of(tile.iter().product()), count))
+}
+
+/// Bytes of shared memory that it takes in a block, with an mbarrier for each entry.
+pub fn memory_bytes(k: &Kernel) -> u64 {
+    let all = memory(k)
+        .filter_map(|v| entries(k, v))
+        .map(|(bytes, count)| count * (bytes.next_multiple_of(16) + BARRIER_BYTES));
+    let bytes: u64 = all.sum();
+    if bytes > 0 { bytes + ROW_ALIGN } else { 0 }
 }
 
 /// Whether slots of the channel are filled for all blocks of a cluster at once.

@@ -41,7 +41,7 @@ codes! {
     WRONG_COUNT "E0109" "the wrong number of operands"
         "Every function has a fixed number of operands: `max(a, b)`, `select(c, a, b)`, `mma(a, b, acc)`. `strides (..)` has one stride per dimension.";
     UNKNOWN_ITEM "E0110" "a schedule has no such item"
-        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `ctas`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `queue`, `overlap` and `cluster`. The compiler chooses what is left out.";
+        "A schedule may have `target`, `threads`, `warp_tile`, `k_warps`, `ctas`, `stages`, `raster`, `promote`, `pending`, `ping_pong`, `min_ctas`, `align_rows`, `stage_stores`, `stream_k`, `split_k`, `queue`, `overlap` and `cluster`. The compiler chooses what is left out.";
     UNKNOWN_NAME "E0201" "a name is not declared"
         "The name is no parameter, and no size or stride of a tensor. No statement before this one in the same or an enclosing block declares it. Run-time sizes are declared by using them in the shape of a tensor parameter. A tensor `A` of two dimensions declares its leading stride as `A_ld`.";
     DUPLICATE "E0202" "a name is declared twice"
@@ -185,7 +185,7 @@ codes! {
     BAD_GRID "E0237" "an invalid grid"
         "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an invalid schedule item"
-        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `queue` are 0 or 1, `overlap` is 0 to 64. A requested item that is not possible is an error. A block has 32 to 1024 threads in whole warps. A cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has. `k_warps` is a power of two.";
+        "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `queue` are 0 or 1, `overlap` is 0 to 64. A requested item that is not possible is an error. A block has 32 to 1024 threads in whole warps. A cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has. `k_warps` and `split_k` are powers of two.";
     BAD_LOOP "E0239" "an invalid loop"
         "Loops count upward by at least 1. `unroll` repeats the body for every value of the loop variable, so the bounds must be known at compile time. Nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an invalid condition"

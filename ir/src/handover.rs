@@ -83,8 +83,8 @@ pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Handov
 
 /// Whether blocks of a cluster have something to share.
 pub fn meets_others(k: &Kernel) -> bool {
-    cluster::blocks(k) > 1
-        && k.statement_data().any(|s| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast()))
+    let multicast = |s: &StmtData| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast());
+    cluster::blocks(k) > 1 && (cluster::memory(k).next().is_some() || k.statement_data().any(multicast))
 }
 
 /// Whether a kernel has roles.

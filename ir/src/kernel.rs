@@ -302,6 +302,8 @@ pub struct Schedule {
     pub stage_stores: Option<Expr>,
     /// Whether blocks of a persistent grid share tiles along the reduction (stream-K); 0 or 1: `stream_k 1`.
     pub stream_k: Option<Expr>,
+    /// How many blocks of a cluster share each tile along the reduction, the sums passing through distributed shared memory: `split_k 2`.
+    pub split_k: Option<Expr>,
     /// Whether blocks of a persistent grid take their tiles from a counter; 0 or 1: `queue 1`.
     pub queue: Option<Expr>,
     /// Programmatic dependent launch: `overlap 1` waits before accesses to global memory. With `overlap 2` the

@@ -92,5 +92,6 @@ pub fn only_issues_tma_loads(k: &Kernel, body: Block) -> bool {
 fn only_awaits_signals(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, .. } = k.stmts[s] else { return false };
     let [only] = k.blocks[body][..] else { return false };
-    matches!(k.stmts[only], StmtData::Signal { op: SignalOp::Await, .. })
+    let in_global = |v| k.tensor_ty(v).is_some_and(|t| !t.is_of_cluster());
+    matches!(k.stmts[only], StmtData::Signal { op: SignalOp::Await, signals, .. } if in_global(signals))
 }

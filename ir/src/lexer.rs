@@ -57,6 +57,7 @@ const SIGNS: &[&str] = &[
 const WORDS: &[&str] = &[
     "kernel",
     "gmem",
+    "dsmem",
     "smem",
     "const",
     "reg",

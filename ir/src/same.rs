@@ -68,6 +68,7 @@ impl Pair<'_> {
             (s.align_rows, t.align_rows),
             (s.stage_stores, t.stage_stores),
             (s.stream_k, t.stream_k),
+            (s.split_k, t.split_k),
             (s.queue, t.queue),
             (s.overlap, t.overlap),
         ];

@@ -158,18 +158,23 @@ pub enum Scratch {
     Elements,
     /// Signals between blocks, all 0 before a launch and after it: `signal s[i]`, `await s[i]`.
     Signals,
+    /// Distributed shared memory: each cluster has such tiles in the shared memory of its last block, and a signal for each entry of the first dimension.
+    Cluster,
 }
 
 impl Scratch {
-    /// Both.
-    pub const ALL: &'static [Scratch] = &[Scratch::Elements, Scratch::Signals];
+    /// What the host provides: words behind the type of a tensor in global memory.
+    pub const OF_HOST: &'static [(Scratch, &'static str)] =
+        &[(Scratch::Elements, "scratch"), (Scratch::Signals, "signals")];
 
-    /// The word of the text form.
-    pub fn token(self) -> &'static str {
-        match self {
-            Scratch::Elements => "scratch",
-            Scratch::Signals => "signals",
-        }
+    /// Whether `signal` and `await` take it.
+    pub fn has_signals(self) -> bool {
+        matches!(self, Scratch::Signals | Scratch::Cluster)
+    }
+
+    /// Whether threads may read and write elements.
+    pub fn has_elements(self) -> bool {
+        matches!(self, Scratch::Elements | Scratch::Cluster)
     }
 }
 
@@ -209,7 +214,7 @@ pub struct TensorTy {
     /// The first dimension counts parts of the tensor (matrices of a batch) at arbitrary addresses: the parameter is the
     /// address of an array of their addresses. That dimension has no stride, and a window has a single index there.
     pub pointers: bool,
-    /// Memory that the host provides, and that is neither input nor result.
+    /// Memory that is neither input nor result. The host provides it, unless it is that of a cluster.
     pub scratch: Option<Scratch>,
     /// Minimal alignment in bytes of the address, or of each of them; `None`: what
     /// the widest access needs.
@@ -221,6 +226,11 @@ pub struct TensorTy {
 }
 
 impl TensorTy {
+    /// Whether it is distributed shared memory, which no caller provides.
+    pub fn is_of_cluster(&self) -> bool {
+        self.scratch == Some(Scratch::Cluster)
+    }
+
     /// The modes of a dimension that has several, outermost first.
     pub fn modes(&self, dim: usize) -> Option<&[Mode]> {
         match self.given_stride(dim)? {

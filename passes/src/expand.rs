@@ -74,6 +74,9 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
     let none = "no product is a `wgmma`";
+    if let Some(e) = k.schedule.split_k.filter(|&e| k.as_int(e).is_some_and(|n| n > 1)) {
+        return Err(crate::walk::stream_refused(k, cx, e, "there are no producer warps"));
+    }
     if let Some(e) = crate::walk::queue::asked(k) {
         let message = "there are no producer warps: each block computes one tile, and the card begins blocks in the order of the grid";
         cx.remark(k.expr_spans[e], message);

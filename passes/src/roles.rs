@@ -3,6 +3,7 @@
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_scheduled;
 use crate::registers::beside::{ADDRESSES, EPILOGUE};
+use tilec_ir::cluster;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
@@ -149,6 +150,11 @@ pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
 pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
     slots_of(target, blocks)
+}
+
+/// The same beside the tiles that blocks of a cluster hand on.
+pub(crate) fn slots_room(k: &Kernel, target: Target) -> u64 {
+    slots_limit(k, target).saturating_sub(cluster::memory_bytes(k))
 }
 
 /// The same where so many blocks share a multiprocessor.

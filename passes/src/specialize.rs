@@ -119,6 +119,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
             s.align_rows,
             s.stage_stores,
             s.stream_k,
+            s.split_k,
             s.queue,
             s.overlap,
         ]

@@ -37,7 +37,7 @@ use crate::analysis::views::{for_each_tile, memory_views};
 use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
 use crate::refused::Refused;
-use crate::roles::slots_limit;
+use crate::roles::slots_room;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::walk::tiles_and_blocks;
 use loads::Load;
@@ -372,7 +372,7 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accel
         }
     }
     let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v)).sum();
-    let limit = slots_limit(k, cx.options.target);
+    let limit = slots_room(k, cx.options.target);
     let left = limit.saturating_sub(tile.next_multiple_of(ALIGNED)) / slot.max(1);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let wanted = asked.unwrap_or(LEAST_SLOTS);

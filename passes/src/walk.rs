@@ -1,20 +1,22 @@
 //! The tile scheduler: which tiles of the output a block computes, and in which order.
 //!
 //! The grid is persistent ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of the
-//! current one. Blocks of a cluster have adjacent tiles and share operands ([`cluster`]). Blocks may share tiles along the reduction ([`stream`]). Two
+//! current one. Blocks of a cluster have adjacent tiles and share operands ([`cluster`]). Blocks may share tiles along the reduction ([`shared`]). Two
 //! warpgroups may compute tiles alternately ([`turns`]). `expand` writes this code around the statements of a tile.
 
 pub(crate) mod cluster;
 mod maker;
 pub(crate) mod queue;
+mod shared;
+mod split;
 mod stream;
 mod tiles;
 pub(crate) mod turns;
 
 use crate::Cx;
 pub(crate) use cluster::multicast;
-use stream::Stream;
-pub(crate) use stream::{expected as shares_tiles, refused as stream_refused};
+use shared::Sharing;
+pub(crate) use shared::{expected as shares_tiles, refused as stream_refused};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::Kernel;
@@ -31,13 +33,13 @@ pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
 pub(crate) struct Walk {
     tiles: Tiles,
     /// How they share tiles along the reduction, if they do.
-    stream: Option<Stream>,
+    sharing: Option<Sharing>,
 }
 
 impl Walk {
     /// `None`: the kernel has no grid to walk over.
     pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Walk> {
-        Tiles::new(k, cx, span).map(|tiles| Walk { tiles, stream: None })
+        Tiles::new(k, cx, span).map(|tiles| Walk { tiles, sharing: None })
     }
 
     /// Deals tiles out from both ends alternately: for tiles that take different times.
@@ -68,41 +70,49 @@ impl Walk {
         at: Result<Stmt, String>,
         loads_what_it_stores: bool,
     ) -> Result<(), Reported> {
-        self.stream = Stream::new(k, cx, &self.tiles, at, loads_what_it_stores)?;
+        self.sharing = Sharing::new(k, cx, &self.tiles, at, loads_what_it_stores)?;
         Ok(())
     }
 
     /// Whether blocks share tiles.
     pub(crate) fn shares(&self) -> bool {
-        self.stream.is_some()
+        self.sharing.is_some()
     }
 
-    fn stream(&self) -> &Stream {
-        self.stream.as_ref().unwrap_or_else(|| unreachable!("blocks share tiles"))
+    fn sharing(&self) -> &Sharing {
+        self.sharing.as_ref().unwrap_or_else(|| unreachable!("blocks share tiles"))
     }
 
     /// The first element of a unit along the reduction, and the one after its last, where blocks share tiles.
     pub(crate) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
-        self.stream().bounds(k)
+        match self.sharing() {
+            Sharing::Stream(stream) => stream.bounds(k),
+            Sharing::Split(split) => split.bounds(k),
+        }
     }
 
     /// What follows the products of a unit, where blocks share tiles; `rest` is what is done with a whole sum.
     pub(crate) fn finish(&self, k: &mut Kernel, rest: Vec<Stmt>) -> Stmt {
-        self.stream().finish(k, &self.tiles, rest)
+        match self.sharing() {
+            Sharing::Stream(stream) => stream.finish(k, &self.tiles, rest),
+            Sharing::Split(split) => split.finish(k, rest),
+        }
     }
 
     /// The statements for every tile of a block, in a loop, after what that needs.
     pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
-        match &self.stream {
-            Some(stream) => stream.walk(k, &self.tiles, stmts),
+        match &self.sharing {
+            Some(Sharing::Stream(stream)) => stream.walk(k, &self.tiles, stmts),
+            Some(Sharing::Split(split)) => split.walk(k, &self.tiles, stmts),
             None => self.tiles.walk(k, stmts),
         }
     }
 
     /// Makes the grid that of such a kernel.
     pub(crate) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
-        let workers = match &self.stream {
-            Some(stream) => stream.workers(k, &self.tiles),
+        let workers = match &self.sharing {
+            Some(Sharing::Stream(stream)) => stream.workers(k, &self.tiles),
+            Some(Sharing::Split(split)) => return split.launch(k, &self.tiles),
             None => self.tiles.workers(k),
         };
         self.tiles.launch(k, cx, workers);

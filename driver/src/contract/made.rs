@@ -61,6 +61,7 @@ fn param(param: &launch::LaunchParam) -> Param {
                 scratch: scratch.map(|scratch| match scratch {
                     tilec_ir::types::Scratch::Elements => Scratch::Elements,
                     tilec_ir::types::Scratch::Signals => Scratch::Signals,
+                    tilec_ir::types::Scratch::Cluster => panic!("bug: no caller provides distributed shared memory"),
                 }),
                 may_alias: may_alias.clone(),
             };

@@ -1,5 +1,6 @@
 //! The state of a run.
 
+use crate::cluster;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
@@ -15,7 +16,7 @@ use crate::ops::Op;
 use crate::padded;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Scratch, Strides, TensorTy};
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -107,6 +108,8 @@ pub(super) struct Machine<'k> {
     pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
+    /// Tiles of distributed shared memory that are signalled and not awaited.
+    pub(super) raised: BTreeSet<(Value, i64)>,
     /// What stores that are apart have stored.
     pub(super) apart: super::apart::Stored,
     /// The numbers that loops draw, by the channel that hands them over.
@@ -458,6 +461,11 @@ impl Machine<'_> {
 
     /// That no signal is still set: the next launch would take it for its own.
     pub(super) fn all_down(&self) -> Result<(), Fail> {
+        if let Some(&(memory, at)) = self.raised.first() {
+            let data = &self.k.values[memory];
+            let message = format!("`{}[{at}]` is signalled at the end: nobody has awaited it", data.name);
+            return Err(fail(codes::CHANNEL, data.span, message));
+        }
         for global in &self.globals {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
             if signals && let Some(i) = global.data.floats().iter().position(|&x| x != 0.0) {
@@ -547,25 +555,48 @@ impl Machine<'_> {
         if extents.iter().any(|&n| n < 1) {
             return Ok(());
         }
-        let mut index = vec![0; extents.len()];
-        loop {
-            for (axis, &i) in k.grid.iter().zip(&index) {
-                self.set(axis.index, Binding::Index(i));
+        // Blocks that hand tiles to one another in the memory of their cluster run one behind the other, in the order of their ranks.
+        let mut together = vec![1; extents.len()];
+        if cluster::memory(k).next().is_some() {
+            for (blocks, &e) in together.iter_mut().zip(&k.schedule.cluster) {
+                *blocks = self.index(e)?.max(1);
             }
-            self.work(0, k.name_span)?;
-            if let Err(d) = self.block(k.body) {
-                let at: Vec<String> =
-                    k.grid.iter().zip(&index).map(|(a, i)| format!("{} = {i}", k.values[a.index].name)).collect();
-                return Err(Box::new(if at.is_empty() {
-                    *d
-                } else {
-                    d.with_note(format!("in block {}", at.join(", ")))
-                }));
-            }
-            let Some(d) = (0..index.len()).rev().find(|&d| index[d] + 1 < extents[d]) else { return Ok(()) };
-            index[d] += 1;
-            index[d + 1..].fill(0);
         }
+        if let Some(axis) = (0..extents.len()).find(|&axis| extents[axis] % together[axis] != 0) {
+            let message = format!(
+                "the grid has {} blocks along an axis, not whole clusters of {}",
+                extents[axis], together[axis]
+            );
+            return Err(fail(codes::PRECONDITION, k.expr_spans[k.grid[axis].extent], message));
+        }
+        let clusters: Vec<i64> = extents.iter().zip(&together).map(|(n, c)| n / c).collect();
+        let mut first = vec![0; extents.len()];
+        loop {
+            let mut rank = vec![0; extents.len()];
+            loop {
+                let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * together[axis] + rank[axis]).collect();
+                self.grid_block(&index)?;
+                let Some(axis) = (0..rank.len()).find(|&axis| rank[axis] + 1 < together[axis]) else { break };
+                rank[axis] += 1;
+                rank[..axis].fill(0);
+            }
+            let Some(d) = (0..first.len()).rev().find(|&d| first[d] + 1 < clusters[d]) else { return Ok(()) };
+            first[d] += 1;
+            first[d + 1..].fill(0);
+        }
+    }
+
+    fn grid_block(&mut self, index: &[i64]) -> Result<(), Fail> {
+        let k = self.k;
+        for (axis, &i) in k.grid.iter().zip(index) {
+            self.set(axis.index, Binding::Index(i));
+        }
+        self.work(0, k.name_span)?;
+        self.block(k.body).map_err(|d| {
+            let at: Vec<String> =
+                k.grid.iter().zip(index).map(|(a, i)| format!("{} = {i}", k.values[a.index].name)).collect();
+            Box::new(if at.is_empty() { *d } else { d.with_note(format!("in block {}", at.join(", "))) })
+        })
     }
 
     pub(super) fn give_back(self, inputs: &mut Inputs) {

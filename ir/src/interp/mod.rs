@@ -63,6 +63,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         check: None,
         fill: None,
         outside: false,
+        raised: std::collections::BTreeSet::new(),
         apart: apart::Stored::of(k),
         draws: std::collections::BTreeMap::new(),
         at: k.name_span,

@@ -5,11 +5,12 @@ use super::tile::{Tile, rounds_in_registers};
 use super::{Numbers, arith, roles};
 use crate::codes;
 use crate::combining::Combining;
+use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};
 use crate::interp::window::{Root, Window};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Next, SignalOp, StmtData, ValueDef};
-use crate::types::{Elem, ElemClass, TileTy};
+use crate::types::{Elem, ElemClass, TensorTy, TileTy};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -86,6 +87,9 @@ impl Machine<'_> {
         let Binding::Global(g) = self.env[signals] else {
             return Err(fail(codes::ILL_FORMED, span, format!("`{name}` is not a tensor")));
         };
+        if self.k.tensor_ty(signals).is_some_and(TensorTy::is_of_cluster) {
+            return self.signal_in_cluster(op, (signals, g), at, span);
+        }
         let place = match &mut self.globals[g].data {
             Numbers::Floats(data) => usize::try_from(at).ok().and_then(|i| data.get_mut(i)),
             Numbers::Wide(_) => return Err(fail(codes::ILL_FORMED, span, format!("`{name}` holds no signals"))),
@@ -108,6 +112,32 @@ impl Machine<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// The same of distributed shared memory. Blocks of a cluster run one behind the other, and the next cluster has what this one has put down.
+    fn signal_in_cluster(
+        &mut self,
+        op: SignalOp,
+        (memory, global): (Value, usize),
+        at: i64,
+        span: Span,
+    ) -> Result<(), Fail> {
+        let name = &self.k.values[memory].name;
+        if !(0..self.globals[global].shape.first().copied().unwrap_or(0)).contains(&at) {
+            return Err(fail(codes::OUT_OF_BOUNDS, span, format!("there is no tile {at} in `{name}`")));
+        }
+        let done = match op {
+            SignalOp::Raise => self.raised.insert((memory, at)),
+            SignalOp::Await => self.raised.remove(&(memory, at)),
+        };
+        if done {
+            return Ok(());
+        }
+        let message = match op {
+            SignalOp::Raise => "is signalled already, and nobody has awaited it",
+            SignalOp::Await => "is not signalled: earlier blocks have ended, so this would wait forever (deadlock)",
+        };
+        Err(fail(codes::CHANNEL, span, format!("`{name}[{at}]` {message}")))
     }
 
     fn bind_let(&mut self, value: Value, init: Expr) -> Result<(), Fail> {

@@ -37,6 +37,7 @@ pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
     "align_rows",
     "stage_stores",
     "stream_k",
+    "split_k",
     "queue",
     "overlap",
     "cluster",
@@ -280,10 +281,13 @@ impl<'s> Parser<'s, '_> {
         if self.eat_word("const") {
             return self.table().map(ValueDef::Table);
         }
+        if self.eat_word("dsmem") {
+            return self.cluster_memory().map(ValueDef::Tensor);
+        }
         if self.at_word("smem") || self.at_word("reg") || self.at_word("channel") {
             return Err(self.expected_with_note(
                 "`gmem`, `const` or an element type",
-                "parameters are tensors in global memory, tables or scalars; declare buffers in the body",
+                "parameters are tensors in global memory (`gmem`) or of a cluster (`dsmem`), tables or scalars; declare buffers in the body",
             ));
         }
         if let Some(place) = self.misspelled_place() {
@@ -478,6 +482,7 @@ impl<'s> Parser<'s, '_> {
                 "align_rows" => s.align_rows = Some(self.expr()?),
                 "stage_stores" => s.stage_stores = Some(self.expr()?),
                 "stream_k" => s.stream_k = Some(self.expr()?),
+                "split_k" => s.split_k = Some(self.expr()?),
                 "queue" => s.queue = Some(self.expr()?),
                 "overlap" => s.overlap = Some(self.expr()?),
                 "warp_tile" => s.warp_tile = Some(self.pair()?),

@@ -179,7 +179,7 @@ impl Parser<'_, '_> {
         };
         let pointers = self.eat_word("pointers");
         let blanks = self.blanks();
-        let scratch = Scratch::ALL.iter().copied().find(|s| self.eat_word(s.token()));
+        let scratch = Scratch::OF_HOST.iter().find(|(_, word)| self.eat_word(word)).map(|&(scratch, _)| scratch);
         self.noted(Spot::Scratch, blanks, scratch.is_some());
         let front = usize::from(pointers);
         let repeats: Vec<usize> = (0..dims.len()).filter(|&d| matches!(dims[d], Dim::Repeats(_))).collect();
@@ -225,6 +225,33 @@ impl Parser<'_, '_> {
         self.noted(Spot::Multiple, blanks, multiple.is_some());
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
         Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
+    }
+
+    /// `T[..]`, after `dsmem`: contiguous, the last dimension innermost.
+    pub(super) fn cluster_memory(&mut self) -> Parsed<TensorTy> {
+        let elem = self.elem_ref()?;
+        let shape = self.shape_of(|p| p.expr())?;
+        let mut strides = Vec::new();
+        for d in 0..shape.len() {
+            let span = self.kernel.expr_spans[shape[d]];
+            let inner = shape[d + 1..].iter().fold(None, |product: Option<Expr>, &n| {
+                let n = self.kernel.copy_expr(n);
+                Some(product.map_or(n, |product| self.kernel.binary(Op::Mul, product, n, span)))
+            });
+            strides.push(DimStride::One(inner.unwrap_or_else(|| self.kernel.int(1, span))));
+        }
+        Ok(TensorTy {
+            elem,
+            shape,
+            repeats: Vec::new(),
+            strides: Strides::Explicit(strides),
+            padded: Vec::new(),
+            ld: Vec::new(),
+            pointers: false,
+            scratch: Some(Scratch::Cluster),
+            align: None,
+            multiple: None,
+        })
     }
 
     /// With the stride of the rows of a matrix in front of the one that is there as the change that mends it; it is at the place of the message.

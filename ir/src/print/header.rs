@@ -3,7 +3,7 @@
 use super::{Printer, WIDTH};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ConstKind, ConstValue, ValueDef};
-use crate::types::{DimStride, Mode, OrderRef, Strides, TensorTy};
+use crate::types::{DimStride, Mode, OrderRef, Scratch, Strides, TensorTy};
 
 impl Printer<'_> {
     pub(super) fn header(&mut self) {
@@ -99,7 +99,7 @@ impl Printer<'_> {
     }
 
     fn tensor(&mut self, t: &TensorTy) {
-        self.put("gmem ");
+        self.put(if t.is_of_cluster() { "dsmem " } else { "gmem " });
         self.elem_ref(t.elem);
         self.put("[");
         for (d, &e) in t.shape.iter().enumerate() {
@@ -111,6 +111,9 @@ impl Printer<'_> {
             }
         }
         self.put("]");
+        if t.is_of_cluster() {
+            return;
+        }
         match &t.strides {
             Strides::Ordered(OrderRef::Known(order)) => self.put(&format!(" {}", order.name())),
             Strides::Ordered(OrderRef::Param(v)) => {
@@ -140,8 +143,8 @@ impl Printer<'_> {
         if t.pointers {
             self.put(" pointers");
         }
-        if let Some(scratch) = t.scratch {
-            self.put(&format!(" {}", scratch.token()));
+        if let Some((_, word)) = Scratch::OF_HOST.iter().find(|&&(scratch, _)| t.scratch == Some(scratch)) {
+            self.put(&format!(" {word}"));
         }
         if let Some(n) = t.multiple {
             self.put(" multiple ");
@@ -214,6 +217,7 @@ impl Printer<'_> {
             p.schedule_item("align_rows", s.align_rows);
             p.schedule_item("stage_stores", s.stage_stores);
             p.schedule_item("stream_k", s.stream_k);
+            p.schedule_item("split_k", s.split_k);
             p.schedule_item("queue", s.queue);
             p.schedule_item("overlap", s.overlap);
             if !s.cluster.is_empty() {

@@ -490,7 +490,12 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
         let name = &k.values[view.base].name;
         let Some(tensor) = k.tensor_ty(view.base) else { continue };
         if !attrs.is_fragment() {
-            if tensor.scratch.is_some() && lies_so(view.base) {
+            if tensor.is_of_cluster() {
+                bad(
+                    format!("a copy of `{name}`, which is distributed shared memory, without `fragment`"),
+                    "write `fragment` behind the copy: tiles have the order in which threads hold them in registers",
+                );
+            } else if tensor.scratch.is_some() && lies_so(view.base) {
                 let message = format!("another copy stores elements of `{name}` in fragment order");
                 bad(message, "write `fragment` after all copies of the tensor, or after none");
             }
@@ -502,7 +507,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
             ViewDim::From { starts, end } => d > 0 && zero(starts) && end.is_none(),
             ViewDim::Gather(_) => false,
         });
-        if tensor.scratch != Some(Scratch::Elements) || tensor.pointers || !whole || view.transposed {
+        if !tensor.scratch.is_some_and(Scratch::has_elements) || tensor.pointers || !whole || view.transposed {
             bad(
                 format!("`fragment` on `{name}`, which is no whole tile of scratch memory"),
                 "write `sums: gmem f32[n, 64, 64] strides (4096, 64, 1) scratch`, and `copy acc -> sums[i, 0.., 0..] fragment`",

@@ -216,6 +216,7 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     let message = match scratch {
         _ if t.pointers => format!("scratch memory `{name}` is an array of pointers"),
         Scratch::Elements => return,
+        Scratch::Cluster => return of_cluster(cx, name, span, t),
         Scratch::Signals if t.elem != ElemRef::Known(Elem::U32) || t.shape.len() != 1 => {
             format!("the signals `{name}` are not a tensor of one dimension of u32")
         }
@@ -239,6 +240,27 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     );
     let word = k.spots_behind(span, Spot::Scratch).next();
     cx.report(d.with_left_out(word));
+}
+
+/// Distributed shared memory: whole tiles of words, and a cluster whose blocks hand them on.
+fn of_cluster(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
+    let k = cx.k;
+    let (message, note) = match t.elem {
+        _ if t.shape.len() < 2 => (
+            format!("the distributed shared memory `{name}` has no dimension that counts tiles"),
+            "write one in front of the extents of a tile: `sums: dsmem f32[3, 64, 64]`",
+        ),
+        ElemRef::Known(elem) if elem.bits() != 32 => (
+            format!("the distributed shared memory `{name}` has elements of {} bits", elem.bits()),
+            "elements have 32 bits there: `f32`, `i32` or `u32`",
+        ),
+        _ if k.schedule.cluster.is_empty() => (
+            format!("`{name}` is memory of a cluster, and the schedule has none"),
+            "write `cluster (2)` into the schedule: two blocks along the first axis of the grid",
+        ),
+        _ => return,
+    };
+    cx.report(Diagnostic::error(codes::BAD_SIGNAL, span, message).with_note(note));
 }
 
 /// A dimension of several modes, and its extent.
@@ -314,7 +336,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let max = match what {
             "`threads`" => i64::from(MAX_THREADS),
             "`min_ctas`" | "`k_warps`" => 32,
-            "`cluster`" => MAX_BLOCKS,
+            "`cluster`" | "`split_k`" => MAX_BLOCKS,
             "`ctas`" => MAX_BLOCKS_ASKED,
             "`pending`" | "`ping_pong`" | "`align_rows`" | "`stage_stores`" | "`stream_k`" | "`queue`" => 1,
             "`overlap`" => MAX_OVERLAP,
@@ -342,6 +364,16 @@ fn schedule(cx: &mut Cx<'_, '_>) {
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
         let d = d.with_note("the reduction of a product is cut in halves, quarters, ..");
         cx.report(d.with_fix_of_item(k.schedule_item("k_warps"), format!("k_warps {}", 1u64 << x.ilog2())));
+    }
+    if let Some(e) = k.schedule.split_k
+        && let Some(x) = const_int(k, e)
+        && x > 0
+        && x.count_ones() != 1
+    {
+        let message = format!("`split_k` must be 1, 2, 4 or 8, found {x}");
+        let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
+        let d = d.with_note("the blocks of a cluster share a tile: `split_k 2` cuts the reduction in two");
+        cx.report(d.with_fix_of_item(k.schedule_item("split_k"), format!("split_k {}", 1u64 << x.ilog2())));
     }
     cluster(cx);
 }

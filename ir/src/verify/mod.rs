@@ -69,6 +69,7 @@
 //! 24. No register variable is read that nothing can have written before.
 
 mod atomics;
+mod cluster_memory;
 mod copies;
 mod ctas;
 mod cx;
@@ -108,6 +109,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     let mut cx = Cx { k, types: Types::new(k), sink, reported: BTreeSet::new(), last: None };
     header::check(&mut cx);
     ctas::check(&mut cx);
+    cluster_memory::check(&mut cx);
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);

@@ -120,11 +120,11 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
         StmtData::Signal { op, signals, index } => {
             let typed = cx.types.index(*index);
             cx.ok(typed);
-            if k.tensor_ty(*signals).and_then(|t| t.scratch) != Some(Scratch::Signals) {
+            if !k.tensor_ty(*signals).and_then(|t| t.scratch).is_some_and(Scratch::has_signals) {
                 let message = format!("`{}` takes a signal, and `{}` is none", op.token(), cx.name(*signals));
                 let d = Diagnostic::error(codes::BAD_SIGNAL, k.stmt_spans[s], message)
                     .with_place(k.values[*signals].span, "declared here")
-                    .with_note("signals are a parameter of the kernel: `ready: gmem u32[132] strides (1) signals`");
+                    .with_note("signals are a parameter of the kernel: `ready: gmem u32[132] strides (1) signals`; tiles of `dsmem` have their own");
                 cx.report(d);
             }
         }

@@ -441,6 +441,7 @@ pub(super) fn schedule_items(k: &Kernel) -> Vec<(&'static str, Expr)> {
     items.extend(s.align_rows.map(|e| ("`align_rows`", e)));
     items.extend(s.stage_stores.map(|e| ("`stage_stores`", e)));
     items.extend(s.stream_k.map(|e| ("`stream_k`", e)));
+    items.extend(s.split_k.map(|e| ("`split_k`", e)));
     items.extend(s.queue.map(|e| ("`queue`", e)));
     items.extend(s.overlap.map(|e| ("`overlap`", e)));
     items.extend(s.cluster.iter().map(|&e| ("`cluster`", e)));

@@ -57,8 +57,8 @@ impl Setting<'_> {
         let across = parts.iter().any(|p| p.across);
         let fed = self.warpgroups.is_some() && shapes.iter().any(|shape| !shape.atom.row().asynchronous());
         let cluster = match shapes.first().filter(|_| self.warpgroups.is_some() && !fed) {
-            Some(shape) => self.cluster(env, shape, across),
-            None => [1, 1],
+            Some(shape) if self.split() == 1 => self.cluster(env, shape, across),
+            _ => [1, 1],
         };
         let (tile, atom) = (shapes.first().map(|s| (s.rows, s.cols)), shapes.first().map(|s| s.atom));
         Ok(Cost {
@@ -68,7 +68,9 @@ impl Setting<'_> {
             exchanged,
             result: self.result(env, &shapes, threads),
             offloaded: false,
+            room: 0,
             stream_k: if ping_pong { Some(false) } else { self.stream_k },
+            split_k: self.split_k,
             ping_pong,
             fed,
             beside: false,
@@ -205,6 +207,9 @@ impl Setting<'_> {
             Some(_) => slots_limit(self.work.k, self.target),
             None => self.target.smem_per_block(),
         };
+        // Sums that others of the cluster pass on, of 32 bits.
+        let passed = cost.tile.map_or(0, |(rows, cols)| 4 * rows * cols) * (self.split() - 1);
+        let limit = limit.saturating_sub(self.work.handed_on(env) + passed);
         let asked = self.stages(env)?;
         // The number of slots is reduced if it was not requested.
         let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);
@@ -219,6 +224,9 @@ impl Setting<'_> {
         if cost.offloaded {
             cost.block.shared = with_result;
         }
+        // `split_k 1` and `stream_k 1` say that sums do not pass through distributed shared memory.
+        let scratch = self.split_k == Some(1) || self.stream_k == Some(true);
+        cost.room = if scratch { 0 } else { limit - cost.block.shared };
         cost.beside = cost.fed && stages >= LEAST_BESIDE && cost.block.shared <= slots_of(self.target, 2);
         cost.resident = if self.warpgroups.is_some() { 1 } else { self.resident(cost) };
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
@@ -232,6 +240,11 @@ impl Setting<'_> {
             };
         }
         Ok(())
+    }
+
+    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    fn split(&self) -> u64 {
+        self.split_k.and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1)
     }
 
     /// Blocks that will be resident: as many as the compiler requests, or as fit with the registers that the assembler takes.

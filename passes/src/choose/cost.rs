@@ -88,8 +88,12 @@ pub(super) struct Cost {
     /// Bytes of a buffer out of which results can be stored, and whether there is room for it.
     pub(super) result: u64,
     pub(super) offloaded: bool,
+    /// Bytes of shared memory that are left for sums of another block of the cluster.
+    pub(super) room: u64,
     /// As in [`Setting`].
     pub(super) stream_k: Option<bool>,
+    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    pub(super) split_k: Option<i64>,
     /// Two warpgroups take tiles alternately.
     pub(super) ping_pong: bool,
     /// Producer warps bring what warps multiply.
@@ -137,7 +141,9 @@ impl Cost {
             exchanged: 0,
             result: 0,
             offloaded: false,
+            room: 0,
             stream_k: Some(false),
+            split_k: None,
             ping_pong: false,
             fed: false,
             beside: false,

@@ -37,6 +37,8 @@ pub(super) struct Setting<'a> {
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: where it pays.
     pub(super) stream_k: Option<bool>,
+    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    pub(super) split_k: Option<i64>,
     /// What is taken to be so that is not.
     pub(super) supposed: Supposed<'a>,
     /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the

@@ -147,6 +147,7 @@ impl<'a> Space<'a> {
             stage_stores: self.options.is_on(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
+            split_k: self.work.k.schedule.split_k.and_then(|e| self.work.k.as_int(e)),
             supposed: Supposed::default(),
             crowded: self.crowded,
         }

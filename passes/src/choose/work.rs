@@ -19,10 +19,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
+use tilec_ir::cluster;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, Node, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
+use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, ViewDim, let_init, resolve_view, type_of};
@@ -259,6 +261,17 @@ impl<'k> Work<'k> {
     /// Elements of a tile.
     pub(super) fn elements(&self, env: &Env, shape: &[Expr]) -> Option<u64> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
+    }
+
+    /// Bytes of a block's shared memory for tiles that blocks of its cluster hand on.
+    pub(super) fn handed_on(&self, env: &Env) -> u64 {
+        let bytes = |v: Value| {
+            let tensor = self.k.tensor_ty(v)?;
+            let ElemRef::Known(elem) = tensor.elem else { return None };
+            let all = elem.bytes_of(self.elements(env, &tensor.shape)?);
+            Some(all + ROW_ALIGN + BARRIER_BYTES * self.extent(env, *tensor.shape.first()?)?)
+        };
+        cluster::memory(self.k).filter_map(bytes).sum()
     }
 
     /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks request where

@@ -20,6 +20,7 @@ use crate::roles::{
     LEAST_BESIDE, consumer_warps, least_slots, ping_pong, registers, registers_beside, replicas, role, slots_of,
 };
 use crate::walk::{Walk, multicast, queue, turns};
+use tilec_ir::cluster;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -175,7 +176,7 @@ fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> 
     let (blocks, before) = (k.schedule.min_ctas, roles.map(|s| registers_of(k, s)));
     k.schedule.min_ctas = Some(k.int(2, k.name_span));
     let shared = |&v: &Value| tile_bytes(k, v).zip(slots(k, v)).map_or(0, |(bytes, slots)| bytes * slots);
-    let bytes: u64 = k.values.keys().map(|v| shared(&v)).sum();
+    let bytes = k.values.keys().map(|v| shared(&v)).sum::<u64>() + cluster::memory_bytes(k);
     let (few, many) = registers_beside(k, warps);
     let limit = slots_of(cx.options.target, 2);
     for (s, n) in roles.into_iter().zip([few, many]) {

@@ -15,6 +15,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::placement::room;
 use tilec_ir::typing::resolve_view;
 
 /// Slots at most.
@@ -139,7 +140,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         Some(stages) => stages,
         None => match fitting(k, cx, &fills, (default, at)) {
             1 => {
-                let limit = cx.options.target.smem_per_block();
+                let limit = room(k, cx.options.target);
                 let beside = "and the other buffers, exceed";
                 let why = format!("two slots of {per_slot} bytes, {beside} the {limit} bytes of shared memory");
                 return Err(Refused::room(why).into());
@@ -206,7 +207,7 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
 
 /// The largest number of slots up to `most` for which there is shared memory; at least one.
 fn fitting(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], (most, at): (u64, Stmt)) -> u64 {
-    let limit = cx.options.target.smem_per_block();
+    let limit = room(k, cx.options.target);
     let needs = Needs::of(k, cx.options);
     (2..=most).rev().find(|&n| with_slots(&needs, fills, (n, limit), at) <= limit).unwrap_or(1)
 }

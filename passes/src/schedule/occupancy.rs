@@ -21,10 +21,12 @@ use crate::registers::thread;
 use crate::roles::threads_of;
 use cranelift_entity::EntitySet;
 use tilec_ir::bits::Bits;
+use tilec_ir::cluster::memory_bytes;
 use tilec_ir::combine::{How, component};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::placement::room;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of, layout_of_tuples, resolve_view, type_of};
@@ -86,7 +88,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     let block = Block {
         threads: u64::from(threads_of(k)),
         tiles: tile_registers(k, Threads::of(k).count()),
-        shared: crate::place_shared::bytes(k, cx.options, cx.options.target.smem_per_block(), &[]),
+        shared: crate::place_shared::bytes(k, cx.options, room(k, cx.options.target), &[]) + memory_bytes(k),
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: lone_product(k),

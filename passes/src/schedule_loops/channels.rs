@@ -9,7 +9,7 @@ use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::feeds::{Feed, How, gathered_by};
 use crate::place_shared::{Needs, Supposed};
-use crate::roles::slots_limit;
+use crate::roles::slots_room;
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -237,7 +237,7 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
             None => channels.push((feed.buffer, looped)),
         }
     }
-    let limit = slots_limit(k, cx.options.target);
+    let limit = slots_room(k, cx.options.target);
     // The producer fills one channel while the consumer reads another: all of them live all the time.
     let needs = Needs::of(k, cx.options);
     // What TMA stores read is awaited when the next tile is there.

@@ -73,7 +73,9 @@ fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut V
 fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnostic> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let base = resolve_view(k, *dst)?.base;
-    k.tensor_ty(base)?;
+    if k.tensor_ty(base)?.is_of_cluster() {
+        return None;
+    }
     if attrs.reduce.is_some() || is_literal(k, *src) {
         return None;
     }

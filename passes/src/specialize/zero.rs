@@ -53,7 +53,7 @@ pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
         }
         let s = &mut k.schedule;
         (s.warp_tile, s.k_warps, s.stages, s.promote, s.pending, s.ping_pong) = (None, None, None, None, None, None);
-        (s.align_rows, s.stage_stores, s.stream_k) = (None, None, None);
+        (s.align_rows, s.stage_stores, s.stream_k, s.split_k) = (None, None, None, None);
         s.cluster.clear();
     }
     gone

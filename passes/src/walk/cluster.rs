@@ -169,6 +169,10 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     if !k.schedule.cluster.is_empty() {
         return [cluster::along(k, 0), cluster::along(k, 1)];
     }
+    // The blocks of a cluster have one tile.
+    if k.schedule.split_k.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+        return [1, 1];
+    }
     // Blocks that share slots fill and empty them equally often.
     let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
     let unequal = |s: Stmt| match k.stmts[s] {

@@ -39,26 +39,18 @@
 //!
 //! Redundant `min` and `max` are written for the analysis of ranges.
 
-use super::cluster::{tiles as count, wanted};
 use super::maker::{Maker, Term};
-use super::tiles::{Tiles, clusters};
+use super::shared::{Found, least_steps};
+use super::tiles::Tiles;
 use crate::Cx;
-use crate::analysis::made_of::{can_be_spelled_out, of_extents, spelled_out};
-use crate::analysis::uses::{all_stmts, depends};
-use crate::analysis::views::reads_tensor;
-use crate::analysis::width::{elem_of, tile_shape};
-use crate::analysis::{distinct, reduction, wgmma};
-use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, Work, of_warps, shared};
+use crate::analysis::wgmma;
+use crate::choose::sharing::MOST;
 use crate::rewrite::{Map, Subst};
-use crate::roles;
-use tilec_ir::bits::Bits;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
-use tilec_ir::typing::resolve_view;
 
 /// How blocks share tiles.
 pub(super) struct Stream {
@@ -109,49 +101,7 @@ struct Deal {
 }
 
 impl Stream {
-    /// `None`: each block computes whole tiles.
-    pub(super) fn new(
-        k: &mut Kernel,
-        cx: &mut Cx<'_>,
-        tiles: &Tiles,
-        at: Result<Stmt, String>,
-        loads_what_it_stores: bool,
-    ) -> Result<Option<Stream>, Reported> {
-        let asked = k.schedule.stream_k;
-        if asked.and_then(|e| k.as_int(e)) == Some(0) {
-            return Ok(None);
-        }
-        if roles::ping_pong(k).is_some() {
-            return match asked {
-                Some(e) => Err(refused(k, cx, e, "warpgroups run ping-pong on whole tiles (`ping_pong`)")),
-                None => Ok(None),
-            };
-        }
-        // The proof that a role loads no tile which another one has stored is about walks over whole tiles.
-        let found = match loads_what_it_stores {
-            true => {
-                Err("the epilogue loads by TMA what it stores (`stage_stores 0` leaves that to threads)".to_owned())
-            }
-            false => at.and_then(|at| fits(k, at)).and_then(|found| match can_be_spelled_out(k, found.end) {
-                true => Ok(found),
-                false => Err("the end of its loop is computed by too many names to be written out".to_owned()),
-            }),
-        };
-        match (found, asked) {
-            (Ok(mut found), asked) => {
-                // It is in front of the body that names its parts.
-                found.end = spelled_out(k, found.end);
-                let cut = cut(k, cx, tiles, &found);
-                let wanted = asked.is_some() || cut.is_some_and(|(gains, _)| gains);
-                let usual = if wgmma::multiplies(k) { MOST } else { MOST_OF_WARPS };
-                Ok(wanted.then(|| Stream::with(k, cx, tiles, found, cut.map_or(usual, |(_, most)| most))))
-            }
-            (Err(why), Some(e)) => Err(refused(k, cx, e, &why)),
-            (Err(_), None) => Ok(None),
-        }
-    }
-
-    fn with(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, most: i64) -> Stream {
+    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, most: i64) -> Stream {
         let Found { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
@@ -447,160 +397,6 @@ impl Stream {
 /// Steps of a tile at most, of so many groups of blocks.
 fn most_steps(groups: i64) -> i64 {
     (i64::from(i32::MAX) / (8 * groups * groups)).max(1)
-}
-
-/// That `stream_k 1` cannot be had.
-pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
-    let message = format!("blocks cannot share tiles here: {why}");
-    let note = "`stream_k` is for one wgmma product (sm_90a) whose reduction begins at 0 and is as long for all tiles";
-    cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
-}
-
-/// What is shared.
-struct Found {
-    acc: Value,
-    elem: Elem,
-    shape: (i64, i64),
-    step: i64,
-    end: Expr,
-    /// Bytes of each operand that a step loads for a tile, where it is clear whose they are.
-    sides: Option<[f64; 2]>,
-    /// Elements of an operand that a step computes in registers.
-    computed: u64,
-    span: Span,
-}
-
-/// The sums of the products of a loop, if blocks can share its iterations; otherwise why not.
-fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
-    let StmtData::For { start, end, step, cond, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
-    if cond.is_some() {
-        return Err("how often it runs is known only while it does".to_owned());
-    }
-    if k.as_int(start) != Some(0) || !of_extents(k, end) {
-        return Err("the reduction is not the same for all tiles, from 0".to_owned());
-    }
-    let Some(step) = k.as_int(step).filter(|&n| n > 0) else { return Err("its step is not known".to_owned()) };
-    let step_of = reduction::of(k, body)?;
-    let acc = step_of.sums;
-    if !reduction::begins_at_zero(k, at, acc) {
-        return Err(format!("`{}` does not begin at zero, but partial sums must", k.values[acc].name));
-    }
-    let untyped = "the accumulator has no type";
-    let tile = k.tile_ty(acc).ok_or(untyped)?;
-    let ElemRef::Known(elem) = tile.elem else { return Err(untyped.to_owned()) };
-    let shape = k.const_shape(&tile.shape).ok_or(untyped)?;
-    let &[rows, cols] = shape.as_slice() else { return Err("warps share the reduction (`k_warps`)".to_owned()) };
-    let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
-    let computed =
-        step_of.load.filter(|load| !load.of.is_empty()).map_or(0, |load| tile_shape(k, load.tile).iter().product());
-    Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
-}
-
-/// Whether the sizes that are given say that it pays, and for how many blocks a tile is then cut at most.
-fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> Option<(bool, i64)> {
-    let all = tiles.tiles(k);
-    let axes = [tiles.along(k, 0), tiles.along(k, 1)];
-    gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
-}
-
-/// Whether blocks will share tiles of the loop `at`, as far as that can be told before that is done.
-pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
-    match k.schedule.stream_k.and_then(|e| k.as_int(e)) {
-        Some(asked) => asked == 1,
-        None => {
-            let Ok(found) = fits(k, at) else { return false };
-            let [down, across] = match k.grid.as_slice() {
-                [] | [_] => return false,
-                [down, across, ..] => [down.extent, across.extent],
-            };
-            let along = wanted(k, cx);
-            let each: i64 = along.iter().product();
-            // Clusters are whole, whether there are tiles for all of their blocks or not.
-            let units = |(axis, extent): (usize, Expr)| {
-                let (n, blocks) = (count(k, cx, extent)?, along.get(axis).copied().unwrap_or(1));
-                Some(n.checked_add(blocks - 1)? / blocks)
-            };
-            let tiles =
-                k.grid.iter().map(|axis| axis.extent).enumerate().try_fold(1i64, |n, axis| n.checked_mul(units(axis)?));
-            let groups = clusters(k, cx, each);
-            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).is_some_and(|(gains, _)| gains)
-        }
-    }
-}
-
-/// Whether blocks gain, and for how many of them a tile is then cut at most. `counts`: groups of blocks, and blocks of one; a group has as many tiles.
-fn gain(
-    k: &Kernel,
-    cx: &Cx<'_>,
-    found: &Found,
-    (all, axes): (i64, [Expr; 2]),
-    (groups, each): (i64, i64),
-) -> Option<(bool, i64)> {
-    let [down, across] = axes.map(|e| count(k, cx, e).map(|n| n as f64));
-    let (down, across, reduction) = (down?, across?, count(k, cx, found.end)? as f64);
-    let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
-    let elem = operand_size(k);
-    // The layers of a batch have operands of their own.
-    let layers = (all as f64 * each as f64 / (down * across)).max(1.0);
-    let (step, steps) = (found.step as f64, (reduction / found.step as f64).ceil());
-    let [own, other] = found.sides.unwrap_or([elem.traffic(rows * step), elem.traffic(cols * step)]);
-    let work = Work {
-        tiles: all as f64,
-        steps,
-        shape: (rows, cols),
-        bytes: own + other,
-        row: elem.traffic(step),
-        computed: found.computed as f64,
-        operands: layers * (down * own + across * other) * reduction / step,
-        distinct: distinct::share(k, &|e| count(k, cx, e)),
-        blocks: each as f64,
-        readers: down.min(across),
-    };
-    let (card, groups) = (cx.options.usual_card(), groups as f64);
-    if !wgmma::multiplies(k) {
-        let each = of_warps(work.steps, least_steps(k, found.step) as f64, groups / work.tiles, None);
-        return Some((each > 1.0, MOST_OF_WARPS));
-    }
-    let shared = shared(card, &work, groups, &HANDING);
-    Some((shared.gains, shared.most))
-}
-
-/// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.
-fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
-    let [down, across, ..] = k.grid.as_slice() else { return None };
-    let mut sides = [0.0; 2];
-    for s in all_stmts(k, body) {
-        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-        let Some(to) = resolve_view(k, dst).filter(|to| to.space(k).is_of_block()) else { continue };
-        if !reads_tensor(k, src) {
-            continue;
-        }
-        let side = match [down, across].map(|axis| depends(k, src, axis.index)) {
-            [true, false] => 0,
-            [false, true] => 1,
-            _ => return None,
-        };
-        let elements: u64 = k.const_shape(&k.tile_ty(to.base)?.shape)?.iter().product();
-        sides[side] += elem_of(k, to.base)?.size().traffic(elements as f64);
-    }
-    (sides.iter().all(|&bytes| bytes > 0.0)).then_some(sides)
-}
-
-/// Steps of a segment at least.
-fn least_steps(k: &Kernel, step: i64) -> i64 {
-    (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1)
-}
-
-/// What an element of the operands takes.
-fn operand_size(k: &Kernel) -> Bits {
-    let read = k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(|e| match e {
-        ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {
-            ExprData::Ref(v) => Some(v),
-            _ => None,
-        }),
-        _ => None,
-    });
-    read.filter_map(|v| elem_of(k, v)).map(Elem::size).max().unwrap_or(Elem::U8.size())
 }
 
 /// A tensor of scratch memory.

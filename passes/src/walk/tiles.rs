@@ -212,6 +212,16 @@ impl Tiles {
         self.span
     }
 
+    /// Where the grid is written.
+    pub(super) fn written_at(&self) -> Span {
+        self.at
+    }
+
+    /// The first axis of the grid.
+    pub(super) fn first_axis(&self) -> &GridAxis {
+        &self.axes[0]
+    }
+
     /// The index of a block.
     pub(super) fn block(&self) -> Value {
         self.block

@@ -117,19 +117,27 @@ impl Lower<'_> {
                 self.unfit(e, "a tile of scratch memory that threads hold in different layouts, or not all of them")
             );
         };
-        let base = self.base(view)?;
-        let elements: u64 = dim_bits.extents().iter().product();
-        let tile = elem.bytes_of(elements) as i64;
-        let index = self.index(index)?;
-        let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
-            return Err(self.too_far_out(e));
-        };
-        let offset = self.as64(offset);
-        let at = self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]);
         let tid = self.tid();
         let own = self.emit.pure(Class::B32, P::ShlB32, [tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
-        let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
-        let base = self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]);
+        let (base, space) = match self.cluster_place(view.base) {
+            Some(place) => {
+                let at = self.entry_address(place, (place.offset, place.bytes), index)?;
+                (self.emit.pure(Class::B32, P::AddS32, [at.into(), own.into()]), Space::Smem)
+            }
+            None => {
+                let base = self.base(view)?;
+                let elements: u64 = dim_bits.extents().iter().product();
+                let tile = elem.bytes_of(elements) as i64;
+                let index = self.index(index)?;
+                let Some(offset) = self.int_op(IrOp::Mul, index, Int::constant(tile)) else {
+                    return Err(self.too_far_out(e));
+                };
+                let offset = self.as64(offset);
+                let at = self.emit.pure(Class::B64, P::AddS64, [base.into(), offset]);
+                let own = self.emit.pure(Class::B64, P::CvtU64U32, [own.into()]);
+                (self.emit.pure(Class::B64, P::AddS64, [at.into(), own.into()]), Space::Gmem)
+            }
+        };
         let Some(threads) = layout.threads(dim_bits.extents()) else {
             return Err(self.unfit(e, "a tile of scratch memory whose registers differ between threads"));
         };
@@ -142,7 +150,7 @@ impl Lower<'_> {
         let firsts = groups.iter().map(|g| g[0]).collect();
         let window = Window::Fragment(FragmentWindow { base, firsts, step });
         let (layout, dim_bits) = (layout.clone(), dim_bits.clone());
-        Ok(Access { window, space: Space::Gmem, layout, dim_bits, groups, preds, fill: None })
+        Ok(Access { window, space, layout, dim_bits, groups, preds, fill: None })
     }
 
     /// The dimension of a window along which its memory is contiguous.

@@ -26,6 +26,7 @@ impl Lower<'_> {
         let mut params = Vec::new();
         for &v in &k.params {
             let kind = match &k.values[v].def {
+                ValueDef::Tensor(t) if t.is_of_cluster() => continue,
                 ValueDef::Tensor(t) => ParamKind::Tensor {
                     elem: self.elem(v).expect("specialised"),
                     align: self.pointer_align(v),
@@ -140,7 +141,7 @@ impl Lower<'_> {
 /// That extents and strides that are computed are within the bounds of those that are given.
 fn limits(k: &Kernel) -> Vec<String> {
     let mut texts = Vec::new();
-    for t in k.params.iter().filter_map(|&v| k.tensor_ty(v)) {
+    for t in k.params.iter().filter_map(|&v| k.tensor_ty(v)).filter(|t| !t.is_of_cluster()) {
         let strides = match &t.strides {
             Strides::Explicit(list) => list.iter().flat_map(DimStride::strides).collect(),
             Strides::Ordered(_) => Vec::new(),

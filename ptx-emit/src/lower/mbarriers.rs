@@ -13,6 +13,7 @@ use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
+use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
 
@@ -20,7 +21,7 @@ impl Lower<'_> {
     /// What one thread readies for all: it requests the descriptors of tensors and makes the barriers of all rings, which are then shown to the others.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
-        let barriers = !rings.is_empty() || !self.turns.is_empty();
+        let barriers = !rings.is_empty() || !self.turns.is_empty() || !self.cluster_places.is_empty();
         if !barriers && self.maps.is_empty() {
             return;
         }
@@ -41,8 +42,11 @@ impl Lower<'_> {
             self.emit.item(Item::Label(ready));
             return;
         }
-        self.emit
-            .comment("barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it");
+        if !rings.is_empty() {
+            let what =
+                "barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it";
+            self.emit.comment(what);
+        }
         for &(slots, Barriers { offset, full, empty }) in &rings {
             for i in 0..2 * slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
@@ -51,13 +55,19 @@ impl Lower<'_> {
             }
         }
         self.ready_turns();
+        self.ready_cluster_memory();
         self.emit.push(P::FenceMbarrierInit, []);
         self.emit.item(Item::Label(ready));
         if self.blocks_meet() {
             // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
             // everything else that is on its way to memory.
             self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
-            self.emit.push(P::BarrierClusterWaitAligned, []);
+            // TMA loads into this block's own slots need not wait for the others.
+            self.meets_later = has_roles(self.k) && !self.rings.iter().any(|ring| self.is_multicast(ring));
+            match self.meets_later {
+                true => self.emit.push(P::BarSync, [Operand::Imm(0)]),
+                false => self.emit.push(P::BarrierClusterWaitAligned, []),
+            }
         } else {
             self.emit.push(P::BarSync, [Operand::Imm(0)]);
         }

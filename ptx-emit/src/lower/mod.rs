@@ -23,6 +23,7 @@ mod arithmetic;
 mod asynchronous;
 mod bytes;
 mod cluster;
+mod cluster_memory;
 mod combine;
 mod contract;
 mod conversions;
@@ -233,7 +234,7 @@ pub fn interface(kernel: &Kernel, target: Target) -> Launch {
 impl Lower<'_> {
     /// Kernel parameters, in launch order: as written, then sizes, then strides.
     fn parameters(&mut self) -> Result<(), Reported> {
-        for &v in &self.k.params {
+        for &v in self.k.params.iter().filter(|&&v| !self.k.tensor_ty(v).is_some_and(|t| t.is_of_cluster())) {
             let data = &self.k.values[v];
             let name = format!("{}_{}", self.k.name, data.name);
             match &data.def {

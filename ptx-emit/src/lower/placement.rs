@@ -55,6 +55,7 @@ impl Lower<'_> {
         }
         self.place_turns();
         let used = self.place_counted(turns::end(k));
+        let used = self.place_cluster_memory(used);
         let limit = self.target.smem_per_block();
         assert!(used <= limit, "bug: places end at {used}, a block has {limit} bytes of shared memory");
         self.smem_bytes = used;

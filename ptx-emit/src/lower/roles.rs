@@ -174,6 +174,7 @@ impl Lower<'_> {
             self.emit.push(P::ElectSync, [Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, [done.into()]);
         }
+        self.meet_cluster(body);
         self.asks = None;
         if self.elects_for_copies(body) {
             self.emit.comment("one lane issues the TMA loads");

@@ -1,5 +1,6 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
+use super::cluster_memory::ClusterPlace;
 use super::dealt::Dealt;
 use super::emit::Emit;
 use super::in_turns::CountedAt;
@@ -68,6 +69,12 @@ pub(crate) struct Lower<'a> {
     pub(super) writes_first: Option<Stmt>,
     /// Barriers that count what these blocks store.
     pub(super) counted: Vec<CountedAt>,
+    /// Tiles of distributed shared memory.
+    pub(super) cluster_places: Vec<ClusterPlace>,
+    /// The mbarrier of this block's memory that stands where the one is that counts what the present statement stores to the last block.
+    pub(super) handed_on: Option<Reg>,
+    /// Roles that store to other blocks wait until these have begun; the others need not.
+    pub(super) meets_later: bool,
     /// The one of them that counts what the present statement stores.
     pub(super) counts: Option<usize>,
     /// Lanes that hold the same elements store them to different blocks of the cluster in the present statement.
@@ -152,6 +159,9 @@ impl<'a> Lower<'a> {
             block_threads: 0,
             writes_first: None,
             counted: Vec::new(),
+            cluster_places: Vec::new(),
+            handed_on: None,
+            meets_later: false,
             counts: None,
             dealt: None,
             thread_bits: 0,

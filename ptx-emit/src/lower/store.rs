@@ -14,7 +14,7 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::types::Elem;
-use tilec_ir::typing::{ResolvedView, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
 /// Where stored values come from.
 pub(super) enum Source<'a> {
@@ -55,6 +55,10 @@ impl Lower<'_> {
         if attrs.is_matrix() {
             return self.store_matrices(s, dst, to, source, attrs);
         }
+        self.handed_on = match (self.cluster_place(to.base), to.dims.first()) {
+            (Some(place), Some(&ViewDim::Fixed(index))) => Some(self.entry_barrier(place, index)?),
+            _ => None,
+        };
         let combine = attrs.reduce.map(|op| self.combining(dst, op, elem)).transpose()?;
         let Scope { layout, dim_bits } = source.scope();
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;

@@ -50,6 +50,9 @@ macro_rules! warp_rows {
         "9.7.13.15" V8_0_SM90 Sync [] [SINK, shared(8)] "arrives at an mbarrier of a block of the cluster" {
             MbarrierArriveCluster "mbarrier.arrive.shared::cluster.b64",
         }
+        "9.7.13.15" V8_0_SM90 Sync [] [SINK, shared(8), B32I] "arrives at an mbarrier of a block of the cluster and expects this many bytes" {
+            MbarrierArriveExpectTxCluster "mbarrier.arrive.expect_tx.shared::cluster.b64",
+        }
         "9.7.9.23" V7_8_SM90 Pure [B32] [B32, B32I] "the shared address of the same place in another block of the cluster" {
             MapaSharedCluster "mapa.shared::cluster.u32",
         }

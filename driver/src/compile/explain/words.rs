@@ -312,6 +312,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "schedule { stage_stores 1 }",
         "Results go through a buffer in shared memory, which TMA stores (sm_90a).",
     ),
+    (
+        "split_k",
+        "schedule { split_k 2 }",
+        "Blocks of a cluster share each tile along the reduction; sums pass through distributed shared memory (sm_90a).",
+    ),
     ("stream_k", "schedule { stream_k 1 }", "A persistent grid whose blocks split tiles along the reduction (sm_90a)."),
     (
         "queue",

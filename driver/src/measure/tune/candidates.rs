@@ -20,6 +20,9 @@ const FAR: f64 = 4.0;
 /// Clusters that a schedule may have.
 const CLUSTERS: [[i64; 2]; 3] = [[1, 1], [2, 1], [1, 2]];
 
+/// Blocks of a cluster that may share a tile along the reduction.
+const SPLIT: [i64; 2] = [2, 4];
+
 /// Values for the parameters of a kernel that are `auto`.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Setting {
@@ -33,6 +36,8 @@ pub(super) struct Setting {
     pub(super) stage_stores: Option<bool>,
     /// Whether blocks share tiles along the reduction, where the schedule is to say so.
     pub(super) stream_k: Option<bool>,
+    /// Blocks of a cluster that share a tile along the reduction, where the schedule is to say so.
+    pub(super) split_k: Option<i64>,
 }
 
 impl Setting {
@@ -41,7 +46,8 @@ impl Setting {
         let cluster = self.cluster.map(|[rows, cols]| format!("cluster ({rows}, {cols})"));
         let stores = self.stage_stores.map(|staged| format!("stage_stores {}", u8::from(staged)));
         let shared = self.stream_k.map(|shared| format!("stream_k {}", u8::from(shared)));
-        [stores, shared, cluster].into_iter().flatten().collect()
+        let split = self.split_k.map(|blocks| format!("split_k {blocks}"));
+        [stores, shared, split, cluster].into_iter().flatten().collect()
     }
 }
 
@@ -205,11 +211,12 @@ impl<'a> Space<'a> {
         let clusters = || [None].into_iter().chain(CLUSTERS.map(Some));
         let stores = || [None, Some(false), Some(true)].into_iter();
         let ways = || stores().flat_map(|s| clusters().map(move |c| (s, c)));
-        let all = [None, Some(true)].into_iter().flat_map(|shared| ways().map(move |way| (shared, way)));
-        for (stream_k, (stage_stores, cluster)) in all.skip(1) {
+        let shared = [(None, None), (Some(true), None), (None, Some(SPLIT[0]))];
+        let all = shared.into_iter().flat_map(|shared| ways().map(move |way| (shared, way)));
+        for ((stream_k, split_k), (stage_stores, cluster)) in all.skip(1) {
             let mut candidate = self.list[index].clone();
             for s in &mut candidate.settings {
-                (s.stage_stores, s.stream_k, s.cluster) = (stage_stores, stream_k, cluster);
+                (s.stage_stores, s.stream_k, s.split_k, s.cluster) = (stage_stores, stream_k, split_k, cluster);
             }
             match self.compile(&candidate, &self.plain) {
                 Ok(made) if made.code == model.code => {
@@ -262,6 +269,7 @@ impl<'a> Space<'a> {
                 all.extend(CLUSTERS.into_iter().map(|c| vary(&mut |s| s.cluster = Some(c))));
                 all.extend([false, true].into_iter().map(|staged| vary(&mut |s| s.stage_stores = Some(staged))));
                 all.extend([false, true].into_iter().map(|shared| vary(&mut |s| s.stream_k = Some(shared))));
+                all.extend(SPLIT.into_iter().map(|blocks| vary(&mut |s| s.split_k = Some(blocks))));
             }
         }
         all.into_iter().filter_map(|candidate| self.place(candidate)).collect()
@@ -344,6 +352,7 @@ fn in_order(kernels: &[(String, Candidates)]) -> Vec<Candidate> {
         cluster: None,
         stage_stores: None,
         stream_k: None,
+        split_k: None,
     };
     let first =
         |(name, c): &(String, Candidates)| Some((setting(name, &c.ranked.first()?.values), c.ranked[0].seconds));

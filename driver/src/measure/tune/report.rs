@@ -101,6 +101,9 @@ pub struct Schedule {
     /// Whether blocks share tiles along the reduction, of kernels whose schedule says so.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stream_k: BTreeMap<String, bool>,
+    /// Blocks of a cluster that share a tile along the reduction, of kernels whose schedule says so.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub split_k: BTreeMap<String, i64>,
     /// In words.
     pub words: String,
     /// Microseconds that are predicted.
@@ -122,6 +125,7 @@ impl Schedule {
             clusters: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.cluster?))).collect(),
             stage_stores: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.stage_stores?))).collect(),
             stream_k: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.stream_k?))).collect(),
+            split_k: c.settings.iter().filter_map(|s| Some((s.kernel.clone(), s.split_k?))).collect(),
             words: c.to_string(),
             predicted_us: c.predicted * 1e6,
             time: Summary::of(&us),

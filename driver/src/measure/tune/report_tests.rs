@@ -9,6 +9,7 @@ fn schedule(words: &str, us: &[f64]) -> Schedule {
         clusters: BTreeMap::new(),
         stage_stores: BTreeMap::new(),
         stream_k: BTreeMap::new(),
+        split_k: BTreeMap::new(),
         words: words.to_owned(),
         predicted_us: 207.25,
         us: us.to_vec(),

@@ -27,6 +27,7 @@ pub(super) fn rewrite(source: &str, module: &Module, edits: &[Edit]) -> String {
         }
         let missing = |item: &&String| match item.split(' ').next() {
             Some("cluster") => kernel.schedule.cluster.is_empty(),
+            Some("split_k") => kernel.schedule.split_k.is_none(),
             Some("stream_k") => kernel.schedule.stream_k.is_none(),
             Some("align_rows") => kernel.schedule.align_rows.is_none(),
             Some("stage_stores") => kernel.schedule.stage_stores.is_none(),

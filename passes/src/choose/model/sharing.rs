@@ -39,6 +39,15 @@ pub(crate) struct Handing {
 /// Found by `fit.rs` for the H200, and rounded.
 pub(crate) static HANDING: Handing = Handing { lost: 4780.5, rate: 19.016 };
 
+/// The same of two blocks of a cluster, of which one stores its sums to the other's shared memory (bf16 on an H200: 128x1536x4096 takes 7.26 us in tiles of 64x48 and 80x2048x6144 11.2 in
+/// 40x64, 102x3584x14336 31.9 in 104x64, 344x896x4864 12.7 in 64x96).
+pub(crate) static PAIR: Handing = Handing { lost: 1500.0, rate: 19.0 };
+
+/// Blocks of such a cluster.
+pub(crate) const PAIRED: f64 = 2.0;
+/// Bytes beside the sums that must be free in shared memory.
+const SPARE: f64 = 2048.0;
+
 /// Clocks of a step beside its products, or its way from the second-level cache.
 const STEP: f64 = 30.0;
 /// Clocks of an element that a warpgroup computes in registers for its product. What issues products waits for their operands, so the others' hide little of that, and pending ones no more
@@ -70,6 +79,8 @@ pub(crate) struct Work {
     pub(crate) blocks: f64,
     /// Tiles that load the same operand, of the one that fewer load.
     pub(crate) readers: f64,
+    /// Bytes of shared memory that slots and buffers leave; 0: sums pass through scratch memory.
+    pub(crate) room: f64,
 }
 
 /// How long blocks work that share tiles.
@@ -87,8 +98,15 @@ pub(crate) struct Shared {
     pub(crate) lost: f64,
     /// Clocks of all.
     pub(crate) clocks: f64,
+    /// Whether two blocks of a cluster share each tile, through distributed shared memory.
+    pub(crate) paired: bool,
     /// Whether it pays.
     pub(crate) gains: bool,
+}
+
+/// Whether two blocks for each of so many `tiles` are those of a cluster: all run at a time, and sums of `elements` words have room beside slots.
+pub(crate) fn in_pairs(card: &Card, each: f64, tiles: f64, elements: f64, room: f64) -> bool {
+    each == PAIRED && tiles <= card.clusters(PAIRED as i64) as f64 && 4.0 * elements + SPARE <= room
 }
 
 impl Handing {
@@ -133,10 +151,24 @@ fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> S
     };
     // The sums of three others are read at a time.
     let reads = ((each - 1.0) / (MOST - 1) as f64).max(1.0);
-    let lost = handing.lost + reads * handing.clocks(rows * cols);
+    let paired = work.blocks == 1.0 && in_pairs(card, each, tiles, rows * cols, work.room);
+    let lost = match paired {
+        true => PAIR.lost + PAIR.clocks(rows * cols),
+        false => handing.lost + reads * handing.clocks(rows * cols),
+    };
     let whole = work.clocks(card, (tiles.min(blocks), (tiles / blocks).ceil()), false, Some(blocks));
     let clocks = work.clocks(card, (busy, rounds), apart, None) + lost;
-    Shared { busy, rounds, apart, most, lost, clocks, gains: tiles % blocks != 0.0 && clocks < GAIN * whole }
+    Shared { busy, rounds, apart, most, lost, clocks, paired, gains: tiles % blocks != 0.0 && clocks < GAIN * whole }
+}
+
+/// The same of `each` blocks of a cluster for every tile.
+pub(crate) fn split(card: &Card, work: &Work, each: i64) -> Shared {
+    let &Work { tiles, shape: (rows, cols), .. } = work;
+    let (clusters, each) = (card.clusters(each).max(1) as f64, each as f64);
+    let (busy, rounds) = (tiles.min(clusters) * each, (tiles / clusters).ceil() / each);
+    let lost = PAIR.lost + (each - 1.0) * PAIR.clocks(rows * cols);
+    let clocks = work.clocks(card, (busy, rounds), false, None) + lost;
+    Shared { busy, rounds, apart: false, most: each as i64, lost, clocks, paired: true, gains: true }
 }
 
 impl Work {

@@ -151,6 +151,9 @@ struct Setting<'a> {
     outside: f64,
 }
 
+/// Clocks that a launch of clusters takes more whose blocks share a tile, rounded from the eight kernels of [`sharing::PAIR`].
+const PAIRED: f64 = 400.0;
+
 /// Clocks of a tile of the output.
 #[derive(Default)]
 struct Tile {
@@ -284,9 +287,10 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let memory = memory + c.passing * rounds * tile.l2 / clock;
     // One warpgroup has half as many accesses on their way when sums are passed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
     // 64x128, 19.9 with two).
-    let alone = shared.filter(|_| groups < 2.0).and(cost.tile);
+    let alone = shared.filter(|s| groups < 2.0 && !s.paired).and(cost.tile);
     let behind_all = alone.map_or(0.0, |(rows, cols)| c.handing.clocks((rows * cols) as f64)) / clock;
-    let seconds = c.launch + working.max(memory) + behind_all;
+    let paired = if shared.is_some_and(|s| s.paired) { PAIRED / clock } else { 0.0 };
+    let seconds = c.launch + working.max(memory) + behind_all + paired;
     let terms = Terms {
         products: (rounds * tile.products).max(tiles / places * tile.all) / clock,
         shared: rounds * tile.shared / clock,
@@ -319,7 +323,11 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         distinct: launch.distinct,
         blocks: each,
         readers: down.min(across),
+        room: cost.room as f64,
     };
+    if let Some(n) = cost.split_k.filter(|&n| n > 1) {
+        return Some(sharing::split(card, &work, n));
+    }
     let shared = sharing::shared(card, &work, places / each, &c.handing);
     Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
 }

@@ -1,0 +1,173 @@
+//! Distributed shared memory: tiles that blocks of a cluster hand to the last of them.
+//!
+//! The tiles lie in the last block's shared memory, behind everything else, with an mbarrier for each entry of the first dimension. Every block has room for them, so that
+//! addresses are the same in all. Who has a tile stores it by `st.async`, 16 bytes at a time in the order of its registers; the mbarrier counts these bytes (PTX ISA 9.7.9.12), and
+//! `signal` arrives with their number. `await` waits for the first phase: an entry is handed on once.
+//!
+//! ```text
+//! mbarrier.init [entry], 1                                        // every block, before the cluster meets
+//! st.async.v4 [tile of the last block], {..}, [entry of the last block]
+//! mbarrier.arrive.expect_tx.shared::cluster _, [entry of the last block], bytes      // one thread: `signal`
+//! mbarrier.try_wait.parity [entry], 0                             // every thread: `await`
+//! ld.shared.v4 {..}, [tile]
+//! ```
+//!
+//! The last block ends when it has everything, and nobody stores to another.
+
+use super::accesses::{cluster_store, guard};
+use super::ints::Int;
+use super::state::Lower;
+use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
+use crate::ops::Op as P;
+use tilec_ir::cluster;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::entities::{Block, Expr, Value};
+use tilec_ir::kernel::{SignalOp, StmtData};
+use tilec_ir::ops::Op;
+use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
+use tilec_ir::typing::resolve_view;
+
+/// Where the tiles of a tensor in distributed shared memory lie.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct ClusterPlace {
+    pub(super) memory: Value,
+    /// Of the first tile, and of its mbarrier.
+    pub(super) offset: u64,
+    pub(super) barriers: u64,
+    /// Bytes of a tile, and tiles.
+    pub(super) bytes: u64,
+    pub(super) count: u64,
+}
+
+impl Lower<'_> {
+    /// Where shared memory ends, with the tiles of distributed shared memory behind `used` bytes.
+    pub(super) fn place_cluster_memory(&mut self, used: u64) -> u64 {
+        let mut end = used;
+        for memory in cluster::memory(self.k).collect::<Vec<_>>() {
+            let (bytes, count) = cluster::entries(self.k, memory).expect("specialised");
+            let offset = end.next_multiple_of(ROW_ALIGN);
+            let barriers = (offset + count * bytes).next_multiple_of(BARRIER_BYTES);
+            self.cluster_places.push(ClusterPlace { memory, offset, barriers, bytes, count });
+            end = barriers + count * BARRIER_BYTES;
+        }
+        end
+    }
+
+    pub(super) fn cluster_place(&self, memory: Value) -> Option<ClusterPlace> {
+        self.cluster_places.iter().copied().find(|place| place.memory == memory)
+    }
+
+    /// Initialises the mbarriers of all entries.
+    pub(super) fn ready_cluster_memory(&mut self) {
+        if self.cluster_places.is_empty() {
+            return;
+        }
+        self.emit.comment("mbarriers of tiles that other blocks of the cluster hand on");
+        for place in self.cluster_places.clone() {
+            for i in 0..place.count {
+                let at = Operand::shared(0, (place.barriers + i * BARRIER_BYTES) as i64);
+                self.emit.push(P::MbarrierInit, [at, Operand::Imm(1)]);
+            }
+        }
+    }
+
+    /// Whether statements store to distributed shared memory.
+    pub(super) fn hands_on(&self, body: Block) -> bool {
+        let mut found = false;
+        self.k.walk(body, &mut |k, _, s| match k.stmts[s] {
+            StmtData::Copy { dst, .. } => {
+                found |= resolve_view(k, dst).is_some_and(|to| k.tensor_ty(to.base).is_some_and(|t| t.is_of_cluster()));
+            }
+            StmtData::Signal { op: SignalOp::Raise, signals, .. } => {
+                found |= k.tensor_ty(signals).is_some_and(|t| t.is_of_cluster());
+            }
+            _ => {}
+        });
+        found
+    }
+
+    /// A role begins that stores to another block: all have begun, their mbarriers ready.
+    pub(super) fn meet_cluster(&mut self, body: Block) {
+        if self.meets_later && self.hands_on(body) {
+            self.emit.comment("all blocks of the cluster have begun");
+            self.emit.push(P::BarrierClusterWaitAligned, []);
+        }
+    }
+
+    /// The address in this block's memory of what each entry has: `bytes` from one to the next.
+    ///
+    /// # Errors
+    /// The index may be that of no entry.
+    pub(super) fn entry_address(
+        &mut self,
+        place: ClusterPlace,
+        (first, bytes): (u64, u64),
+        index: Expr,
+    ) -> Result<Reg, Reported> {
+        let at = self.index(index)?;
+        if at.lo < 0 || at.hi >= i128::from(place.count) {
+            let name = &self.k.values[place.memory].name;
+            let message = format!("an index of `{name}` that may be beyond its {} tiles", place.count);
+            let d = Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[index], message);
+            let note =
+                format!("its range is {}..={}: bound it, by `min(INDEX, {})` say", at.lo, at.hi, place.count - 1);
+            return Err(self.sink.report(d.with_note(note)));
+        }
+        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
+        let offset = self.int_op(Op::Mul, at, Int::constant(bytes as i64)).expect("shared memory is small");
+        let offset = self.int_op(Op::Add, offset, Int::constant(first as i64)).expect("shared memory is small");
+        let offset = self.as32(offset);
+        Ok(self.emit.pure(Class::B32, P::AddS32, [base.into(), offset]))
+    }
+
+    /// The mbarrier of an entry in this block's memory.
+    pub(super) fn entry_barrier(&mut self, place: ClusterPlace, index: Expr) -> Result<Reg, Reported> {
+        self.entry_address(place, (place.barriers, BARRIER_BYTES), index)
+    }
+
+    /// The same place in the last block of the cluster.
+    pub(super) fn in_last_block(&mut self, own: Reg) -> Reg {
+        let last = Operand::Imm(i64::from(self.cluster_blocks()) - 1);
+        self.emit.pure(Class::B32, P::MapaSharedCluster, [own.into(), last])
+    }
+
+    /// `signal` and `await` of an entry.
+    pub(super) fn signal_in_cluster(&mut self, op: SignalOp, place: ClusterPlace, index: Expr) -> Result<(), Reported> {
+        let own = self.entry_barrier(place, index)?;
+        match op {
+            SignalOp::Raise => {
+                let there = self.in_last_block(own);
+                let tid = self.tid();
+                let first = self.emit.pure(Class::Pred, P::SetpEqS32, [tid.into(), Operand::Imm(0)]);
+                let guard = Some(Guard { reg: first, negated: false });
+                let bytes = Operand::Imm(place.bytes as i64);
+                self.emit.push_if(
+                    guard,
+                    P::MbarrierArriveExpectTxCluster,
+                    [Operand::Sink, Operand::at(there, 0), bytes],
+                );
+            }
+            SignalOp::Await => {
+                let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
+                self.wait_for(Operand::at(own, 0), zero, "tile");
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores to the last block what `op` stores to this one, counted at its mbarrier.
+    pub(super) fn store_to_last(
+        &mut self,
+        pred: Option<Reg>,
+        op: P,
+        address: &Operand,
+        (value, barrier): (Operand, Reg),
+    ) {
+        let (Some(op), &Operand::Addr { base: AddrBase::Reg(own), offset }) = (cluster_store(op, true), address) else {
+            panic!("bug: what is handed on has an address in shared memory");
+        };
+        let (there, barrier) = (self.in_last_block(own), self.in_last_block(barrier));
+        self.emit.push_if(guard(pred), op, [Operand::at(there, offset), value, Operand::at(barrier, 0)]);
+    }
+}

@@ -59,7 +59,7 @@ fn a_race_with_a_copy_asks_for_its_wait() {
     reported(&format!("{copy}{}", other.replace("cp.async.wait_group 0;\nBARRIER", "bar.sync 0;")), &both);
     let load = LOAD.replace("INIT", "fence.mbarrier_init.release.cluster;");
     let text =
-        hopper(&format!("{load}\n@%p1 ld.shared.u32 %r4, [%r3];"), &["E0805", "until the phase ends of the mbarrier"]);
+        hopper(&format!("{load}\n@%p1 ld.shared.u32 %r4, [%r3];"), &["E0805", "until the phase of the mbarrier"]);
     assert!(!text.contains("bar.sync` between"), "{text}");
     let store = STORE.replace("FENCE", "fence.proxy.async;");
     hopper(&format!("{store}\n@%p1 st.shared.u32 [%r2], %r1;"), &["E0805", "`cp.async.bulk.wait_group` (with `.read`"]);
@@ -90,7 +90,7 @@ fn advice_does_not_depend_on_who_came_first() {
                 ptx
             };
             let text = run(&ptx, &dense(), &[("n", 64)], |o| o.sim.seed = seed).map(|r| r.to_string()).expect_err(body);
-            assert!(text.contains(wait) && text.contains("if the access is to come first"), "{text}");
+            assert!(text.contains(wait) && text.contains("if the access must come first"), "{text}");
             (first, later) = (
                 first | text.contains("an asynchronous copy after"),
                 later | text.contains("after an asynchronous copy"),
@@ -99,7 +99,7 @@ fn advice_does_not_depend_on_who_came_first() {
         assert!(is_hopper || (first && later), "both orders");
     }
     let both = "mov.u32 %r3, tile;\ncp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.wait_all;";
-    reported(both, &["E0805", "one instruction wrote to one address in several threads"]);
+    reported(both, &["E0805", "several threads wrote to one address by one instruction"]);
 }
 
 #[test]
@@ -111,16 +111,13 @@ fn a_missing_fence_is_no_missing_barrier() {
     for (body, needles) in [
         (
             store,
-            [
-                "no `fence.proxy.async` follows its ordinary write",
-                "put a `fence.proxy.async` behind the ordinary write",
-            ],
+            ["no `fence.proxy.async` follows its ordinary write", "put a `fence.proxy.async` after the ordinary write"],
         ),
         (
             init,
             ["no `fence.mbarrier_init` or `fence.proxy.async` follows", "put a `fence.mbarrier_init.release.cluster`"],
         ),
-        (product, ["no `wgmma.fence` stands before the first product", "put a `wgmma.fence` in front of the product"]),
+        (product, ["no `wgmma.fence` precedes the first product", "put a `wgmma.fence` in front of the product"]),
     ] {
         let text = hopper(&body, &["E0805", needles[0], needles[1]]);
         assert!(!text.contains("bar.sync` between") && !text.contains("came first was chance"), "{text}");
@@ -141,7 +138,7 @@ fn a_product_is_waited_for_before_its_registers_are_used() {
 #[test]
 fn who_has_exited_is_to_stay() {
     let body = "st.shared.u32 [%r2], %r1;\nsetp.ge.u32 %p1, %r1, 48;\n@%p1 ret;\nbar.sync 0;\nxor.b32 %r2, %r2, 64;\nld.shared.u32 %r3, [%r2];";
-    reported(body, &["E0805", "let the other thread stay until a barrier that both come to"]);
+    reported(body, &["E0805", "let the other thread stay until a barrier that both reach"]);
     let counted = "setp.ge.u32 %p1, %r1, 48;\n@%p1 ret;\nbar.sync 1, 64;";
     reported(counted, &["E0806", "let all lanes of the warp stay until after this instruction"]);
 }

@@ -206,11 +206,11 @@ fn misspelt_words_are_replaced_by_words() {
 #[test]
 fn words_in_another_place_are_said_to_be_so() {
     for (source, place) in [
-        ("kernel k(A: gmem f16[M] align 16 multiple 8) {}", "behind the shape of a tensor"),
-        ("kernel k(A: gmem f16[M], alpha: f32 multiple 8) {}", "behind the shape of a tensor"),
+        ("kernel k(A: gmem f16[M] align 16 multiple 8) {}", "after the shape of a tensor"),
+        ("kernel k(A: gmem f16[M], alpha: f32 multiple 8) {}", "after the shape of a tensor"),
         ("kernel k(A: gmem f16[M where M > 1) {}", "between the parameters"),
-        (&body("for k in 0..4 unroll step 2 { }"), "behind the range"),
-        (&body("unroll for k in 0..4 { }"), "behind the range"),
+        (&body("for k in 0..4 unroll step 2 { }"), "after the range"),
+        (&body("unroll for k in 0..4 { }"), "after the range"),
         (&body("role load registers 40 warps 4 { }"), "in the head of a role"),
     ] {
         let found = errors(source);
@@ -225,13 +225,13 @@ fn words_in_another_place_are_said_to_be_so() {
 
 #[test]
 fn names() {
-    one(&body("let x = y"), "E0201 nothing called `y` is visible here at `y`");
-    one("kernel k() grid (i: 4) where i < 4 {}", "E0201 nothing called `i` is visible here at `i`");
-    one("kernel k() grid (i: 4) schedule { stages i } {}", "E0201 nothing called `i` is visible here at `i`");
-    one(&body("let x = x"), "E0201 nothing called `x` is visible here at `x`");
-    one(&body("if alpha == 0 { let x = 1 } let z = x"), "E0201 nothing called `x` is visible here at `x`");
-    one(&body("y = 1"), "E0201 nothing called `y` is visible here at `y`");
-    one(&body("wait y"), "E0201 nothing called `y` is visible here at `y`");
+    one(&body("let x = y"), "E0201 `y` is not declared here at `y`");
+    one("kernel k() grid (i: 4) where i < 4 {}", "E0201 `i` is not declared here at `i`");
+    one("kernel k() grid (i: 4) schedule { stages i } {}", "E0201 `i` is not declared here at `i`");
+    one(&body("let x = x"), "E0201 `x` is not declared here at `x`");
+    one(&body("if alpha == 0 { let x = 1 } let z = x"), "E0201 `x` is not declared here at `x`");
+    one(&body("y = 1"), "E0201 `y` is not declared here at `y`");
+    one(&body("wait y"), "E0201 `y` is not declared here at `y`");
     one(&body("let alpha = 1"), "E0202 the name `alpha` is declared twice at `alpha`");
     one(&body("for i in 0..4 { barrier }"), "E0202 the name `i` is declared twice at `i`");
     one("kernel k() {} kernel k() {}", "E0202 the kernel `k` is declared twice at `k`");

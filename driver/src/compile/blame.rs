@@ -97,7 +97,7 @@ fn candidates(program: &Compiled, m: &PtxasMessage, mut d: Diagnostic) -> Diagno
     match lines.is_empty() {
         true => d,
         false => d.with_note(format!(
-            "ptxas names {of}; `{opcode}` is in {}  of the PTX ({}{more})",
+            "ptxas names {of}; `{opcode}` is in {} of the PTX ({}{more})",
             counted(lines.len(), "line"),
             shown.join(", ")
         )),

@@ -92,7 +92,7 @@ fn reports_name_line_thread_and_place() {
         "ld.global.u64 %rd5, [%rd1];",
         &[
             "E0802",
-            "is no multiple of the 8 bytes accessed",
+            "is not a multiple of the 8 bytes accessed",
             "`a[",
             "of f32 [64]",
             "its `align` in the launch contract",
@@ -172,7 +172,7 @@ fn a_race_says_whether_blocks_or_threads_met() {
         "the other write, by thread (0, 0, 0) of block (0, 0, 0)",
         "in block (1, 0, 0), thread (0, 0, 0), and in block (0, 0, 0), thread (0, 0, 0), at address",
         "`b[0, 0]` of f32 [64, 2]",
-        "no barrier holds them",
+        "no barrier orders them",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }

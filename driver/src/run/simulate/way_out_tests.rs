@@ -54,7 +54,7 @@ fn a_race_with_a_copy_asks_for_its_wait() {
     reported(&format!("{copy}ld.shared.u32 %r3, [%r2];"), &["E0805", wait]);
     // Who has waited has a barrier to put.
     let other = "cp.async.wait_group 0;\nBARRIER\nxor.b32 %r2, %r2, 128;\nld.shared.u32 %r3, [%r2];";
-    let both = ["E0805", wait, "and a `bar.sync` behind it"];
+    let both = ["E0805", wait, "and a `bar.sync` after it"];
     reported(&format!("{copy}{}", other.replace("BARRIER", "")), &both);
     reported(&format!("{copy}{}", other.replace("cp.async.wait_group 0;\nBARRIER", "bar.sync 0;")), &both);
     let load = LOAD.replace("INIT", "fence.mbarrier_init.release.cluster;");

@@ -25,7 +25,8 @@ fn found(launch: &str, body: &str, needles: &[&str]) {
 #[test]
 fn gaps_are_neither_written_nor_read() {
     with(LAUNCH, "st.global.u32 [%rd4+8], %r3;").expect("an element");
-    let behind = "outside every tensor, 1 element behind `b[0, 0]`, in a gap between elements of f32 [64, 2] with strides [3, 2]";
+    let behind =
+        "outside every tensor, 1 element after `b[0, 0]`, in a gap between elements of f32 [64, 2] with strides [3, 2]";
     let both = LAUNCH.replace("\"write\"", "\"read_write\"");
     for launch in [LAUNCH, &both] {
         found(launch, "st.global.u32 [%rd4+4], %r3;", &["E0801", "a write", behind, "by thread (0, 0, 0)"]);
@@ -37,7 +38,7 @@ fn gaps_are_neither_written_nor_read() {
         found(launch, "red.global.add.u32 [%rd4+4], %r3;", &["E0801", "an atomic update", behind]);
     }
     let second = "setp.eq.u32 %p1, %r1, 2;\n@%p1 st.global.u8 [%rd4+7], %r3;";
-    found(LAUNCH, second, &["E0801", "1 element behind `b[2, 0]`, in a gap", "by thread (2, 0, 0)"]);
+    found(LAUNCH, second, &["E0801", "1 element after `b[2, 0]`, in a gap", "by thread (2, 0, 0)"]);
     found(LAUNCH, "st.global.u32 [%rd2+-4], %r3;", &["E0801", "4 bytes in front of `b`"]);
     found(&both, "ld.global.u32 %r4, [%rd2+-4];", &["E0801", "4 bytes in front of `b`"]);
     // Of an access that begins with an element the place after it is named.
@@ -45,7 +46,7 @@ fn gaps_are_neither_written_nor_read() {
         .replace("[3, 2]", "[4, 1]")
         .replace("\"access\": \"read_write\"", "\"align\": 16, \"access\": \"read_write\"");
     let four = "mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd2, %rd4;\nst.global.v4.u32 [%rd4], {%r3, %r3, %r3, %r3};";
-    found(&wide, four, &["E0801", "1 element behind `b[0, 1]`, in a gap"]);
+    found(&wide, four, &["E0801", "1 element after `b[0, 1]`, in a gap"]);
     let last = "mul.wide.u32 %rd4, %r1, 16;\nadd.s64 %rd4, %rd2, %rd4;\nsetp.eq.u32 %p1, %r1, 63;\n@%p1 ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4];";
     found(&wide, last, &["E0801", "right after the end of `b`", "by thread (63, 0, 0)"]);
 }
@@ -148,9 +149,9 @@ fn gaps_point_into_tile_programs() {
     let text = report("check (0, 1)", "check (0)");
     let line = "4 |     copy x -> C[i * 8.., 0..] check (0)";
     assert!(text.contains("a write outside every tensor") && text.contains(line), "{text}");
-    assert!(text.contains("behind `C[") && text.contains(", 19]`, in a gap") && text.contains("thread ("), "{text}");
+    assert!(text.contains("after `C[") && text.contains(", 19]`, in a gap") && text.contains("thread ("), "{text}");
     let text = report("check (0)", "check (0, 1)");
     let line = "3 |     copy A[i * 8.., 0..] -> x check (0)";
     assert!(text.contains("a read outside every tensor") && text.contains(line), "{text}");
-    assert!(text.contains("behind `A[") && text.contains(", 19]`, in a gap"), "{text}");
+    assert!(text.contains("after `A[") && text.contains(", 19]`, in a gap"), "{text}");
 }

@@ -20,7 +20,7 @@ EPILOGUES = {
     ("plain", "Out=f16"): "none", ("epilogue", "ACT=0"): "bias", ("epilogue", "ACT=1"): "bias, gelu with `tanh`", ("epilogue", "ACT=2"): "bias, gelu with `fast_tanh`",
     ("fused", "ACT=7"): "`gemm_fused.tile`, gelu with `fast_tanh` (`ACT=7`)", ("fused", "ACT=2"): "the same, gelu with `tanh` (`ACT=2`)", ("fused", "ACT=3"): "the same, gelu with `erf` (`ACT=3`)",
 }  # fmt: skip
-NETWORKS = {"resnet50": ("h200", "ResNet-50, 32 images"), "unet": ("h100", "U-Net of 256x256, 8 images"), "convnext": ("h100", "ConvNeXt-T, 32 images")}
+NETWORKS = {"resnet50": ("h200", "ResNet-50, 32 images"), "unet": ("h200", "U-Net of 256x256, 8 images"), "convnext": ("h200", "ConvNeXt-T, 32 images")}
 
 
 # Attention and fused products.
@@ -213,7 +213,7 @@ def scaled(results: Results) -> str:
 
 def weights(results: Results) -> str:
     """Weights of four and eight bits against cuBLAS on 16-bit weights."""
-    four, eight = ({row["case"]: row for row in results.rows(f"h100/{name}_beside.csv")} for name in ("w4a16", "w8a16"))
+    four, eight = ({row["case"]: row for row in results.rows(f"h200/{name}_beside.csv")} for name in ("w4a16", "w8a16"))
     order = sorted(four, key=lambda case: [int(case_of(four[case])[name]) for name in "MKN"])
     lines = []
     for case in order:
@@ -221,7 +221,7 @@ def weights(results: Results) -> str:
         for row in (four[case], eight.get(case)):
             cells += [micro(row["tilec_us"]), f"{ratio(row['over_cublas'])} ({between(row, 'over_cublas')})"] if row else ["-", "-"]
         lines.append(cells)
-    return results.origin("h100/w4a16_beside.csv", "h100/w8a16_beside.csv") + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
+    return results.origin("h200/w4a16_beside.csv", "h200/w8a16_beside.csv") + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
 
 
 # Rows.
@@ -231,15 +231,15 @@ def of_rows(elem: str) -> Callable[[Results], str]:
     """Programs over rows: the share of a copy's rate, and how much longer PyTorch takes."""
 
     def made(results: Results) -> str:
-        found = {kind: {row["case"]: row for row in results.rows(f"h100/rows_{kind}_{elem}.csv")} for kind in ROW_PROGRAMS}
+        found = {kind: {row["case"]: row for row in results.rows(f"h200/rows_{kind}_{elem}.csv")} for kind in ROW_PROGRAMS}
         cases = sorted(found["softmax"].values(), key=lambda row: (int(case_of(row)["N"]), -int(case_of(row)["M"])))
         lines = []
         for case in cases:
             sizes = case_of(case)
             rows = [by_case[case["case"]] for by_case in found.values()]
             lines.append([f"{sizes['M']} x {sizes['N']}", *(f"{ratio(row['of_copy'], 0.92)} ({number(row['over_eager'], 2)})" if row["of_copy"] else "-" for row in rows)])
-        link = f"[rows_*_{elem}.csv](results/h100)"
-        return results.origin(f"h100/rows_softmax_{elem}.csv", link=link) + table([f"rows, {elem}", *ROW_PROGRAMS], lines)
+        link = f"[rows_*_{elem}.csv](results/h200)"
+        return results.origin(f"h200/rows_softmax_{elem}.csv", link=link) + table([f"rows, {elem}", *ROW_PROGRAMS], lines)
 
     return made
 
@@ -390,24 +390,24 @@ def headline(results: Results) -> list[list[str]]:
         add(program, shapes, against, values(results.rows(f"h200/{name}.csv"), "ratio"), h200, script)
     add("`swiglu.tile`", "6 sizes", "PyTorch's separate steps", values(results.rows("h200/swiglu.csv"), "over_separate"), h200, "`gpu_fused.py`")
     for program, card, result, network in (
-        ("conv2d", h200, "h200/conv2d_resnet50", "ResNet-50"), ("conv2d", h100, "h100/conv2d_unet", "U-Net"), ("conv2d", h100, "h100/conv2d_convnext", "ConvNeXt-T"),
-        ("conv2d_weight_grad", h100, "h100/conv2d_weight_grad", "ResNet-50"), ("conv2d_data_grad", h200, "h200/conv2d_data_grad", "ResNet-50"),
-        ("conv3d", h100, "h100/conv3d_unet", "a 3D U-Net"), ("depthwise", h200, "h200/depthwise_convnext", "ConvNeXt-T"), ("depthwise", h200, "h200/depthwise_mobilenet", "MobileNet"),
+        ("conv2d", h200, "h200/conv2d_resnet50", "ResNet-50"), ("conv2d", h200, "h200/conv2d_unet", "U-Net"), ("conv2d", h200, "h200/conv2d_convnext", "ConvNeXt-T"),
+        ("conv2d_weight_grad", h200, "h200/conv2d_weight_grad", "ResNet-50"), ("conv2d_data_grad", h200, "h200/conv2d_data_grad", "ResNet-50"),
+        ("conv3d", h200, "h200/conv3d_unet", "a 3D U-Net"), ("depthwise", h200, "h200/depthwise_convnext", "ConvNeXt-T"), ("depthwise", h200, "h200/depthwise_mobilenet", "MobileNet"),
     ):  # fmt: skip
         layers = results.rows(f"{result}.csv")
         add(f"`{program}.tile`", f"{len(layers)} layers of {network}", "cuDNN", values(layers, "ratio"), card, "`gpu_conv.py`")
-    four = results.rows("h100/w4a16_beside.csv")
+    four = results.rows("h200/w4a16_beside.csv")
     for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("256 to 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
-        add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h100, "`gpu_quantized.py`")
+        add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h200, "`gpu_quantized.py`")
     scales = newest(results, "h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv").values()
     add("`gemm_fp8_scaled.tile`", f"{len(scales)} sizes", "PyTorch's `_scaled_mm`, the same scales", values(scales, "over_blocks"), h100, "`gpu_scaled.py`")
     short, long = [], []
     for elem in ("f32", "bf16"):
         for kind in ROW_PROGRAMS:
-            for row in results.rows(f"h100/rows_{kind}_{elem}.csv"):
+            for row in results.rows(f"h200/rows_{kind}_{elem}.csv"):
                 (short if int(case_of(row)["N"]) <= 16384 else long).extend(values([row], "of_copy"))
-    add("softmax, norms, cross entropy", "rows of 256 to 16,384, f32 and bf16", "a copy of the same bytes", short, h100, "`gpu_rows.py`")
-    add("softmax, norms, cross entropy", "rows of 32,768 to 262,144, f32 and bf16", "a copy of the same bytes", long, h100, "`gpu_rows.py`")
+    add("softmax, norms, cross entropy", "rows of 256 to 16,384, f32 and bf16", "a copy of the same bytes", short, h200, "`gpu_rows.py`")
+    add("softmax, norms, cross entropy", "rows of 32,768 to 262,144, f32 and bf16", "a copy of the same bytes", long, h200, "`gpu_rows.py`")
     gradients = [of for kind in ("rms_norm", "layer_norm") for elem in ("bf16", "f32") for of in values(results.rows(f"h200/rows_{kind}_backward_{elem}.csv"), "of_copy")]
     add("gradients of norms", "rows of 1024 to 32,768, f32 and bf16", "a copy of the same bytes", gradients, h200, "`gpu_rows.py`")
     triangles = [row for name in ("syrk_f16", "trmm_f16", "syrk_tf32", "trmm_tf32") for row in results.rows(f"h200/linear_{name}.csv")]
@@ -469,8 +469,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "convolutions 256": convolutions("h100/conv2d_256.csv"),
     "convolutions few channels": convolutions("h100/conv2d_few_channels.csv", "Forward"),
     "convolutions few channels weight": convolutions("h100/conv2d_few_channels_weight.csv", "Gradients of filters"),
-    "convolutions weight gradient": convolutions("h100/conv2d_weight_grad.csv"),
-    "convolutions 3d": convolutions("h100/conv3d_unet.csv"),
+    "convolutions weight gradient": convolutions("h200/conv2d_weight_grad.csv"),
+    "convolutions 3d": convolutions("h200/conv3d_unet.csv"),
     "convolutions depthwise": convolutions("h200/depthwise_convnext.csv", "ConvNeXt-T"),
     "convolutions mobilenet": convolutions("h200/depthwise_mobilenet.csv", "MobileNet V1"),
     "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),

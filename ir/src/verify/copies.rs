@@ -493,7 +493,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
             if tensor.is_of_cluster() {
                 bad(
                     format!("a copy of `{name}`, which is distributed shared memory, without `fragment`"),
-                    "write `fragment` behind the copy: tiles have the order in which threads hold them in registers",
+                    "write `fragment` after the copy: tiles have the order in which threads hold them in registers",
                 );
             } else if tensor.scratch.is_some() && lies_so(view.base) {
                 let message = format!("another copy stores elements of `{name}` in fragment order");

@@ -15,6 +15,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "A: gmem f16[M, K]",
         "A tensor in global memory, a parameter of the kernel. Names in its shape that are no compile-time parameters are sizes.",
     ),
+    (
+        "dsmem",
+        "kernel f(.., sums: dsmem f32[1, 64, 64])",
+        "Tiles in the shared memory of the last block of each cluster, which the others pass to it: `copy acc -> sums[0, 0.., 0..] fragment`, `signal sums[0]`, `await sums[0]`.",
+    ),
     ("smem", "let a = smem f16[64, 32]", "A buffer in shared memory, one for the block."),
     (
         "const",

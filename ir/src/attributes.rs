@@ -7,6 +7,11 @@ use crate::literal::Literal;
 use crate::mechanism::Mechanism;
 
 impl CopyAttrs {
+    /// Those of a copy of a whole tile in fragment order, inside of its memory.
+    pub fn of_fragment() -> CopyAttrs {
+        CopyAttrs { mechanism: Mechanism::Fragment, check: Some(Vec::new()), ..CopyAttrs::default() }
+    }
+
     /// Whether threads themselves combine with what is there: of what TMA combines no thread sees it.
     pub fn combined_by_threads(&self) -> bool {
         self.reduce.is_some() && self.is_by_threads()

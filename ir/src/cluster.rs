@@ -8,6 +8,7 @@ use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::Op;
 use crate::placement::{BARRIER_BYTES, ROW_ALIGN};
+use crate::target::Target;
 use crate::types::{ElemRef, TensorTy};
 use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
@@ -48,6 +49,11 @@ pub fn memory_bytes(k: &Kernel) -> u64 {
         .map(|(bytes, count)| count * (bytes.next_multiple_of(16) + BARRIER_BYTES));
     let bytes: u64 = all.sum();
     if bytes > 0 { bytes + ROW_ALIGN } else { 0 }
+}
+
+/// Bytes of shared memory that a block of a target has for buffers and slots: all but what is memory of the cluster.
+pub fn room(k: &Kernel, target: Target) -> u64 {
+    target.smem_per_block().saturating_sub(memory_bytes(k))
 }
 
 /// Whether slots of the channel are filled for all blocks of a cluster at once.

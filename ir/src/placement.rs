@@ -3,11 +3,9 @@
 //! Channels that are operated together form a *ring*: slot `n` of each is in stage `n`, so one position tells where all of them stand. Their places
 //! are those of the first slots, their strides the bytes of a stage.
 
-use crate::cluster;
 use crate::entities::Value;
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::layout::hardware;
-use crate::target::Target;
 use crate::types::{Elem, ElemRef, TileTy};
 
 /// One row of the 32 banks. Nothing begins elsewhere than at multiples of it, so the lower bits of an address are those within the tile.
@@ -21,11 +19,6 @@ pub const BARRIER_BYTES: u64 = 8;
 
 /// The shared memory of a block at most, on any target.
 pub const MAX_BYTES: u64 = 1 << 20;
-
-/// Bytes of shared memory that a block of a target has for buffers and slots: all but what is memory of the cluster.
-pub fn room(k: &Kernel, target: Target) -> u64 {
-    target.smem_per_block().saturating_sub(cluster::memory_bytes(k))
-}
 
 /// Alignment of the buffers and slots of a kernel.
 pub fn alignment(k: &Kernel) -> u64 {

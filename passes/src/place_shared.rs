@@ -33,7 +33,7 @@ use tilec_ir::turns;
 pub(crate) const NAME: &str = "place-shared";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    let limit = placement::room(k, cx.options.target);
+    let limit = tilec_ir::cluster::room(k, cx.options.target);
     let buffers = Buffers::of(k);
     let plan = match Planner::new(&buffers, &[]) {
         Ok(planner) if cx.enabled => fitting(&planner, limit),
@@ -144,7 +144,7 @@ fn too_large(k: &Kernel, cx: &mut Cx<'_>, bytes: u64) -> Reported {
         format!(
             "the kernel needs {bytes} bytes of shared memory, a block of {} has {}",
             target.name(),
-            placement::room(k, target)
+            tilec_ir::cluster::room(k, target)
         ),
     );
     for &v in &buffers {

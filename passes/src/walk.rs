@@ -5,6 +5,7 @@
 //! warpgroups may compute tiles alternately ([`turns`]). `expand` writes this code around the statements of a tile.
 
 pub(crate) mod cluster;
+mod found;
 mod maker;
 pub(crate) mod queue;
 mod shared;

@@ -11,11 +11,11 @@ use crate::pipeline::planned::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
 use crate::refused::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
+use tilec_ir::cluster::room;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
-use tilec_ir::placement::room;
 use tilec_ir::typing::resolve_view;
 
 /// Slots at most.

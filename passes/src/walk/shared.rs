@@ -1,6 +1,7 @@
 //! Whether blocks share tiles along the reduction, and how: by stream-K through scratch memory ([`super::stream`]), or as the blocks of a cluster ([`super::split`]).
 
 use super::cluster::{tiles as count, wanted};
+use super::found::{Found, least_steps, operand_size};
 use super::split::Split;
 use super::stream::Stream;
 use super::tiles::{Tiles, clusters};
@@ -10,15 +11,14 @@ use crate::analysis::uses::{all_stmts, depends};
 use crate::analysis::views::reads_tensor;
 use crate::analysis::width::{elem_of, tile_shape};
 use crate::analysis::{distinct, reduction, wgmma};
-use crate::choose::sharing::{HANDING, LEAST, MOST, MOST_OF_WARPS, PAIRED, Work, in_pairs, of_warps, shared};
+use crate::choose::sharing::{HANDING, MOST, MOST_OF_WARPS, PAIRED, Work, in_pairs, of_warps, shared};
 use crate::roles;
-use tilec_ir::bits::Bits;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::placement::{slots, tile_bytes};
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
 
 /// How blocks share tiles along the reduction.
@@ -123,20 +123,6 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
     let message = format!("blocks cannot share tiles here: {why}");
     let note = "`stream_k` and `split_k` are for one product in roles (sm_90a) whose reduction begins at 0 and is as long for all tiles";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
-}
-
-/// What is shared.
-pub(super) struct Found {
-    pub(super) acc: Value,
-    pub(super) elem: Elem,
-    pub(super) shape: (i64, i64),
-    pub(super) step: i64,
-    pub(super) end: Expr,
-    /// Bytes of each operand that a step loads for a tile, where it is clear whose they are.
-    sides: Option<[f64; 2]>,
-    /// Elements of an operand that a step computes in registers.
-    computed: u64,
-    pub(super) span: Span,
 }
 
 /// The sums of the products of a loop, if blocks can share its iterations; otherwise why not.
@@ -256,21 +242,4 @@ fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
         sides[side] += elem_of(k, to.base)?.size().traffic(elements as f64);
     }
     (sides.iter().all(|&bytes| bytes > 0.0)).then_some(sides)
-}
-
-/// Steps of a stretch at least.
-pub(super) fn least_steps(k: &Kernel, step: i64) -> i64 {
-    (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1)
-}
-
-/// What an element of the operands takes.
-fn operand_size(k: &Kernel) -> Bits {
-    let read = k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(|e| match e {
-        ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {
-            ExprData::Ref(v) => Some(v),
-            _ => None,
-        }),
-        _ => None,
-    });
-    read.filter_map(|v| elem_of(k, v)).map(Elem::size).max().unwrap_or(Elem::U8.size())
 }

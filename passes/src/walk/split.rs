@@ -18,14 +18,14 @@
 //! A block has one tile and ends. The sums are added in the order of the blocks, so that results are the same in every launch. Each block begins without dividing by anything that is
 //! not a literal, and the exchange takes one way between multiprocessors: on an H200 that saves 1 to 4 us of what stream-K ([`super::stream`]) takes for the same.
 
+use super::found::Found;
 use super::maker::Maker;
-use super::shared::Found;
 use super::tiles::Tiles;
 use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, GridAxis, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
+use tilec_ir::kernel::{CopyAttrs, ExprData, GridAxis, Kernel, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 
@@ -88,7 +88,6 @@ impl Split {
     /// What follows the products of a part; `rest` is what is done with a whole sum.
     pub(super) fn finish(&self, k: &mut Kernel, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
-        let attrs = || CopyAttrs { mechanism: Mechanism::Fragment, check: Some(Vec::new()), ..CopyAttrs::default() };
         let own = |k: &mut Kernel| {
             // In front of the last one.
             let mut m = Maker { k, span, stmts: Vec::new() };
@@ -96,7 +95,7 @@ impl Split {
         };
         let at = own(k);
         let (src, dst) = (k.value_ref(self.acc, span), self.window(k, at));
-        let leave = k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span);
+        let leave = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::of_fragment() }, span);
         let index = own(k);
         let raise = k.stmt(StmtData::Signal { op: SignalOp::Raise, signals: self.sums, index }, span);
         let then = k.block(vec![leave, raise]);
@@ -110,7 +109,7 @@ impl Split {
             src = k.binary(Op::Add, src, more, span);
         }
         let dst = k.value_ref(self.acc, span);
-        whole.push(k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span));
+        whole.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::of_fragment() }, span));
         whole.extend(rest);
         let otherwise = Some(k.block(whole));
         let mut m = Maker { k, span, stmts: Vec::new() };

@@ -39,8 +39,8 @@
 //!
 //! Redundant `min` and `max` are written for the analysis of ranges.
 
+use super::found::{Found, least_steps};
 use super::maker::{Maker, Term};
-use super::shared::{Found, least_steps};
 use super::tiles::Tiles;
 use crate::Cx;
 use crate::analysis::wgmma;

@@ -18,6 +18,7 @@ use super::accesses::{cluster_store, guard};
 use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
+use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::cluster;
 use tilec_ir::codes;
@@ -150,7 +151,10 @@ impl Lower<'_> {
             }
             SignalOp::Await => {
                 let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
-                self.wait_for(Operand::at(own, 0), zero, "tile");
+                let again = self.emit.label("wait_tile");
+                self.emit.item(Item::Label(again));
+                let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [Operand::at(own, 0), zero.into()]);
+                self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
             }
         }
         Ok(())

@@ -15,6 +15,7 @@
 //! The last block ends when it has everything, and nobody stores to another.
 
 use super::accesses::{cluster_store, guard};
+use super::cluster_place::ClusterPlace;
 use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
@@ -28,18 +29,6 @@ use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::typing::resolve_view;
-
-/// Where the tiles of a tensor in distributed shared memory lie.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct ClusterPlace {
-    pub(super) memory: Value,
-    /// Of the first tile, and of its mbarrier.
-    pub(super) offset: u64,
-    pub(super) barriers: u64,
-    /// Bytes of a tile, and tiles.
-    pub(super) bytes: u64,
-    pub(super) count: u64,
-}
 
 impl Lower<'_> {
     /// Where shared memory ends, with the tiles of distributed shared memory behind `used` bytes.

@@ -238,10 +238,6 @@ impl Lower<'_> {
 
     /// Stores to memory; to shared memory in all blocks that divide tiles.
     pub(super) fn put(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
-        if let Some(barrier) = self.handed_on {
-            self.store_to_last(pred, op, &address, (value, barrier));
-            return Ok(());
-        }
         let any = cluster_store(op, self.counts.is_some()).filter(|_| self.ctas() > 1);
         let (Some(op), &Operand::Addr { base, offset }) = (any, &address) else {
             self.emit.push_if(guard(pred), op, [address, value]);

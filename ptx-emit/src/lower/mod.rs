@@ -24,6 +24,7 @@ mod asynchronous;
 mod bytes;
 mod cluster;
 mod cluster_memory;
+mod cluster_place;
 mod combine;
 mod contract;
 mod conversions;

@@ -1,6 +1,6 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
-use super::cluster_memory::ClusterPlace;
+use super::cluster_place::ClusterPlace;
 use super::dealt::Dealt;
 use super::emit::Emit;
 use super::in_turns::CountedAt;

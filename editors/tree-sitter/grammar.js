@@ -68,6 +68,7 @@ module.exports = grammar({
                 ':',
                 choice(
                     $.tensor_type,
+                    $.cluster_memory,
                     seq('const', $._element, '[', $.integer, ']', '=', '(', commas($._expression), ')'),
                     seq($._element, optional(seq('=', $._expression))),
                 ),
@@ -85,6 +86,7 @@ module.exports = grammar({
                 optional(seq('multiple', $._expression)),
                 optional(seq('align', $.integer)),
             ),
+        cluster_memory: ($) => seq('dsmem', $._element, '[', optional(commas($._expression)), ']'),
         strides: ($) =>
             seq(
                 'strides',
@@ -109,7 +111,7 @@ module.exports = grammar({
                         alias(
                             choice(
                                 'threads', 'k_warps', 'ctas', 'stages', 'raster', 'promote', 'pending', 'ping_pong', 'min_ctas', 'align_rows', 'stage_stores', 'stream_k',
-                                'queue', 'overlap',
+                                'split_k', 'queue', 'overlap',
                             ),
                             $.item,
                         ),

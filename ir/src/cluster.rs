@@ -28,13 +28,13 @@ pub fn blocks(k: &Kernel) -> i64 {
     (0..k.schedule.cluster.len()).map(|axis| along(k, axis)).fold(1, i64::saturating_mul)
 }
 
-/// The tiles of distributed shared memory that blocks of a cluster hand to the last of them.
+/// The tensors in distributed shared memory, whose tiles blocks of a cluster pass to the last of them.
 pub fn memory(k: &Kernel) -> impl Iterator<Item = Value> + '_ {
     k.params.iter().copied().filter(|&v| k.tensor_ty(v).is_some_and(TensorTy::is_of_cluster))
 }
 
-/// Bytes of an entry of it, a whole tile, and how many entries it has; `None` where its type is not known.
-pub fn entries(k: &Kernel, v: Value) -> Option<(u64, u64)> {
+/// Bytes of a tile of such a tensor, and how many tiles it has; `None` where its type is not known.
+pub fn tiles(k: &Kernel, v: Value) -> Option<(u64, u64)> {
     let tensor = k.tensor_ty(v)?;
     let ElemRef::Known(elem) = tensor.elem else { return None };
     let shape = k.const_shape(&tensor.shape)?;
@@ -42,13 +42,48 @@ pub fn entries(k: &Kernel, v: Value) -> Option<(u64, u64)> {
     Some((elem.bytes_of(tile.iter().product()), count))
 }
 
-/// Bytes of shared memory that it takes in a block, with an mbarrier for each entry.
+/// Where the tiles of a tensor in distributed shared memory lie: one behind the other, and behind them an mbarrier for each.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MemoryPlace {
+    /// Bytes of shared memory in front of the first tile.
+    pub offset: u64,
+    /// The same of the first mbarrier.
+    pub barriers: u64,
+    /// Bytes of a tile.
+    pub bytes: u64,
+    /// Number of tiles.
+    pub count: u64,
+}
+
+impl MemoryPlace {
+    /// The first place behind `used` bytes for so many tiles of so many bytes.
+    pub fn after(used: u64, (bytes, count): (u64, u64)) -> MemoryPlace {
+        let offset = used.next_multiple_of(ROW_ALIGN);
+        let barriers = (offset + count * bytes).next_multiple_of(BARRIER_BYTES);
+        MemoryPlace { offset, barriers, bytes, count }
+    }
+
+    /// Where the tensor ends, its mbarriers with it.
+    pub fn end(&self) -> u64 {
+        self.barriers + self.count * BARRIER_BYTES
+    }
+}
+
+/// Bytes of shared memory that tensors take behind whatever is in front of them. `tensors`: bytes of a tile, and tiles, of each.
+pub fn bytes(tensors: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let end = tensors.fold(0, |used, tiles| MemoryPlace::after(used, tiles).end());
+    // In front of the first one the row of banks is filled up.
+    if end > 0 { end + ROW_ALIGN } else { 0 }
+}
+
+/// Bytes of a block's shared memory that the distributed shared memory of a kernel takes.
 pub fn memory_bytes(k: &Kernel) -> u64 {
-    let all = memory(k)
-        .filter_map(|v| entries(k, v))
-        .map(|(bytes, count)| count * (bytes.next_multiple_of(16) + BARRIER_BYTES));
-    let bytes: u64 = all.sum();
-    if bytes > 0 { bytes + ROW_ALIGN } else { 0 }
+    bytes(memory(k).filter_map(|v| tiles(k, v)))
+}
+
+/// Blocks of a cluster that share each tile along the reduction, as the schedule says (`split_k 2`); `None` where it says nothing, or nothing constant.
+pub fn split(k: &Kernel) -> Option<i64> {
+    k.schedule.split_k.and_then(|e| k.as_int(e))
 }
 
 /// Bytes of shared memory that a block of a target has for buffers and slots: all but what is memory of the cluster.
@@ -285,5 +320,22 @@ mod tests {
         assert_eq!(blocks(&k), 2);
         let parted = uniform.parted(k.body, &|k, s| matches!(k.stmts[s], StmtData::Let { .. }));
         assert!(parted.is_some_and(|s| matches!(&k.stmts[s], StmtData::For { var, .. } if k.values[*var].name == "j")));
+    }
+
+    #[test]
+    fn places_of_cluster_memory_fit_its_bytes_wherever_they_begin() {
+        let tensors = [(8192, 1), (48, 3), (4, 7), (16, 1)];
+        for (first, used) in (0..tensors.len()).flat_map(|first| (0..300).map(move |used| (first, used))) {
+            let mut end = used;
+            for &tiles in &tensors[first..] {
+                let place = MemoryPlace::after(end, tiles);
+                assert!(place.offset >= end && place.offset.is_multiple_of(ROW_ALIGN));
+                assert!(place.barriers >= place.offset + tiles.0 * tiles.1);
+                assert!(place.barriers.is_multiple_of(BARRIER_BYTES));
+                end = place.end();
+            }
+            assert!(end <= used + bytes(tensors[first..].iter().copied()), "{first} {used}");
+        }
+        assert_eq!(bytes([].into_iter()), 0);
     }
 }

@@ -10,6 +10,8 @@ use crate::typing::same_expr;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+mod residues;
+
 /// Divisors are tracked up to this power of two.
 const MAX: u64 = 1 << 20;
 
@@ -105,51 +107,6 @@ impl Facts {
     /// The largest divisor of `n` known to divide a value.
     fn common_of_value(&self, k: &Kernel, v: Value, n: u64) -> u64 {
         self.asked(k).common_of_value(v, n)
-    }
-
-    /// What is known of an index expression modulo a power of two: `(r, m)` with `m` a divisor of `n`, if it is `r` more than some multiple of `m`. Values that are
-    /// `supposed` to be are multiples of `n`.
-    pub fn residue(&self, k: &Kernel, e: Expr, n: u64, supposed: &dyn Fn(Value) -> bool) -> (u64, u64) {
-        let of = |e: Expr| self.residue(k, e, n, supposed);
-        let by = |(r, m): (u64, u64)| (r % m, m);
-        // What two have in common.
-        let either = |(r, m): (u64, u64), (s, o): (u64, u64)| by((r, gcd(gcd(m, o), r.abs_diff(s))));
-        let (r, m) = match &k.exprs[e] {
-            ExprData::Int(x) => (x.rem_euclid(n as i64) as u64, n),
-            ExprData::Ref(v) if supposed(*v) => (0, n),
-            ExprData::Ref(v) => match (&k.values[*v].def, self.lets.get(v)) {
-                (ValueDef::Let, Some(&init)) => of(init),
-                (ValueDef::Loop, _) => match self.loops.iter().find(|(w, ..)| w == v) {
-                    Some(&(_, start, step)) => {
-                        let ((r, m), (s, o)) = (of(start), of(step));
-                        by((r, gcd(m, gcd(s, o))))
-                    }
-                    None => (0, 1),
-                },
-                _ => (0, 1),
-            },
-            ExprData::Op { op, args } => match (op, &args[..]) {
-                (Op::Add | Op::Sub | Op::Mul, &[a, b]) => {
-                    let ((r, m), (s, o)) = (of(a), of(b));
-                    let common = gcd(m, o);
-                    match op {
-                        Op::Add => by((r + s, common)),
-                        Op::Sub => by((r + n - s, common)),
-                        // (r + i m) (s + j o)
-                        _ => by((r * s, gcd(gcd(m * o, r * o), gcd(s * m, n)))),
-                    }
-                }
-                (Op::Rem, &[a, b]) => {
-                    let ((r, m), (s, o)) = (of(a), of(b));
-                    by((r, gcd(m, gcd(s, o))))
-                }
-                (Op::Min | Op::Max, &[a, b]) | (Op::Select, &[_, a, b]) => either(of(a), of(b)),
-                _ => (0, 1),
-            },
-            _ => (0, 1),
-        };
-        let divisor = gcd(self.divisor(k, e), n);
-        if divisor > m { (0, divisor) } else { (r, m) }
     }
 
     fn asked<'f>(&'f self, k: &'f Kernel) -> Asked<'f> {
@@ -328,30 +285,5 @@ mod tests {
         assert!(multiple("f", 32) && !multiple("f", 64) && multiple("g", 4) && !multiple("g", 8) && !multiple("h", 2));
         assert!(multiple("o", 32) && !multiple("o", 64));
         assert_eq!(["t", "a", "c", "d", "e"].map(|n| facts.divisor(k, found[n])), [32, 4, 4, 16, 1]);
-    }
-
-    #[test]
-    fn residues_are_those_of_all_values() {
-        let source = "kernel t(A: gmem f32[M, N]) where M % 16 == 0 grid (b: 4) {
-            for j in 3..M step 8 { let a = b * 64 + 1 let c = j - 4 let d = (M + 3) * (b * 4 + 2) let e = a * c let f = b - 1 let g = 0 - 1 let h = M + 32
-                let o = N % 32 + 4 let p = min(j, 11) }
-        }";
-        let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
-        let k = &module.kernels[0];
-        let facts = Facts::new(k);
-        let mut found = std::collections::BTreeMap::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Let { value, init } = k.stmts[s] {
-                found.insert(k.values[value].name.clone(), init);
-            }
-        });
-        let residue = |name: &str| facts.residue(k, found[name], 8, &|_| false);
-        assert_eq!(["a", "c", "e"].map(residue), [(1, 8), (7, 8), (7, 8)]);
-        // 3 (4 b + 2) is 2 more than a multiple of 4, and b is anything.
-        assert_eq!(["d", "f", "g", "h"].map(residue), [(2, 4), (0, 1), (7, 8), (0, 8)]);
-        assert_eq!(facts.residue(k, found["h"], 64, &|_| false), (0, 16));
-        assert_eq!(["o", "p"].map(residue), [(0, 1), (3, 8)]);
-        let of_sizes = |v: Value| matches!(k.values[v].def, ValueDef::Size);
-        assert_eq!(facts.residue(k, found["o"], 8, &of_sizes), (4, 8));
     }
 }

@@ -74,7 +74,7 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
     let none = "no product is a `wgmma`";
-    if let Some(e) = k.schedule.split_k.filter(|&e| k.as_int(e).is_some_and(|n| n > 1)) {
+    if let Some(e) = k.schedule.split_k.filter(|_| tilec_ir::cluster::split(k).is_some_and(|n| n > 1)) {
         return Err(crate::walk::stream_refused(k, cx, e, "there are no producer warps"));
     }
     if let Some(e) = crate::walk::queue::asked(k) {

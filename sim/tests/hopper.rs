@@ -410,7 +410,7 @@ fn products_and_their_registers() {
     assert!(floats(good(product(&with("%rd1, 1, 1, 1,", "%rd1, 0, 1, 1,")))).iter().all(|v| *v == 16.0));
     assert!(floats(good(product(&with("%rd1, 1, 1, 1,", "%rd1, 1, -1, 1,")))).iter().all(|v| *v == -15.0));
     let (race, invalid) = (ReportKind::Race, ReportKind::Invalid);
-    bad(product(&with("wgmma.fence.sync.aligned;", "")), race, "before the first product");
+    bad(product(&with("wgmma.fence.sync.aligned;", "")), race, "before the first wgmma");
     let late = with("mov.f32 %f3, %f0;\nwgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned; mov.f32 %f3, %f0;");
     bad(product(&late), race, "since the last `wgmma.fence`");
     bad(product(&with("wgmma.wait_group.sync.aligned 0;", "")), race, "wait_group");

@@ -27,5 +27,4 @@ pub(crate) const CHOOSE_MECHANISMS: &[(&str, &str)] = &[
     ("passes/src/unaligned.rs", "words, where nothing is written"),
     ("passes/src/vectorize.rs", "matrices and words"),
     ("passes/src/walk/cluster.rs", "what blocks of a cluster share"),
-    ("passes/src/walk/stream.rs", "sums that blocks hand on"),
 ];

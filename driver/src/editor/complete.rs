@@ -76,7 +76,7 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let ends = ends_operand(a, start);
     let types = || elems().chain(names(a, start).filter(|p| p.detail == CONST_PARAM)).collect();
     match (region, last) {
-        (_, "gmem" | "smem" | "reg" | "channel" | "const") => types(),
+        (_, "gmem" | "dsmem" | "smem" | "reg" | "channel" | "const") => types(),
         (Region::Body, "<") if ["cast", "bitcast", "round_random"].iter().any(|&f| before.ends_with(&[f, "<"])) => {
             types()
         }
@@ -89,7 +89,7 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         (Region::ConstParams, ":") => keywords(&["int", "type", "layout"]).chain(elems()).collect(),
         (Region::ConstParams, "=") => keywords(&["auto", "row", "col"]).chain(elems()).chain(names(a, start)).collect(),
         (Region::ConstParams, "|") => elems().collect(),
-        (Region::Params, ":") => keywords(&["gmem", "const"]).chain(types()).collect(),
+        (Region::Params, ":") => keywords(&["gmem", "dsmem", "const"]).chain(types()).collect(),
         (Region::Params, "]") => keywords(outline::tensor_words()).chain(keywords(&["row", "col"])).collect(),
         (Region::Body, "=") if declares(&before) => {
             keywords(&["reg", "smem", "channel", "copy"]).chain(expressions(a, start)).collect()

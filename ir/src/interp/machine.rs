@@ -1,6 +1,5 @@
 //! The state of a run.
 
-use crate::cluster;
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
@@ -110,6 +109,8 @@ pub(super) struct Machine<'k> {
     pub(super) outside: bool,
     /// Tiles of distributed shared memory that are signalled and not awaited.
     pub(super) raised: BTreeSet<(Value, i64)>,
+    /// Whether the block is the last of its cluster, where these tiles are.
+    pub(super) last_of_cluster: bool,
     /// What stores that are apart have stored.
     pub(super) apart: super::apart::Stored,
     /// The numbers that loops draw, by the channel that hands them over.
@@ -461,11 +462,6 @@ impl Machine<'_> {
 
     /// That no signal is still set: the next launch would take it for its own.
     pub(super) fn all_down(&self) -> Result<(), Fail> {
-        if let Some(&(memory, at)) = self.raised.first() {
-            let data = &self.k.values[memory];
-            let message = format!("`{}[{at}]` is signalled at the end: nobody has awaited it", data.name);
-            return Err(fail(codes::CHANNEL, data.span, message));
-        }
         for global in &self.globals {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
             if signals && let Some(i) = global.data.floats().iter().position(|&x| x != 0.0) {
@@ -540,63 +536,6 @@ impl Machine<'_> {
     pub(super) fn unfit(&self, v: Value, what: String) -> Fail {
         let data = &self.k.values[v];
         fail(codes::UNFIT_INPUT, data.span, format!("`{}` {what}", data.name))
-    }
-
-    /// Whether an axis of the grid has no block.
-    fn is_empty(&mut self) -> Result<bool, Fail> {
-        let k = self.k;
-        let zero = k.sizes.iter().any(|&v| matches!(self.env[v], Binding::Index(0)));
-        Ok(zero && k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<Vec<_>, _>>()?.contains(&0))
-    }
-
-    pub(super) fn grid(&mut self) -> Result<(), Fail> {
-        let k = self.k;
-        let extents: Vec<i64> = k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<_, _>>()?;
-        if extents.iter().any(|&n| n < 1) {
-            return Ok(());
-        }
-        // Blocks that hand tiles to one another in the memory of their cluster run one behind the other, in the order of their ranks.
-        let mut together = vec![1; extents.len()];
-        if cluster::memory(k).next().is_some() {
-            for (blocks, &e) in together.iter_mut().zip(&k.schedule.cluster) {
-                *blocks = self.index(e)?.max(1);
-            }
-        }
-        if let Some(axis) = (0..extents.len()).find(|&axis| extents[axis] % together[axis] != 0) {
-            let message = format!(
-                "the grid has {} blocks along an axis, not whole clusters of {}",
-                extents[axis], together[axis]
-            );
-            return Err(fail(codes::PRECONDITION, k.expr_spans[k.grid[axis].extent], message));
-        }
-        let clusters: Vec<i64> = extents.iter().zip(&together).map(|(n, c)| n / c).collect();
-        let mut first = vec![0; extents.len()];
-        loop {
-            let mut rank = vec![0; extents.len()];
-            loop {
-                let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * together[axis] + rank[axis]).collect();
-                self.grid_block(&index)?;
-                let Some(axis) = (0..rank.len()).find(|&axis| rank[axis] + 1 < together[axis]) else { break };
-                rank[axis] += 1;
-                rank[..axis].fill(0);
-            }
-            let Some(d) = (0..first.len()).rev().find(|&d| first[d] + 1 < clusters[d]) else { return Ok(()) };
-            first[d] += 1;
-            first[d + 1..].fill(0);
-        }
-    }
-
-    fn grid_block(&mut self, index: &[i64]) -> Result<(), Fail> {
-        let k = self.k;
-        for (axis, &i) in k.grid.iter().zip(index) {
-            self.set(axis.index, Binding::Index(i));
-        }
-        self.work(0, k.name_span)?;
-        self.block(k.body).map_err(|d| {
-            let at: Vec<String> =
-                k.grid.iter().zip(index).map(|(a, i)| format!("{} = {i}", k.values[a.index].name)).collect();
-            Box::new(if at.is_empty() { *d } else { d.with_note(format!("in block {}", at.join(", "))) })
-        })
     }
 
     pub(super) fn give_back(self, inputs: &mut Inputs) {

@@ -325,6 +325,9 @@ impl Machine<'_> {
     /// Reads a tile over `out`; elements that do not exist stay. The element type becomes that of the memory.
     pub(super) fn load_over(&mut self, w: &Window, check: Option<&[u32]>, out: &mut Tile) -> Result<(), Fail> {
         self.work(out.data.len(), w.span)?;
+        if let Root::Global(g) = w.root {
+            self.is_at_hand(self.globals[g].value, w.span)?;
+        }
         let plan = self.plan(w, &out.shape, check)?;
         let (elem, data, poison, bound, exact) = match w.root {
             Root::Global(g) => {

@@ -19,6 +19,7 @@ mod combine;
 mod draws;
 mod errors;
 mod eval;
+mod grid;
 mod inputs;
 mod machine;
 mod memory;
@@ -64,6 +65,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         fill: None,
         outside: false,
         raised: std::collections::BTreeSet::new(),
+        last_of_cluster: true,
         apart: apart::Stored::of(k),
         draws: std::collections::BTreeMap::new(),
         at: k.name_span,

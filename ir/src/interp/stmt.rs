@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The same of distributed shared memory. Blocks of a cluster run one behind the other, and the next cluster has what this one has put down.
+    /// The same of distributed shared memory. Blocks of a cluster run one behind the other, and the next cluster has tiles of its own.
     fn signal_in_cluster(
         &mut self,
         op: SignalOp,
@@ -128,7 +128,10 @@ impl Machine<'_> {
         }
         let done = match op {
             SignalOp::Raise => self.raised.insert((memory, at)),
-            SignalOp::Await => self.raised.remove(&(memory, at)),
+            SignalOp::Await => {
+                self.is_at_hand(memory, span)?;
+                self.raised.remove(&(memory, at))
+            }
         };
         if done {
             return Ok(());

@@ -286,13 +286,14 @@ impl<'s> Parser<'s, '_> {
         }
         if self.at_word("smem") || self.at_word("reg") || self.at_word("channel") {
             return Err(self.expected_with_note(
-                "`gmem`, `const` or an element type",
+                "`gmem`, `dsmem`, `const` or an element type",
                 "parameters are tensors in global memory (`gmem`) or of a cluster (`dsmem`), tables or scalars; declare buffers in the body",
             ));
         }
         if let Some(place) = self.misspelled_place() {
             return match place {
                 "gmem" => self.tensor(name, span).map(ValueDef::Tensor),
+                "dsmem" => self.cluster_memory().map(ValueDef::Tensor),
                 _ => self.table().map(ValueDef::Table),
             };
         }
@@ -308,15 +309,15 @@ impl<'s> Parser<'s, '_> {
         Ok(ValueDef::Scalar { elem, default })
     }
 
-    /// Takes a misspelled `gmem` or `const` in front of a type, and says what was meant.
+    /// Takes a misspelled `gmem`, `dsmem` or `const` in front of a type, and says what was meant.
     fn misspelled_place(&mut self) -> Option<&'static str> {
         let Tok::Word(word) = self.peek() else { return None };
         let is_type = Elem::from_name(word).is_some() || is_reserved(word) || self.names_value(word);
         if is_type || !matches!(self.peek_at(1), Tok::Word(_)) {
             return None;
         }
-        let place = self.near_word(word, &["gmem", "const"])?;
-        let message = format!("expected `gmem`, `const` or an element type, found `{}`", clip(word));
+        let place = self.near_word(word, &["gmem", "dsmem", "const"])?;
+        let message = format!("expected `gmem`, `dsmem`, `const` or an element type, found `{}`", clip(word));
         self.error(Diagnostic::error(codes::EXPECTED, self.span(), message).with_spelling(place));
         self.bump();
         Some(place)

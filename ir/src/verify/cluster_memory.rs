@@ -20,7 +20,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     again(k, k.body, &mut Vec::new(), &mut found);
     for (s, memory, around) in found {
         let (name, var) = (&k.values[memory].name, &k.values[around].name);
-        let message = format!("a tile of `{name}` is passed on again in each iteration over `{var}`");
+        let message = format!("a tile of `{name}` is passed again in each iteration over `{var}`");
         let d = Diagnostic::error(codes::BAD_SIGNAL, k.stmt_spans[s], message);
         cx.report(d.with_note(format!(
             "a launch passes each tile of `dsmem` once: index `{name}` by `{var}`, or move this behind the loop"

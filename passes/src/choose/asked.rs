@@ -265,7 +265,7 @@ impl Reader<'_> {
             part.ahead = if part.staged { 1.0 } else { ahead(slots(region)) };
             parts.push(part);
         }
-        let shared = self.shared(&slots) + self.work.handed_on(self.env);
+        let shared = self.shared(&slots) + self.work.cluster_memory(self.env);
         if shared > target.smem_per_block() {
             return Err(format!("{shared} bytes of shared memory, and a block has {}", target.smem_per_block()));
         }
@@ -310,7 +310,7 @@ impl Reader<'_> {
             filled += bytes * (ring - 1);
         }
         // The number of slots is reduced if it was not requested.
-        let limit = self.options.target.smem_per_block().saturating_sub(self.work.handed_on(self.env));
+        let limit = self.options.target.smem_per_block().saturating_sub(self.work.cluster_memory(self.env));
         if self.work.k.schedule.stages.is_none() && all > limit {
             all.saturating_sub(filled).max(all.min(limit))
         } else {

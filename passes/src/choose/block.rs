@@ -11,6 +11,7 @@ use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
 use crate::stage_stores::{ALIGNED, buffer_bytes, lone};
+use tilec_ir::cluster;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::MAX_ELEMENTS;
@@ -208,8 +209,10 @@ impl Setting<'_> {
             None => self.target.smem_per_block(),
         };
         // Sums that others of the cluster pass on, of 32 bits.
-        let passed = cost.tile.map_or(0, |(rows, cols)| 4 * rows * cols) * (self.split() - 1);
-        let limit = limit.saturating_sub(self.work.handed_on(env) + passed);
+        let passed =
+            cost.tile.map(|(rows, cols)| (4 * rows * cols, self.split() - 1)).filter(|&(_, others)| others > 0);
+        let passed = cluster::bytes(passed.into_iter());
+        let limit = limit.saturating_sub(self.work.cluster_memory(env) + passed);
         let asked = self.stages(env)?;
         // The number of slots is reduced if it was not requested.
         let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);

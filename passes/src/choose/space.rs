@@ -14,6 +14,7 @@ use crate::assign_layouts::reduced_axes;
 use crate::select_mma::warpgroup::Way;
 use crate::select_mma::wgmma::of_kernel;
 use crate::{Options, select_mma, specialize};
+use tilec_ir::cluster;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::ops::Op;
@@ -147,7 +148,7 @@ impl<'a> Space<'a> {
             stage_stores: self.options.is_on(crate::stage_stores::NAME)
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
-            split_k: self.work.k.schedule.split_k.and_then(|e| self.work.k.as_int(e)),
+            split_k: cluster::split(self.work.k),
             supposed: Supposed::default(),
             crowded: self.crowded,
         }

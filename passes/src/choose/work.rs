@@ -24,7 +24,6 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, Node, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
-use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, ViewDim, let_init, resolve_view, type_of};
@@ -263,15 +262,15 @@ impl<'k> Work<'k> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
     }
 
-    /// Bytes of a block's shared memory for tiles that blocks of its cluster hand on.
-    pub(super) fn handed_on(&self, env: &Env) -> u64 {
-        let bytes = |v: Value| {
+    /// Bytes of a block's shared memory that distributed shared memory takes.
+    pub(super) fn cluster_memory(&self, env: &Env) -> u64 {
+        let tiles = |v: Value| {
             let tensor = self.k.tensor_ty(v)?;
             let ElemRef::Known(elem) = tensor.elem else { return None };
-            let all = elem.bytes_of(self.elements(env, &tensor.shape)?);
-            Some(all + ROW_ALIGN + BARRIER_BYTES * self.extent(env, *tensor.shape.first()?)?)
+            let (&count, tile) = tensor.shape.split_first()?;
+            Some((elem.bytes_of(self.elements(env, tile)?), self.extent(env, count)?))
         };
-        cluster::memory(self.k).filter_map(bytes).sum()
+        cluster::bytes(cluster::memory(self.k).filter_map(tiles))
     }
 
     /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks request where

@@ -170,7 +170,7 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
         return [cluster::along(k, 0), cluster::along(k, 1)];
     }
     // The blocks of a cluster have one tile.
-    if k.schedule.split_k.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
+    if cluster::split(k).is_some_and(|n| n > 1) {
         return [1, 1];
     }
     // Blocks that share slots fill and empty them equally often.

@@ -11,8 +11,9 @@ use crate::analysis::uses::{all_stmts, depends};
 use crate::analysis::views::reads_tensor;
 use crate::analysis::width::{elem_of, tile_shape};
 use crate::analysis::{distinct, reduction, wgmma};
-use crate::choose::sharing::{HANDING, MOST, MOST_OF_WARPS, PAIRED, Work, in_pairs, of_warps, shared};
+use crate::choose::sharing::{HANDING, MOST, MOST_OF_WARPS, PAIR_BLOCKS, Work, in_pairs, of_warps, shared};
 use crate::roles;
+use tilec_ir::cluster;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -80,7 +81,8 @@ impl Sharing {
         // It stands in front of the body that names its parts.
         found.end = spelled_out(k, found.end);
         if let Some((e, parts)) = split {
-            let (sums, free) = (sums_bytes(&found) * (parts.unsigned_abs() - 1), room(k, cx));
+            let (sums, free) =
+                (cluster::bytes([(sums_bytes(&found), parts.unsigned_abs() - 1)].into_iter()), room(k, cx));
             if sums > free {
                 let why = format!("sums take {sums} bytes of shared memory, and slots leave {free}");
                 return Err(refused(k, cx, e, &why));
@@ -99,8 +101,7 @@ impl Sharing {
 
 /// The blocks of a cluster that share each tile, as the schedule says, if several.
 fn asked(k: &Kernel) -> Option<(Expr, i64)> {
-    let e = k.schedule.split_k?;
-    k.as_int(e).filter(|&n| n > 1).map(|n| (e, n))
+    k.schedule.split_k.zip(cluster::split(k).filter(|&n| n > 1))
 }
 
 /// Bytes of the sums of a tile.
@@ -110,7 +111,7 @@ fn sums_bytes(found: &Found) -> u64 {
 
 /// Bytes of shared memory that slots and buffers leave; 0 where the schedule says that sums do not pass through it.
 fn room(k: &Kernel, cx: &Cx<'_>) -> u64 {
-    if k.schedule.split_k.and_then(|e| k.as_int(e)) == Some(1) {
+    if cluster::split(k) == Some(1) {
         return 0;
     }
     let bytes = |v: Value| tile_bytes(k, v).zip(slots(k, v)).map_or(0, |(bytes, slots)| bytes * slots);
@@ -216,11 +217,11 @@ fn gain(
     let (card, groups) = (cx.options.usual_card(), groups as f64);
     if !wgmma::multiplies(k) {
         let each = of_warps(work.steps, least_steps(k, found.step) as f64, groups / work.tiles, None);
-        let split = in_pairs(card, each, work.tiles, rows * cols, work.room).then_some(PAIRED as i64);
+        let split = in_pairs(card, each, work.tiles, rows * cols, work.room).then_some(PAIR_BLOCKS as i64);
         return Some(Cut { gains: each > 1.0, most: MOST_OF_WARPS, split });
     }
     let shared = shared(card, &work, groups, &HANDING);
-    Some(Cut { gains: shared.gains, most: shared.most, split: shared.paired.then_some(PAIRED as i64) })
+    Some(Cut { gains: shared.gains, most: shared.most, split: shared.paired.then_some(PAIR_BLOCKS as i64) })
 }
 
 /// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.

@@ -1,4 +1,4 @@
-//! Split-K in clusters: the blocks of a cluster share a tile along the reduction, and hand their sums to the last of them in its shared memory.
+//! Split-K in clusters: the blocks of a cluster share a tile along the reduction, and pass their sums to the last of them in its shared memory.
 //!
 //! ```text
 //! grid (cta: 2 * ceildiv(M, 64), j: ceildiv(N, 64)) schedule { cluster (2) }
@@ -20,6 +20,7 @@
 
 use super::found::Found;
 use super::maker::Maker;
+use super::stream::tensor;
 use super::tiles::Tiles;
 use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -27,7 +28,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, GridAxis, Kernel, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
-use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
+use tilec_ir::types::Scratch;
 
 /// How the blocks of a cluster share a tile.
 pub(super) struct Split {
@@ -47,7 +48,8 @@ impl Split {
     pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, found: Found, parts: i64) -> Split {
         let Found { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
         let name = format!("{}_sums", k.values[acc].name);
-        let sums = cluster_memory(k, span, (&name, elem), &[parts - 1, rows, cols]);
+        let extents = [parts - 1, rows, cols];
+        let sums = tensor(k, span, (&name, elem, Scratch::Cluster), &extents, &[rows * cols, cols, 1]);
         let part = k.value("part", span, ValueDef::Let);
         // Where the last block's part would end fits 31 bits.
         let (all, longest) = (k.copy_expr(end), k.int(i64::from(i32::MAX) - 2 * parts * step, span));
@@ -145,25 +147,4 @@ impl Split {
         k.schedule.cluster = vec![k.int(self.parts, span)];
         k.schedule.raster = None;
     }
-}
-
-/// Tiles that blocks of a cluster hand on.
-fn cluster_memory(k: &mut Kernel, span: Span, (name, elem): (&str, Elem), extents: &[i64]) -> Value {
-    let inner = |d: usize| extents[d + 1..].iter().product::<i64>();
-    let strides = (0..extents.len()).map(|d| DimStride::One(k.int(inner(d), span))).collect();
-    let ty = TensorTy {
-        elem: ElemRef::Known(elem),
-        shape: extents.iter().map(|&n| k.int(n, span)).collect(),
-        repeats: Vec::new(),
-        padded: Vec::new(),
-        strides: Strides::Explicit(strides),
-        ld: Vec::new(),
-        pointers: false,
-        scratch: Some(Scratch::Cluster),
-        align: None,
-        multiple: None,
-    };
-    let value = k.value(name, span, ValueDef::Tensor(ty));
-    k.params.push(value);
-    value
 }

@@ -48,7 +48,7 @@ use crate::choose::sharing::MOST;
 use crate::rewrite::{Map, Subst};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, Range, SignalOp, StmtData, ValueDef, View};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, SignalOp, StmtData, ValueDef, View};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 
@@ -139,7 +139,6 @@ impl Stream {
     /// What follows the products of a unit; `rest` is what is done with a whole sum.
     pub(super) fn finish(&self, k: &mut Kernel, tiles: &Tiles, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
-        let attrs = || CopyAttrs { mechanism: Mechanism::Fragment, check: Some(Vec::new()), ..CopyAttrs::default() };
         let window = |k: &mut Kernel, at: Expr| {
             let mut ranges = vec![Range::At(at)];
             for _ in 0..2 {
@@ -149,7 +148,7 @@ impl Stream {
         };
         let own = k.value_ref(tiles.block(), span);
         let (src, dst) = (k.value_ref(self.acc, span), window(k, own));
-        let leave = k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span);
+        let leave = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::of_fragment() }, span);
         let index = k.value_ref(tiles.block(), span);
         let raise = k.stmt(StmtData::Signal { op: SignalOp::Raise, signals: self.ready, index }, span);
         let then = k.block(vec![leave, raise]);
@@ -175,7 +174,7 @@ impl Stream {
                 src = k.binary(Op::Add, src, more, span);
             }
             let dst = k.value_ref(self.acc, span);
-            k.stmt(StmtData::Copy { src, dst, attrs: attrs() }, span)
+            k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::of_fragment() }, span)
         };
         let mut add_up = groups(k, &mut |k, peer| {
             let peer = k.value_ref(peer, span);

@@ -121,7 +121,7 @@ impl Lower<'_> {
         let own = self.emit.pure(Class::B32, P::ShlB32, [tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
         let (base, space) = match self.cluster_place(view.base) {
             Some(place) => {
-                let at = self.entry_address(place, (place.offset, place.bytes), index)?;
+                let at = self.entry_address((view.base, place), (place.offset, place.bytes), index)?;
                 (self.emit.pure(Class::B32, P::AddS32, [at.into(), own.into()]), Space::Smem)
             }
             None => {

@@ -1,8 +1,8 @@
-//! Distributed shared memory: tiles that blocks of a cluster hand to the last of them.
+//! Distributed shared memory: tiles that blocks of a cluster pass to the last of them.
 //!
 //! The tiles lie in the last block's shared memory, behind everything else, with an mbarrier for each entry of the first dimension. Every block has room for them, so that
 //! addresses are the same in all. Who has a tile stores it by `st.async`, 16 bytes at a time in the order of its registers; the mbarrier counts these bytes (PTX ISA 9.7.9.12), and
-//! `signal` arrives with their number. `await` waits for the first phase: an entry is handed on once.
+//! `signal` arrives with their number. `await` waits for the first phase: an entry is passed once.
 //!
 //! ```text
 //! mbarrier.init [entry], 1                                        // every block, before the cluster meets
@@ -15,19 +15,18 @@
 //! The last block ends when it has everything, and nobody stores to another.
 
 use super::accesses::{cluster_store, guard};
-use super::cluster_place::ClusterPlace;
 use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
-use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::cluster;
+use crate::report::TileReport;
+use tilec_ir::cluster::{self, MemoryPlace};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
-use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
+use tilec_ir::placement::BARRIER_BYTES;
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
@@ -35,17 +34,19 @@ impl Lower<'_> {
     pub(super) fn place_cluster_memory(&mut self, used: u64) -> u64 {
         let mut end = used;
         for memory in cluster::memory(self.k).collect::<Vec<_>>() {
-            let (bytes, count) = cluster::entries(self.k, memory).expect("specialised");
-            let offset = end.next_multiple_of(ROW_ALIGN);
-            let barriers = (offset + count * bytes).next_multiple_of(BARRIER_BYTES);
-            self.cluster_places.push(ClusterPlace { memory, offset, barriers, bytes, count });
-            end = barriers + count * BARRIER_BYTES;
+            let place = MemoryPlace::after(end, cluster::tiles(self.k, memory).expect("specialised"));
+            self.cluster_places.push((memory, place));
+            let name = self.k.values[memory].name.clone();
+            let MemoryPlace { offset, bytes, count, .. } = place;
+            self.report.tiles.push(TileReport { name, offset, bytes, slots: count, stride: bytes });
+            end = place.end();
         }
+        assert!(end <= used + cluster::memory_bytes(self.k), "bug: distributed shared memory has too few bytes");
         end
     }
 
-    pub(super) fn cluster_place(&self, memory: Value) -> Option<ClusterPlace> {
-        self.cluster_places.iter().copied().find(|place| place.memory == memory)
+    pub(super) fn cluster_place(&self, memory: Value) -> Option<MemoryPlace> {
+        self.cluster_places.iter().find(|&&(v, _)| v == memory).map(|&(_, place)| place)
     }
 
     /// Initialises the mbarriers of all entries.
@@ -53,8 +54,8 @@ impl Lower<'_> {
         if self.cluster_places.is_empty() {
             return;
         }
-        self.emit.comment("mbarriers of tiles that other blocks of the cluster hand on");
-        for place in self.cluster_places.clone() {
+        self.emit.comment("mbarriers of tiles that other blocks of the cluster pass");
+        for (_, place) in self.cluster_places.clone() {
             for i in 0..place.count {
                 let at = Operand::shared(0, (place.barriers + i * BARRIER_BYTES) as i64);
                 self.emit.push(P::MbarrierInit, [at, Operand::Imm(1)]);
@@ -63,7 +64,7 @@ impl Lower<'_> {
     }
 
     /// Whether statements store to distributed shared memory.
-    pub(super) fn hands_on(&self, body: Block) -> bool {
+    pub(super) fn passes_tiles(&self, body: Block) -> bool {
         let mut found = false;
         self.k.walk(body, &mut |k, _, s| match k.stmts[s] {
             StmtData::Copy { dst, .. } => {
@@ -79,7 +80,7 @@ impl Lower<'_> {
 
     /// A role begins that stores to another block: all have begun, their mbarriers ready.
     pub(super) fn meet_cluster(&mut self, body: Block) {
-        if self.meets_later && self.hands_on(body) {
+        if self.meets_later && self.passes_tiles(body) {
             self.emit.comment("all blocks of the cluster have begun");
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }
@@ -91,13 +92,13 @@ impl Lower<'_> {
     /// The index may be that of no entry.
     pub(super) fn entry_address(
         &mut self,
-        place: ClusterPlace,
+        (memory, place): (Value, MemoryPlace),
         (first, bytes): (u64, u64),
         index: Expr,
     ) -> Result<Reg, Reported> {
         let at = self.index(index)?;
         if at.lo < 0 || at.hi >= i128::from(place.count) {
-            let name = &self.k.values[place.memory].name;
+            let name = &self.k.values[memory].name;
             let message = format!("an index of `{name}` that may be beyond its {} tiles", place.count);
             let d = Diagnostic::error(codes::INDEX_OVERFLOW, self.k.expr_spans[index], message);
             let note =
@@ -112,8 +113,12 @@ impl Lower<'_> {
     }
 
     /// The mbarrier of an entry in this block's memory.
-    pub(super) fn entry_barrier(&mut self, place: ClusterPlace, index: Expr) -> Result<Reg, Reported> {
-        self.entry_address(place, (place.barriers, BARRIER_BYTES), index)
+    pub(super) fn entry_barrier(
+        &mut self,
+        (memory, place): (Value, MemoryPlace),
+        index: Expr,
+    ) -> Result<Reg, Reported> {
+        self.entry_address((memory, place), (place.barriers, BARRIER_BYTES), index)
     }
 
     /// The same place in the last block of the cluster.
@@ -123,8 +128,13 @@ impl Lower<'_> {
     }
 
     /// `signal` and `await` of an entry.
-    pub(super) fn signal_in_cluster(&mut self, op: SignalOp, place: ClusterPlace, index: Expr) -> Result<(), Reported> {
-        let own = self.entry_barrier(place, index)?;
+    pub(super) fn signal_in_cluster(
+        &mut self,
+        op: SignalOp,
+        (memory, place): (Value, MemoryPlace),
+        index: Expr,
+    ) -> Result<(), Reported> {
+        let own = self.entry_barrier((memory, place), index)?;
         match op {
             SignalOp::Raise => {
                 let there = self.in_last_block(own);
@@ -140,10 +150,7 @@ impl Lower<'_> {
             }
             SignalOp::Await => {
                 let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
-                let again = self.emit.label("wait_tile");
-                self.emit.item(Item::Label(again));
-                let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [Operand::at(own, 0), zero.into()]);
-                self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
+                self.wait_for(Operand::at(own, 0), zero, "wait_tile");
             }
         }
         Ok(())
@@ -158,7 +165,7 @@ impl Lower<'_> {
         (value, barrier): (Operand, Reg),
     ) {
         let (Some(op), &Operand::Addr { base: AddrBase::Reg(own), offset }) = (cluster_store(op, true), address) else {
-            panic!("bug: what is handed on has an address in shared memory");
+            panic!("bug: what is passed has an address in shared memory");
         };
         let (there, barrier) = (self.in_last_block(own), self.in_last_block(barrier));
         self.emit.push_if(guard(pred), op, [Operand::at(there, offset), value, Operand::at(barrier, 0)]);

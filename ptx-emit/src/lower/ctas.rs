@@ -168,10 +168,7 @@ impl Lower<'_> {
         };
         // By the letter a wait of other blocks' stores acquires in the scope of the cluster. What they store is in shared memory, which no cache is in front of,
         // and the wider scope has the assembler invalidate L1 and wait for every load (docs/notes/rows.md).
-        let again = self.emit.label("stored");
-        self.emit.item(Item::Label(again));
-        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [at.clone(), parity]);
-        self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
+        self.wait_for(at.clone(), parity, "stored");
         if registers.is_some() {
             let expected = self.unless_first("expected");
             self.expect(at, of.bytes);

@@ -100,7 +100,7 @@ impl Lower<'_> {
         // The phase that `full` completes is the one after that which let the slot be taken.
         let turn = own.known_turn(own.put_turn);
         let parity = self.emit.def(Class::B32, P::XorB32, [turn.parity.into(), Operand::Imm(1)]);
-        self.wait_for(Operand::at(turn.barrier, 0), parity, "number");
+        self.wait_for(Operand::at(turn.barrier, 0), parity, "wait_number");
         self.draws[i].drawn = Some(self.read_number(self.draws[i].next.channel, own.put));
     }
 }

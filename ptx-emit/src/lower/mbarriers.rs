@@ -136,11 +136,11 @@ impl Lower<'_> {
         match op {
             ChannelOp::Acquire => {
                 let turn = ring.known_turn(ring.put_turn);
-                self.wait_for(Operand::at(turn.barrier, empty), turn.parity, "empty");
+                self.wait_for(Operand::at(turn.barrier, empty), turn.parity, "wait_empty");
             }
             ChannelOp::Wait => {
                 let turn = ring.known_turn(ring.get_turn);
-                self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "full");
+                self.wait_for(Operand::at(turn.barrier, 0), turn.parity, "wait_full");
             }
             ChannelOp::Publish => {
                 let turn = ring.known_turn(ring.put_turn);
@@ -177,14 +177,6 @@ impl Lower<'_> {
                 }
             }
         }
-    }
-
-    /// Waits for a phase; the hardware gives up after a while, so the question is asked again.
-    pub(super) fn wait_for(&mut self, barrier: Operand, parity: Reg, what: &str) {
-        let again = self.emit.label(&format!("wait_{what}"));
-        self.emit.item(Item::Label(again));
-        let done = self.emit.def(Class::Pred, P::MbarrierTryWaitParity, [barrier, parity.into()]);
-        self.emit.push_if(Some(Guard { reg: done, negated: true }), P::Bra, [again.into()]);
     }
 
     /// Readies the barriers of statements that are `ordered`.

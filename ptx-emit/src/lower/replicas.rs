@@ -90,7 +90,7 @@ impl Lower<'_> {
         };
         let own = self.replica(part);
         let at = self.of_replica(turns.offset, own);
-        self.wait_for(Operand::at(at, 0), parity, "turn");
+        self.wait_for(Operand::at(at, 0), parity, "wait_turn");
         self.emit.push(P::XorB32, [parity.into(), parity.into(), Operand::Imm(1)]);
         for &(r, word) in &turns.places {
             self.take_place(r, word, own);

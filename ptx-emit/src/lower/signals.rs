@@ -25,7 +25,7 @@ const BYTES: i64 = 4;
 impl Lower<'_> {
     pub(super) fn signal(&mut self, s: Stmt, op: SignalOp, signals: Value, index: Expr) -> Result<(), Reported> {
         if let Some(place) = self.cluster_place(signals) {
-            return self.signal_in_cluster(op, place, index);
+            return self.signal_in_cluster(op, (signals, place), index);
         }
         let at = self.signal_address(s, signals, index)?;
         let tid = self.tid();

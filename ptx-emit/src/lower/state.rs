@@ -1,6 +1,5 @@
 //! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
 
-use super::cluster_place::ClusterPlace;
 use super::dealt::Dealt;
 use super::emit::Emit;
 use super::in_turns::CountedAt;
@@ -15,6 +14,7 @@ use crate::ops::Op as P;
 use crate::report::Report;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
+use tilec_ir::cluster::MemoryPlace;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
@@ -70,9 +70,9 @@ pub(crate) struct Lower<'a> {
     /// Barriers that count what these blocks store.
     pub(super) counted: Vec<CountedAt>,
     /// Tiles of distributed shared memory.
-    pub(super) cluster_places: Vec<ClusterPlace>,
+    pub(super) cluster_places: Vec<(Value, MemoryPlace)>,
     /// The mbarrier of this block's memory that stands where the one is that counts what the present statement stores to the last block.
-    pub(super) handed_on: Option<Reg>,
+    pub(super) passed: Option<Reg>,
     /// Roles that store to other blocks wait until these have begun; the others need not.
     pub(super) meets_later: bool,
     /// The one of them that counts what the present statement stores.
@@ -160,7 +160,7 @@ impl<'a> Lower<'a> {
             writes_first: None,
             counted: Vec::new(),
             cluster_places: Vec::new(),
-            handed_on: None,
+            passed: None,
             meets_later: false,
             counts: None,
             dealt: None,

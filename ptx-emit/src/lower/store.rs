@@ -55,7 +55,7 @@ impl Lower<'_> {
         if attrs.is_matrix() {
             return self.store_matrices(s, dst, to, source, attrs);
         }
-        self.handed_on = self.passed_on(to)?;
+        self.passed = self.passed_barrier(to)?;
         let combine = attrs.reduce.map(|op| self.combining(dst, op, elem)).transpose()?;
         let Scope { layout, dim_bits } = source.scope();
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
@@ -139,7 +139,7 @@ impl Lower<'_> {
 
     /// Stores to memory, that of the last block of the cluster if the statement passes a tile to it.
     fn put_or_pass(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
-        match self.handed_on {
+        match self.passed {
             Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
             None => self.put(pred, op, address, value)?,
         }
@@ -147,9 +147,9 @@ impl Lower<'_> {
     }
 
     /// The mbarrier that counts what the statement passes to the last block of the cluster, if it does.
-    fn passed_on(&mut self, to: &ResolvedView) -> Result<Option<Reg>, Reported> {
+    fn passed_barrier(&mut self, to: &ResolvedView) -> Result<Option<Reg>, Reported> {
         match (self.cluster_place(to.base), to.dims.first()) {
-            (Some(place), Some(&ViewDim::Fixed(index))) => self.entry_barrier(place, index).map(Some),
+            (Some(place), Some(&ViewDim::Fixed(index))) => self.entry_barrier((to.base, place), index).map(Some),
             _ => Ok(None),
         }
     }

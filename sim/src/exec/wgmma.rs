@@ -248,7 +248,7 @@ impl Cta<'_> {
     /// Whether the registers of a product may be used by it now.
     fn check_registers(&self, w: &Warp, op: &Wgmma) -> Step {
         if w.products.fences == 0 {
-            let message = "no `wgmma.fence` precedes the first product of this warp";
+            let message = "no `wgmma.fence` comes before the first wgmma of this warp";
             return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductFence));
         }
         let a: &[R] = if let Matrix::Registers(a) = &op.a { a } else { &[] };

@@ -223,3 +223,37 @@ fn promises_of_tensors() {
         assert_eq!((d.code.0, d.message.as_str()), ("E0701", "this promise does not hold"), "{order}");
     }
 }
+
+/// What `Y` has when the first block of each cluster of two has done one thing, and the second one, which has the tiles, the other.
+fn of_cluster(first: &str, last: &str) -> Result<Vec<f64>, String> {
+    let source = format!(
+        "kernel t(X: gmem f32[M, 8], Y: gmem f32[M, 8], s: dsmem f32[1, 4, 8]) grid (b: 2 * ceildiv(M, 4)) schedule {{ cluster (2) }} {{
+            var x = reg f32[4, 8] = 1.0 if b % 2 < 1 {{ {first} }} else {{ {last} }}
+        }}"
+    );
+    let mut inputs = inputs();
+    match run(&kernel(&source), &mut inputs, &Options::default()) {
+        Ok(()) => Ok(inputs.data("Y").to_vec()),
+        Err(d) => Err(format!("{}: {}", d.code.0, d.message)),
+    }
+}
+
+#[test]
+fn tiles_of_clusters_are_in_the_last_block() {
+    let pass = "copy x -> s[0, 0.., 0..] fragment signal s[0]";
+    let take = "copy s[0, 0.., 0..] -> x fragment copy x -> Y[b / 2 * 4.., 0..]";
+    let all = format!("await s[0] {take}");
+    assert_eq!(of_cluster(pass, &all), Ok(vec![1.0; 48]));
+    let elsewhere = "E0706: a block that is not the last of its cluster has no tile of `s`: they are in the last block's shared memory";
+    for first in [all.as_str(), take] {
+        assert_eq!(of_cluster(&format!("{pass} {first}"), ""), Err(elsewhere.to_owned()), "{first}");
+    }
+    let unset = "E0706: `s[0]` is not signalled: earlier blocks have ended, so this would wait forever (deadlock)";
+    assert_eq!(of_cluster("", &all), Err(unset.to_owned()));
+    let left = "E0706: `s[0]` is signalled at the end: nobody has awaited it";
+    assert_eq!(of_cluster(pass, ""), Err(left.to_owned()));
+    // The second cluster has memory of its own: what the first one stored is not there.
+    let first = of_cluster("if b < 1 { copy x -> s[0, 0.., 0..] fragment } signal s[0]", &all).unwrap();
+    assert_eq!(first[..32], [1.0; 32]);
+    assert!(first[32..].iter().all(|x| x.is_nan()));
+}

@@ -26,7 +26,7 @@ const LAUNCH: f64 = 3.0e-6;
 const HANDED: f64 = 0.35e-6;
 /// Seconds that a launch saves where two blocks of a cluster share each tile: no stretches are computed, and the sums pass through distributed shared memory (16x8192x8192 in
 /// tiles of 16x128 on an H200: 15.1 us, and 16.3 through scratch memory).
-const PAIRED: f64 = 0.85e-6;
+const PAIR_SAVES: f64 = 0.85e-6;
 
 pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     let clock = card.clock * 1e9;
@@ -54,7 +54,7 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
     let memory = launch.bytes / (READ * card.dram * 1e9);
     let elements = cost.tile.map_or(0.0, |(rows, cols)| (rows * cols) as f64);
     let paired = cost.split_k.is_some_and(|n| n > 1) || in_pairs(card, each, tiles, elements, cost.room as f64);
-    let handed = if paired { -PAIRED } else { HANDED * (each - 1.0).max(0.0) };
+    let handed = if paired { -PAIR_SAVES } else { HANDED * (each - 1.0).max(0.0) };
     let launched = if cost.beside { LAUNCH - BESIDE } else { LAUNCH };
     let seconds = launched + handed + (rounds * loops / clock).max(memory) + rounds * ends / clock;
     let terms = Terms {

@@ -44,7 +44,7 @@ pub(crate) static HANDING: Handing = Handing { lost: 4780.5, rate: 19.016 };
 pub(crate) static PAIR: Handing = Handing { lost: 1500.0, rate: 19.0 };
 
 /// Blocks of such a cluster.
-pub(crate) const PAIRED: f64 = 2.0;
+pub(crate) const PAIR_BLOCKS: f64 = 2.0;
 /// Bytes beside the sums that must be free in shared memory.
 const SPARE: f64 = 2048.0;
 
@@ -106,7 +106,7 @@ pub(crate) struct Shared {
 
 /// Whether two blocks for each of so many `tiles` are those of a cluster: all run at a time, and sums of `elements` words have room beside slots.
 pub(crate) fn in_pairs(card: &Card, each: f64, tiles: f64, elements: f64, room: f64) -> bool {
-    each == PAIRED && tiles <= card.clusters(PAIRED as i64) as f64 && 4.0 * elements + SPARE <= room
+    each == PAIR_BLOCKS && tiles <= card.clusters(PAIR_BLOCKS as i64) as f64 && 4.0 * elements + SPARE <= room
 }
 
 impl Handing {

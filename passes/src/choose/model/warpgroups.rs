@@ -152,7 +152,7 @@ struct Setting<'a> {
 }
 
 /// Clocks that a launch of clusters takes more whose blocks share a tile, rounded from the eight kernels of [`sharing::PAIR`].
-const PAIRED: f64 = 400.0;
+const PAIR_LAUNCH: f64 = 400.0;
 
 /// Clocks of a tile of the output.
 #[derive(Default)]
@@ -289,7 +289,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     // 64x128, 19.9 with two).
     let alone = shared.filter(|s| groups < 2.0 && !s.paired).and(cost.tile);
     let behind_all = alone.map_or(0.0, |(rows, cols)| c.handing.clocks((rows * cols) as f64)) / clock;
-    let paired = if shared.is_some_and(|s| s.paired) { PAIRED / clock } else { 0.0 };
+    let paired = if shared.is_some_and(|s| s.paired) { PAIR_LAUNCH / clock } else { 0.0 };
     let seconds = c.launch + working.max(memory) + behind_all + paired;
     let terms = Terms {
         products: (rounds * tile.products).max(tiles / places * tile.all) / clock,

@@ -1,0 +1,109 @@
+//! The blocks of a grid, one after the other: those of a cluster in the order of their ranks, so that the last one has what the others pass to it.
+
+use crate::cluster;
+use crate::codes;
+use crate::diag::Span;
+use crate::entities::Value;
+use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::interp::numbers::Numbers;
+use crate::types::TensorTy;
+
+impl Machine<'_> {
+    /// Whether an axis of the grid has no block.
+    pub(super) fn is_empty(&mut self) -> Result<bool, Fail> {
+        let k = self.k;
+        let zero = k.sizes.iter().any(|&v| matches!(self.env[v], Binding::Index(0)));
+        Ok(zero && k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<Vec<_>, _>>()?.contains(&0))
+    }
+
+    pub(super) fn grid(&mut self) -> Result<(), Fail> {
+        let k = self.k;
+        let extents: Vec<i64> = k.grid.iter().map(|axis| self.index(axis.extent)).collect::<Result<_, _>>()?;
+        if extents.iter().any(|&n| n < 1) {
+            return Ok(());
+        }
+        // Blocks that pass tiles to one another run one behind the other; of others the order does not matter.
+        let mut together = vec![1; extents.len()];
+        if cluster::memory(k).next().is_some() {
+            for (blocks, &e) in together.iter_mut().zip(&k.schedule.cluster) {
+                *blocks = self.index(e)?.max(1);
+            }
+        }
+        if let Some(axis) = (0..extents.len()).find(|&axis| extents[axis] % together[axis] != 0) {
+            let message = format!(
+                "the grid has {} blocks along an axis, not whole clusters of {}",
+                extents[axis], together[axis]
+            );
+            return Err(fail(codes::PRECONDITION, k.expr_spans[k.grid[axis].extent], message));
+        }
+        let clusters: Vec<i64> = extents.iter().zip(&together).map(|(n, c)| n / c).collect();
+        let mut first = vec![0; extents.len()];
+        loop {
+            self.one_cluster(&first, &together)?;
+            let Some(d) = (0..first.len()).rev().find(|&d| first[d] + 1 < clusters[d]) else { return Ok(()) };
+            first[d] += 1;
+            first[d + 1..].fill(0);
+        }
+    }
+
+    /// The blocks of a cluster, of the first axis the fastest (PTX ISA 10, `%cluster_ctarank`).
+    fn one_cluster(&mut self, first: &[i64], together: &[i64]) -> Result<(), Fail> {
+        self.forget_cluster_memory();
+        let mut rank = vec![0; together.len()];
+        loop {
+            let next = (0..rank.len()).find(|&axis| rank[axis] + 1 < together[axis]);
+            self.last_of_cluster = next.is_none();
+            let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * together[axis] + rank[axis]).collect();
+            self.grid_block(&index)?;
+            let Some(axis) = next else { return self.all_awaited() };
+            rank[axis] += 1;
+            rank[..axis].fill(0);
+        }
+    }
+
+    fn grid_block(&mut self, index: &[i64]) -> Result<(), Fail> {
+        let k = self.k;
+        for (axis, &i) in k.grid.iter().zip(index) {
+            self.set(axis.index, Binding::Index(i));
+        }
+        self.work(0, k.name_span)?;
+        self.block(k.body).map_err(|d| {
+            let at: Vec<String> =
+                k.grid.iter().zip(index).map(|(a, i)| format!("{} = {i}", k.values[a.index].name)).collect();
+            Box::new(if at.is_empty() { *d } else { d.with_note(format!("in block {}", at.join(", "))) })
+        })
+    }
+
+    /// Unwritten elements of distributed shared memory are NaN: each cluster has its own.
+    fn forget_cluster_memory(&mut self) {
+        let k = self.k;
+        for global in &mut self.globals {
+            if k.tensor_ty(global.value).is_some_and(TensorTy::is_of_cluster) {
+                global.data = Numbers::Floats(vec![f64::NAN; global.data.len()]).kept_as(global.elem);
+            }
+        }
+    }
+
+    /// That every tile that was signalled has been awaited.
+    fn all_awaited(&self) -> Result<(), Fail> {
+        if let Some(&(memory, at)) = self.raised.first() {
+            let data = &self.k.values[memory];
+            let message = format!("`{}[{at}]` is signalled at the end: nobody has awaited it", data.name);
+            return Err(fail(codes::CHANNEL, data.span, message));
+        }
+        Ok(())
+    }
+
+    /// That a block which awaits or reads a tile of distributed shared memory is the last one of its cluster, which has it. On the device another one waits forever, or reads memory that
+    /// nobody has written.
+    pub(super) fn is_at_hand(&self, memory: Value, span: Span) -> Result<(), Fail> {
+        if self.last_of_cluster || !self.k.tensor_ty(memory).is_some_and(TensorTy::is_of_cluster) {
+            return Ok(());
+        }
+        let name = &self.k.values[memory].name;
+        let message = format!(
+            "a block that is not the last of its cluster has no tile of `{name}`: they are in the last block's shared memory"
+        );
+        Err(fail(codes::CHANNEL, span, message))
+    }
+}

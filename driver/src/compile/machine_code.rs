@@ -50,8 +50,10 @@ fn arch(target: Target) -> Arch {
 /// No assembler or disassembler for the target on this machine, or one of them fails.
 pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
     let assembled = cubin(program)?;
-    let disassembly = disassemble(&assembled.cubin, arch(program.target))
+    let mut disassembly = disassemble(&assembled.cubin, arch(program.target))
         .map_err(|e| diagnostics(&e, &program.ptx, &program.source))?;
+    let said = wgmma_lines::settle(program, &mut disassembly.functions, &wgmma_lines::of_the_source(&program.source));
+    program.diagnostics.extend(said);
     let stats = SassStats::all(&assembled.entries, &disassembly.functions);
     Ok(listing_of(&disassembly, &stats, &program.source))
 }
@@ -104,7 +106,7 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
     let mut said = blame::complaints(program, &as_written, Some(&plain));
-    said.extend(wgmma_lines::settle(program, &mut by_line.functions));
+    said.extend(wgmma_lines::settle(program, &mut by_line.functions, &wgmma_lines::of_the_ptx));
     let spilled = plain.functions.iter().map(|f| (f.name.clone(), spilled::spilled(f))).collect();
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }

@@ -1,4 +1,4 @@
-//! The lines of PTX that `HGMMA` and its like came from.
+//! The lines, of the PTX or of the source, that `HGMMA` and its like came from.
 //!
 //! The assembler's line table names a neighbour for most of them: `.loc` changes with the arithmetic of descriptors in front, which is moved. But the
 //! assembler neither exchanges asynchronous products nor joins them, so the nth machine instruction is the nth `wgmma.mma_async`. That is checked by number,
@@ -7,7 +7,10 @@
 use crate::assembler::{SassFunction, SassInst};
 use crate::compile::Compiled;
 use crate::compile::places::Places;
+use crate::console::render::SourceFile;
 use tilec_ir::diag::{Diagnostic, Span, counted};
+use tilec_ir::kernel::Kernel;
+use tilec_ptx::print::InstLine;
 
 /// What every asynchronous product is called in PTX.
 const OPCODE: &str = "wgmma.mma_async.";
@@ -21,8 +24,25 @@ struct Product<'a> {
     registers: bool,
 }
 
-/// Gives asynchronous products the lines of the PTX that they came from. Returns what is said of functions where the order does not tell.
-pub(super) fn settle(program: &Compiled, functions: &mut [SassFunction]) -> Vec<Diagnostic> {
+/// Lines that instructions of a kernel are to have; `None`: there is none, and that of the line table stays.
+pub(super) type LineOf<'a> = &'a dyn Fn(&Kernel, &InstLine) -> Option<u32>;
+
+/// The line of the PTX.
+pub(super) fn of_the_ptx(_: &Kernel, inst: &InstLine) -> Option<u32> {
+    Some(inst.line)
+}
+
+/// The line of the source.
+pub(super) fn of_the_source(source: &SourceFile) -> impl Fn(&Kernel, &InstLine) -> Option<u32> {
+    |k, inst| {
+        let span = k.stmt_spans[inst.origin?];
+        let line = (!span.is_none()).then(|| source.position(span.start as usize).line)?;
+        u32::try_from(line).ok()
+    }
+}
+
+/// Gives asynchronous products the lines of the instructions that they came from. Returns what is said of functions where the order does not tell.
+pub(super) fn settle(program: &Compiled, functions: &mut [SassFunction], line_of: LineOf<'_>) -> Vec<Diagnostic> {
     let text: Vec<&str> = program.ptx.lines().collect();
     let mut said = Vec::new();
     for function in functions {
@@ -35,7 +55,9 @@ pub(super) fn settle(program: &Compiled, functions: &mut [SassFunction]) -> Vec<
         if products.eq(written.iter().map(|(_, product)| Some(*product))) {
             for (i, (line, _)) in made.into_iter().zip(&written) {
                 let inst = &mut function.insts[i];
-                inst.line = Some((inst.line.map_or(0, |(file, _)| file), line.line));
+                if let Some(line) = line_of(&program.kernels[number].tile.kernel, line) {
+                    inst.line = Some((inst.line.map_or(0, |(file, _)| file), line));
+                }
             }
             continue;
         }
@@ -127,11 +149,17 @@ mod tests {
         };
         let lines = |f: &SassFunction| f.insts.iter().map(|i| i.line.map(|(_, l)| l as usize)).collect::<Vec<_>>();
         let mut same = [function(products.len(), &shape)];
-        assert!(settle(&program, &mut same).is_empty());
+        assert!(settle(&program, &mut same, &of_the_ptx).is_empty());
         let text: Vec<&str> = program.ptx.lines().collect();
-        assert!(lines(&same[0]).into_iter().zip(products).all(|(line, own)| line.is_some_and(|l| text[l - 1] == own)));
+        assert!(
+            lines(&same[0]).into_iter().zip(&products).all(|(line, own)| line.is_some_and(|l| text[l - 1] == *own))
+        );
+        let mut by_source = [function(products.len(), &shape)];
+        assert!(settle(&program, &mut by_source, &of_the_source(&program.source)).is_empty());
+        let of_product = source.lines().position(|l| l.contains("acc = mma(a, b, acc)")).map(|n| n + 1);
+        assert!(lines(&by_source[0]).iter().all(|line| *line == of_product));
         for mut other in [function(1, &shape), function(4, "64x8x16")] {
-            let said = settle(&program, std::slice::from_mut(&mut other));
+            let said = settle(&program, std::slice::from_mut(&mut other), &of_the_ptx);
             assert!(said.len() == 1 && said[0].message.contains("line table"), "{said:?}");
             let span = said[0].span;
             assert_eq!(&source[span.start as usize..span.end as usize], "acc = mma(a, b, acc)");

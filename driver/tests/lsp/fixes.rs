@@ -98,9 +98,9 @@ fn mistakes_of_types_are_mended() {
     }
 }
 
-/// What a message says to leave out is left out by its fix.
+/// What a message says to leave out, or to write instead, is done by its fix.
 #[test]
-fn what_is_too_much_is_left_out() {
+fn what_passes_say_is_done() {
     let mut client = Client::new(json!({ "target": "sm_80" }));
     let text = |schedule: &str, line: &str| {
         let head = "kernel k(A: gmem f16[M, K] multiple 8, C: gmem f16[M, K] multiple 8) grid (i: ceildiv(M, 64))";
@@ -119,7 +119,13 @@ fn what_is_too_much_is_left_out() {
             "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64)) require vectorised {{\n    var x = reg f32[64, 64]\n    copy A[i * 64.., 0..] -> x{vec}\n    copy x -> B[i * 64.., 0..]\n}}\n"
         )
     };
+    let mean = |count: &str| {
+        format!(
+            "kernel k(X: gmem f32[M, N], Y: gmem f32[M]) where N <= 1024 grid (i: M) {{\n    let x = X[i, 0..+1024]\n    copy sum(x, 0) / {count} -> Y[i..]\n}}\n"
+        )
+    };
     for (wrong, right, title) in [
+        (mean("1024.0"), mean("N"), "replace `1024.0` with `N` (the mean is of the elements that there are)"),
         (big(128), big(1024), "replace ` threads 128` with `threads 1024`"),
         (wide(" vec 1"), wide(""), "remove `vec 1`"),
         (text(" threads 128 threads 128 ", plain), text(" threads 128 ", plain), "remove `threads 128`"),

@@ -102,10 +102,19 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
         ));
     // Beside another precondition on the size this one may hold for no launch.
     let own = sizes(k, first.size);
-    if !k.requires.iter().any(|&e| sizes(k, e).iter().any(|v| own.contains(v))) {
+    let of_size = |e: Expr| sizes(k, e).iter().any(|v| own.contains(v));
+    if !k.requires.iter().any(|&e| of_size(e) && !leaves_some(k, e, first.size, reach)) {
         d.fix = required(k, &none);
     }
     d
+}
+
+/// Whether a precondition on a size holds for some that are at most `reach`: `N % 16 == 0`, of which `reach` is at least 16.
+fn leaves_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
+    let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { return false };
+    let ExprData::Op { op: Op::Rem, args: of } = &k.exprs[args[0]] else { return false };
+    let divides = k.as_int(of[1]).is_some_and(|n| (1..=reach).contains(&n));
+    k.as_int(args[1]) == Some(0) && divides && same_product(k, of[0], size)
 }
 
 /// Whether the launch gives a tensor.

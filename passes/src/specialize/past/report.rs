@@ -83,6 +83,15 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
         d = d.with_note(format!("or declare that there are none: `where {none}`"));
     }
+    if let (Taker::Mean, Some(0), Some(end)) = (found.taker, first, end)
+        && let ExprData::Op { op: Op::Div, args } = &k.exprs[found.at]
+        && !k.expr_spans[args[1]].is_none()
+    {
+        let count = print(end);
+        let plain = matches!(written.exprs[end], ExprData::Ref(_) | ExprData::Int(_));
+        let count = if plain { count } else { format!("({count})") };
+        d = d.with_fix(k.expr_spans[args[1]], count).with_meaning("the mean is of the elements that there are");
+    }
     // Where no precondition can be declared by itself, an extreme is of what its copy reads past the end.
     if d.fix.is_none()
         && let Taker::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker

@@ -151,6 +151,8 @@ pub struct Copy {
     pub accesses: u32,
     /// Share of the bytes of the touched global sectors that a full warp access uses, 0 to 1.
     pub sector_use: f64,
+    /// Sectors of 32 bytes that a full warp access touches; 0: no global access.
+    pub sectors: u32,
     /// What kept the access from being 16 bytes wide; empty if it is.
     pub why: String,
     /// In an innermost loop.
@@ -289,6 +291,7 @@ impl KernelReport {
                     shared_bytes: c.shared_bytes,
                     accesses: c.accesses,
                     sector_use: c.sector_use,
+                    sectors: c.sectors,
                     why: why_narrow(c, remarks),
                     in_loop: c.in_loop,
                 })

@@ -3,7 +3,7 @@
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::{chain, tried};
 use crate::compile::demands::{self, Broken, Judged};
-use crate::compile::report_json::Shared;
+use crate::compile::report_json::{Copy, Shared};
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
 use std::collections::BTreeSet;
@@ -306,7 +306,11 @@ fn holds(kernel: &CompiledKernel, what: What) -> Part {
         }
         What::Has(Property::Coalesced) => {
             let moved = r.copies.iter().filter(|c| c.global_bytes > 0);
-            moved.map(|c| format!("`{}` -> `{}`: {:.0} % of its sectors", c.src, c.dst, 100.0 * c.sector_use)).collect()
+            let used = |c: &Copy| match c.sectors {
+                1 => "one sector, and no access touches fewer".to_owned(),
+                _ => format!("{:.0} % of its sectors", 100.0 * c.sector_use),
+            };
+            moved.map(|c| format!("`{}` -> `{}`: {}", c.src, c.dst, used(c))).collect()
         }
         _ => Vec::new(),
     };

@@ -47,10 +47,10 @@ impl Lower<'_> {
             lanes: Vec::new(),
             gathered: false,
         };
-        let (Some(contiguous), Some(elem)) = (self.contiguous(view), self.elem(view.base)) else { return alone };
+        let Some(elem) = self.elem(view.base) else { return alone };
         let Some(first) = access.groups.first() else { return Touched { used: 1.0, sectors: 1, ..alone } };
         let dims = self.along(view, access);
-        let gathered = dims[contiguous].stride.is_none();
+        let gathered = self.contiguous(view).is_some_and(|d| dims[d].stride.is_none());
         let place = |index: u64| -> Option<Place> {
             let (mut run, mut at) = (Vec::new(), 0i64);
             for d in &dims {

@@ -100,6 +100,22 @@ impl Target {
         self.smem_per_sm() - self.smem_per_block()
     }
 
+    /// Bytes of a multiprocessor's shared memory are allotted in so many at a time (`cuda_occupancy.h` of the CUDA toolkit, allocation granularity): 256 on Volta and Turing, 128 from sm_80 on.
+    pub fn smem_granularity(self) -> u64 {
+        if self.cc() < 80 { 256 } else { 128 }
+    }
+
+    /// Bytes of a multiprocessor's shared memory that a block with so many takes.
+    pub fn smem_taken(self, bytes: u64) -> u64 {
+        (bytes + self.smem_reserved()).next_multiple_of(self.smem_granularity())
+    }
+
+    /// Bytes of shared memory that each of so many blocks on a multiprocessor may have: the most of which all have room.
+    pub fn smem_of_each(self, blocks: u64) -> u64 {
+        let share = self.smem_per_sm() / blocks.max(1) / self.smem_granularity() * self.smem_granularity();
+        self.smem_per_block().min(share.saturating_sub(self.smem_reserved()))
+    }
+
     /// The target called `name`.
     pub fn from_name(name: &str) -> Option<Target> {
         Target::ALL.iter().copied().find(|t| t.name() == name)
@@ -190,5 +206,19 @@ mod tests {
         let of = |cc| Target::newest_on(cc).map(Target::name);
         assert_eq!([None, Some("sm_70"), Some("sm_75")], [of(60), of(72), of(75)]);
         assert_eq!([Some("sm_86"), Some("sm_89"), Some("sm_90a"), Some("sm_90")], [of(87), of(89), of(90), of(100)]);
+    }
+
+    /// As many bytes as `smem_of_each` says leave room for the blocks, and one more does not.
+    #[test]
+    fn shares_of_shared_memory_are_the_largest() {
+        for &target in Target::ALL {
+            for blocks in 1..=u64::from(target.ctas_per_sm()) {
+                let each = target.smem_of_each(blocks);
+                let room = |bytes| target.smem_per_sm() / target.smem_taken(bytes);
+                assert!(room(each) >= blocks, "{} {blocks}", target.name());
+                assert!(each == target.smem_per_block() || room(each + 1) < blocks, "{} {blocks}", target.name());
+            }
+        }
+        assert_eq!((Target::Sm75.smem_taken(257), Target::Sm80.smem_taken(1)), (512, 1152));
     }
 }

@@ -27,7 +27,7 @@ impl Occupancy {
         };
         Occupancy {
             registers,
-            shared: target.smem_per_sm() / (shared + target.smem_reserved()).max(1),
+            shared: target.smem_per_sm() / target.smem_taken(shared).max(1),
             warps: u64::from(target.warps_per_sm()) * u64::from(WARP) / threads,
             blocks: u64::from(target.ctas_per_sm()),
         }

@@ -159,8 +159,7 @@ pub(crate) fn slots_room(k: &Kernel, target: Target) -> u64 {
 
 /// The same where so many blocks share a multiprocessor.
 pub(crate) fn slots_of(target: Target, blocks: u64) -> u64 {
-    let all = target.smem_per_block().min((target.smem_per_sm() / blocks).saturating_sub(target.smem_reserved()));
-    all.saturating_sub(BARRIER_BYTES)
+    target.smem_of_each(blocks).saturating_sub(BARRIER_BYTES)
 }
 
 /// Registers of a thread for the tiles that its stores read: of wgmma's warps what their role has, else what so many threads leave it.

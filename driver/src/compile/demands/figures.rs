@@ -199,7 +199,7 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
         });
     }
     if (is.shared as f64) < wanted {
-        let most = (0..smem / 16).rev().map(|n| 16 * n).find(|&n| room(1, n).shared as f64 >= wanted).unwrap_or(0);
+        let most = target.smem_of_each(wanted.ceil() as u64);
         broken.places.extend(shares::buffers(code.tile.kernel, report));
         broken
             .change

@@ -3,7 +3,7 @@
 mod accesses;
 mod client;
 mod fixes;
-mod mended;
+mod quick_fixes;
 mod text;
 
 use client::Client;

@@ -33,7 +33,7 @@ fn changed(program: &str, fix: &Edit) -> String {
 
 /// The programs: of each code one that its fix mends. They have no other error.
 fn programs() -> Vec<(&'static str, Target, String)> {
-    let text = include_str!("mended.txt");
+    let text = include_str!("quick_fixes.txt");
     let cases = text.split("\n=== ").skip(1).map(|case| {
         let (head, program) = case.split_once('\n').expect("a head and a program");
         let (code, target) = head.split_once(' ').expect("a code and a target");

@@ -9,7 +9,7 @@ use crate::lexer::{Tok, clip, is_reserved};
 use crate::loop_ends;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::walks::Walk;
-use crate::parser::{elements, filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
+use crate::parser::{aliases, elements, filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
 use crate::spots::Spot;
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
@@ -89,6 +89,7 @@ impl<'s> Parser<'s, '_> {
             self.check_sizes();
             self.kernel.have_numbers_count(true);
             walks::write_out(&mut self.kernel, walks);
+            aliases::write_out(&mut self.kernel, &mut said);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
             wrong.extend(narrow::check(&self.kernel, &said));

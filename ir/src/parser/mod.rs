@@ -8,6 +8,7 @@
 //! kernel, [`MAX_DEPTH`] open constructs at every point of recursion, and expression trees no higher than [`MAX_DEPTH`].
 //! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
 
+mod aliases;
 mod combine;
 mod comments;
 mod demands;

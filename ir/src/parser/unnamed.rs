@@ -4,7 +4,7 @@
 //! each at one place at least. That is short for a register tile of these extents, which the first window that has all dimensions is loaded into, as if it had been
 //! written: `write_out` puts it in front of the statement. What is reduced or scanned, or has a name, is such a tile, too. Where a tile says how many elements there are, a window may say the same.
 
-use super::said::{Notes, Window, leaves, window};
+use super::said::{Notes, Said, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span, counted};
@@ -73,8 +73,10 @@ pub(super) fn with_windows(k: &Kernel) -> BTreeSet<Value> {
     };
     let computed = |v: Value| {
         let init = k.let_init(v).filter(|_| matches!(k.values[v].def, ValueDef::Let));
-        let of_memory = |e: Expr| matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_) | ExprData::Transpose(_));
-        init.is_some_and(|init| !of_memory(init) && !matches!(k.exprs[init], ExprData::Combine(_)))
+        let of_place = |e: Expr| matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_) | ExprData::Transpose(_));
+        // A name of a window is none of a tile; all of a place, transposed or not, is one.
+        let is_tile = |e: Expr| !of_place(e) || matches!(type_of(k, e), Ok(Type::Tile(_)));
+        init.is_some_and(|init| is_tile(init) && !matches!(k.exprs[init], ExprData::Combine(_)))
     };
     let mut found: BTreeSet<Value> = k.exprs.keys().filter_map(base).filter(|&v| computed(v)).collect();
     for s in k.statement_data() {
@@ -103,6 +105,10 @@ impl Writer<'_> {
                     let assigned = matches!(k.stmts[s], StmtData::Assign { .. });
                     let like = assigned.then(|| k.value_ref(value, k.expr_spans[src]));
                     self.count_in(k, &parts, &shape, like);
+                }
+                // Nothing else has places that `iota` could count.
+                if parts.windows.is_empty() && parts.tiles.is_empty() {
+                    self.tile_among(k, src, front);
                 }
             }
             // A name of a window is none of a tile; what is computed of windows is one.
@@ -328,7 +334,29 @@ impl Writer<'_> {
                     self.tile_among(k, arg, front);
                 }
             }
+            // What is computed is transposed as a whole. The transpose of a window is a window.
+            &ExprData::Transpose(arg) if self.window(k, arg).is_none() => {
+                self.tile_among(k, arg, front);
+                self.placed(k, arg, front);
+            }
             _ => {}
+        }
+    }
+
+    /// Windows beside a tile whose elements are gathered, or have a step, are tiles of their own: copies load them.
+    fn placed(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
+        let parts = self.parts(k, arg);
+        let Some(tile) = &parts.tile else { return };
+        let steps = |said: &Vec<Said>| said.iter().any(|said| said.step.is_some());
+        for (e, window) in &parts.windows {
+            let gathers = window.dims.iter().any(|dim| dim.gathered.is_some());
+            if !gathers && !self.notes.get(e).is_some_and(steps) || window.dims.len() != tile.len() {
+                continue;
+            }
+            let own = window.dims.iter().zip(tile);
+            let extents: Vec<Extent> =
+                own.map(|(dim, &n)| if dim.repeats { Extent::Known(1) } else { dim.said().unwrap_or(n) }).collect();
+            front.extend(self.tile_of(k, *e, &extents, CopyAttrs::default(), k.expr_spans[*e]));
         }
     }
 

@@ -202,16 +202,21 @@ impl Writer<'_> {
         k.value_ref(value, span)
     }
 
-    /// `let low = x[.., 0..+16]`: a window of a register tile or a buffer that says its extents is a tile of its own.
+    /// `let low = x[.., 0..+16]`: a window of a register tile or a buffer that says its extents is a tile of its own; so is that transposed.
     fn named_window(&mut self, k: &mut Kernel, s: Stmt, value: Value, init: Expr) -> bool {
-        let ExprData::View(view) = k.exprs[init].clone() else { return false };
-        let said = self.notes.get(&init).cloned().unwrap_or_else(|| vec![Said::default(); view.ranges.len()]);
-        let Ok(ty @ Type::View(_)) = type_of(k, init) else { return false };
-        let (Some(elem), Some(extents)) = (ty.elem(), said_extents(k, &view, &said, &ty)) else { return false };
-        if !takes_dimensions(k, view.base) || said.iter().any(|said| said.repeats) || extents.is_empty() {
+        let (window, transposed) = untransposed(k, init);
+        let ExprData::View(view) = k.exprs[window].clone() else { return false };
+        let said = self.notes.get(&window).cloned().unwrap_or_else(|| vec![Said::default(); view.ranges.len()]);
+        let Ok(ty @ Type::View(_)) = type_of(k, window) else { return false };
+        let (Some(elem), Some(mut extents)) = (ty.elem(), said_extents(k, &view, &said, &ty)) else { return false };
+        let wrong = extents.is_empty() || window != init && extents.len() != 2;
+        if !takes_dimensions(k, view.base) || said.iter().any(|said| said.repeats) || wrong {
             return false;
         }
-        self.notes.remove(&init);
+        self.notes.remove(&window);
+        if transposed {
+            extents.reverse();
+        }
         let span = k.stmt_spans[s];
         let shape = extents.into_iter().map(|n| extent(k, n, init)).collect();
         k.values[value].def = ValueDef::Var(TileTy::registers(elem, shape, None));
@@ -376,6 +381,15 @@ impl Writer<'_> {
         let src = slice(k, value, &places, dst);
         vec![k.stmt(StmtData::Copy { src, dst: to, attrs: CopyAttrs::default() }, span)]
     }
+}
+
+/// What `e` is without the transposes around it, and whether their number is odd.
+fn untransposed(k: &Kernel, mut e: Expr) -> (Expr, bool) {
+    let mut transposed = false;
+    while let ExprData::Transpose(arg) = k.exprs[e] {
+        (e, transposed) = (arg, !transposed);
+    }
+    (e, transposed)
 }
 
 /// Whether a copy is of a register variable in another shape to another variable, as the parser writes it out.

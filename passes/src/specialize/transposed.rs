@@ -9,7 +9,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, Totals, ValueDef};
 use tilec_ir::types::TileTy;
-use tilec_ir::typing::{Type, register_tile, resolve_view, type_of};
+use tilec_ir::typing::{Type, copy_shape, register_tile, resolve_view, type_of};
 
 /// Has nothing but copies between register tiles, and products, transpose one.
 pub(super) fn settle(k: &mut Kernel) {
@@ -35,7 +35,8 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     let mut new = pushed(k, e, false);
     if let StmtData::Copy { dst, ref attrs, .. } = k.stmts[s]
         && *attrs == (CopyAttrs { reduce: attrs.reduce, ..CopyAttrs::default() })
-        && resolve_view(k, dst).is_some_and(|view| view.space(k).has_bounds())
+        // Rows are scattered by the copy itself, in the order that its window has.
+        && resolve_view(k, dst).is_some_and(|view| view.space(k).has_bounds() && !view.is_gathered())
     {
         let other = pushed(k, e, true);
         if moved(k, other) < moved(k, new) {
@@ -49,7 +50,8 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
         out.push(copy);
         return;
     }
-    tiles(k, new, span, out);
+    let extents = extents_of(k, s, new);
+    tiles(k, new, &extents, span, out);
     out.push(s);
 }
 
@@ -182,17 +184,52 @@ fn settled(k: &mut Kernel, arg: Expr, alike: bool) -> Option<()> {
     alike.then(|| variable(k, arg))
 }
 
-/// Gives each register tile that an expression transposes a tile of its own, filled in front.
-fn tiles(k: &mut Kernel, e: Expr, span: Span, out: &mut Vec<Stmt>) {
+/// The extents of what a statement sets element by element.
+fn extents_of(k: &Kernel, s: Stmt, e: Expr) -> Vec<u64> {
+    let shape = match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } => copy_shape(k, src, dst),
+        StmtData::Assign { dst: value, .. } | StmtData::Var { value, .. } => {
+            k.tile_ty(value).and_then(|tile| k.const_shape(&tile.shape))
+        }
+        _ => None,
+    };
+    shape.or_else(|| shape_of(k, e)).unwrap_or_default()
+}
+
+fn shape_of(k: &Kernel, e: Expr) -> Option<Vec<u64>> {
+    match type_of(k, e) {
+        Ok(Type::Tile(ty)) => ty.known_shape(),
+        _ => None,
+    }
+}
+
+/// Gives each register tile that an expression of these extents transposes a tile of its own, filled in front.
+fn tiles(k: &mut Kernel, e: Expr, extents: &[u64], span: Span, out: &mut Vec<Stmt>) {
     if of_memory(k, e) {
         return;
     }
     let ExprData::Transpose(arg) = k.exprs[e] else {
-        return k.children(e).into_iter().for_each(|child| tiles(k, child, span, out));
+        // What is reduced or counted in has extents of its own.
+        let apart = !matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. });
+        for child in k.children(e) {
+            let own = if apart { shape_of(k, child) } else { None };
+            tiles(k, child, own.as_deref().unwrap_or(extents), span, out);
+        }
+        return;
     };
     variable(k, arg);
-    let base = resolve_view(k, arg).expect("names and windows are transposed").base;
-    let own = tile(k, e);
+    let view = resolve_view(k, arg).expect("names and windows are transposed");
+    let base = view.base;
+    let own = match type_of(k, e) {
+        Ok(Type::View(window)) => {
+            let of_base = k.tile_ty(base).and_then(|tile| k.const_shape(&tile.shape)).expect("extents are numbers");
+            let kept = view.kept().into_iter().rev().map(|d| of_base[d]);
+            let extents = kept.zip(extents).map(|(all, &n)| if all == 1 { 1 } else { n });
+            let shape = extents.map(|n| k.int(n as i64, span)).collect();
+            TileTy::registers(window.elem, shape, None)
+        }
+        _ => tile(k, e),
+    };
     let name = format!("{}_transposed", k.values[base].name);
     let value = k.value(&name, k.expr_spans[e], ValueDef::Var(own));
     out.push(k.stmt(StmtData::Var { value, init: None }, span));

@@ -3,10 +3,12 @@
 use super::super::said::{Notes, leaves, window};
 use super::{Writer, extent};
 use crate::attributes::CopyAttrs;
+use crate::codes;
+use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
 use crate::types::TileTy;
-use crate::typing::{Extent, Type, register_tile, type_of};
+use crate::typing::{Extent, Type, register_tile, shape_text, type_of};
 
 impl Writer<'_> {
     /// Tiles in other shapes among the numbers of what a window gathers.
@@ -23,7 +25,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Operands of a product that are windows of register tiles: tiles of their own, whose extents the product says where they do not.
+    /// Operands of a product that are windows. Those of register tiles are tiles of their own, whose extents the product says where they do not. A window of memory is an
+    /// operand itself beside a tile. If both operands are windows of memory, the first is a tile of its own.
     pub(super) fn operands(&mut self, k: &mut Kernel, m: &Mma) {
         let (a, b) = (extents_of_operand(k, self.notes, m.a), extents_of_operand(k, self.notes, m.b));
         let of_sum = match type_of(k, m.c) {
@@ -33,28 +36,57 @@ impl Writer<'_> {
             }
             _ => [None, None],
         };
-        for (e, own, other) in [(m.a, a, [of_sum[0], b[0]]), (m.b, b, [a[1], of_sum[1]])] {
+        for (e, own, other, beside) in [(m.a, a, [of_sum[0], b[0]], m.b), (m.b, b, [a[1], of_sum[1]], m.a)] {
             let (transposed, inner) = match k.exprs[e] {
                 ExprData::Transpose(inner) => (true, inner),
                 _ => (false, e),
             };
             let ExprData::View(view) = &k.exprs[inner] else { continue };
             let written = m.atom.is_some() && k.tile_ty(view.base).is_some_and(|tile| tile.reg_layout.is_some());
-            if written || !matches!(k.values[view.base].def, ValueDef::Var(_)) {
+            if written {
                 continue;
             }
+            let in_memory = !matches!(k.values[view.base].def, ValueDef::Var(_));
+            if in_memory && matches!(type_of(k, beside), Ok(Type::Tile(_))) {
+                self.agrees(k, inner, own, other);
+                continue;
+            }
+            // A register tile is an operand in either order, what is loaded has the order of the operand.
+            let (of, transposed) = if in_memory { (e, false) } else { (inner, transposed) };
             let mut extents = [own[0].or(other[0]), own[1].or(other[1])];
             if transposed {
                 extents.reverse();
             }
-            let ([Some(rows), Some(columns)], Ok(ty @ Type::View(_))) = (extents, type_of(k, inner)) else { continue };
+            let ([Some(rows), Some(columns)], Ok(ty @ Type::View(_))) = (extents, type_of(k, of)) else { continue };
             let Some(elem) = ty.elem().filter(|_| ty.rank() == 2) else { continue };
-            self.notes.remove(&inner);
-            let span = k.expr_spans[inner];
-            let shape = [rows, columns].into_iter().map(|n| extent(k, n, inner)).collect();
-            let src = k.expr(k.exprs[inner].clone(), span);
+            let span = k.expr_spans[of];
+            let shape = [rows, columns].into_iter().map(|n| extent(k, n, of)).collect();
+            let src = k.expr(k.exprs[of].clone(), span);
+            if let Some(said) = self.notes.remove(&of) {
+                self.notes.insert(src, said);
+            }
             let named = self.filled(k, "part", TileTy::registers(elem, shape, None), src);
-            k.exprs[inner] = k.exprs[named].clone();
+            k.exprs[of] = k.exprs[named].clone();
+        }
+    }
+
+    /// What a window of memory says beside the other operand and the sum, which say it, too.
+    fn agrees(&mut self, k: &Kernel, window: Expr, own: [Option<Extent>; 2], other: [Option<Extent>; 2]) {
+        // A step is more than an extent.
+        if self.notes.get(&window).is_none_or(|said| said.iter().any(|said| said.step.is_some())) {
+            return;
+        }
+        self.notes.remove(&window);
+        for (own, other) in own.into_iter().zip(other) {
+            if let (Some(own), Some(other)) = (own, other)
+                && own.same(k, other) != Some(true)
+            {
+                let (own, other) = (shape_text(k, &[own]), shape_text(k, &[other]));
+                let message = format!("this window has {own} elements, the product {other} there");
+                let note = "leave the extent out: a window has as many elements as the product";
+                self.wrong
+                    .push(Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[window], message).with_note(note));
+            }
         }
     }
 

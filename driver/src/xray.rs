@@ -22,6 +22,7 @@ mod registers;
 mod remark;
 mod sectors;
 mod svg;
+mod threads;
 mod time;
 mod warps;
 

@@ -40,6 +40,14 @@ pub fn all_warps(k: &Kernel, role: Stmt) -> Option<u32> {
     const_int(k, warps).and_then(|n| u32::try_from(n).ok())?.checked_mul(replicas(k, role)?)
 }
 
+/// The warp of a block with which a role begins: roles have warps in the order in which they are written. `None`: it is not a role, or a number is not known.
+pub fn first_warp(k: &Kernel, role: Stmt) -> Option<u32> {
+    let body = &k.blocks[k.body];
+    let at = body.iter().position(|&s| s == role)?;
+    let roles = body[..at].iter().filter(|&&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    roles.map(|&s| all_warps(k, s)).sum()
+}
+
 /// The loop of the body of a role with replicas whose iterations they take: beside it stand names alone.
 pub fn dealt_out(k: &Kernel, body: Block) -> Option<Stmt> {
     let mut others = k.blocks[body].iter().copied().filter(|&s| !matches!(k.stmts[s], StmtData::Let { .. }));

@@ -122,8 +122,17 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         Term::Ends => most(p, |place| place.store),
         Term::Uneven => {
             let axes = k.grid.iter().map(|axis| k.expr_spans[axis.extent]).filter(|s| !s.is_none());
-            axes.take(1).map(|s| (s, has(&format!("{:.0} blocks are {:.2} waves", p.blocks, p.waves)))).collect()
+            axes.take(1).map(|s| (s, has(&waves(p)))).collect()
         }
+    }
+}
+
+/// The waves that tiles are: `16 tiles are 0.12 waves`.
+pub(super) fn waves(p: &Prediction) -> String {
+    let tiles = format!("{:.0} {}", p.tiles, if p.tiles == 1.0 { "tile" } else { "tiles" });
+    match p.blocks > p.tiles {
+        true => format!("{tiles}, shared by {:.0} blocks, are {:.2} waves", p.blocks, p.waves),
+        false => format!("{tiles} are {:.2} waves", p.waves),
     }
 }
 
@@ -209,8 +218,9 @@ fn most(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let all: f64 = own.iter().map(|place| place.bytes).sum();
     let text = |(place, bytes): (Place, f64)| {
         let does = if place.store { "stores" } else { "loads" };
-        let (each, share) = (bytes / p.blocks.max(1.0), 100.0 * bytes / all);
-        (place.span, format!("{does} {each:.0} bytes of `{}` a block, {share:.1} % of what it moves", place.of))
+        let (each, share) = (bytes / p.tiles.max(1.0), 100.0 * bytes / all);
+        let unit = if p.blocks == p.tiles { "block" } else { "tile" };
+        (place.span, format!("{does} {each:.0} bytes of `{}` a {unit}, {share:.1} % of what it moves", place.of))
     };
     let most = by_size(own, |place| place.bytes).into_iter().filter(|(place, _)| asked(place));
     most.filter(|(_, bytes)| *bytes > NAMED * all).take(3).map(text).collect()

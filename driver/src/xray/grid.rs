@@ -28,8 +28,8 @@ const MARGIN: (f64, f64) = (60.0, 46.0);
 
 /// Tiles of a walk that are computed at most; longer ones are not drawn.
 const COMPUTED: usize = 1 << 14;
-/// When each tile is computed: how many are begun before.
-type Order = BTreeMap<Tile, i64>;
+/// When each tile is computed: how many others are begun before, and in which wave it is begun.
+type Order = BTreeMap<Tile, (i64, i64)>;
 /// A tile: its indices along the first two axes of the grid as it is written.
 type Tile = (i64, i64);
 
@@ -56,25 +56,27 @@ pub(super) fn pictures(
     let last = &kernel.tile.kernel;
     let predicted = kernel.tile.prediction.as_ref().and_then(|p| Card::from_name(p.card));
     let card = predicted.unwrap_or_else(|| Card::of(target));
-    let (order, waves) = match walked(last, names, &numbers(last)) {
-        Some((order, blocks)) => {
-            let how = format!(
-                "A persistent grid: {blocks} blocks, each of which computes several tiles. A wave is the first tile of each block, then the second of each, in the order of the blocks."
-            );
-            (order, Waves { tiles: blocks, how })
+    let (registers, _) = registers_of(kernel, machine);
+    let threads = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
+    let resident = Occupancy::new(target, threads, registers, kernel.report.smem_bytes).resident();
+    let at_once = i64::from(card.sms).saturating_mul(i64::try_from(resident).unwrap_or(1)).max(1);
+    let fits = format!(
+        "A wave is what fits at once on the {} multiprocessors of {}, {} on each: {at_once} blocks. That blocks begin in the order of their numbers is usual, and not promised.",
+        card.sms,
+        card.name,
+        counted(resident as usize, "block")
+    );
+    let (order, waves) = match walked(last, names, &numbers(last), at_once) {
+        Some(walk) => {
+            let how = walk.how(&fits);
+            (walk.order, Waves { ranges: walk.waves, how })
         }
         None => {
-            let (registers, _) = registers_of(kernel, machine);
-            let threads = kernel.contract.block.iter().map(|&n| u64::from(n)).product();
-            let resident = Occupancy::new(target, threads, registers, kernel.report.smem_bytes).resident();
-            let tiles = i64::from(card.sms).saturating_mul(i64::try_from(resident).unwrap_or(1));
-            let how = format!(
-                "One block a tile. A wave is what fits at once on the {} multiprocessors of {}, {} on each: {tiles} tiles. That blocks begin in the order of their numbers is usual, and not promised.",
-                card.sms,
-                card.name,
-                counted(resident as usize, "block")
-            );
-            (by_blocks(last, extents), Waves { tiles, how })
+            let order = by_blocks(last, extents, at_once);
+            let all = extents.0.saturating_mul(extents.1);
+            let range = |wave: i64| (wave * at_once, (wave + 1).saturating_mul(at_once).min(all) - 1);
+            let ranges = order.values().map(|&(_, wave)| (wave, range(wave))).collect();
+            (order, Waves { ranges, how: format!("One block a tile. {fits}") })
         }
     };
     if order.is_empty() {
@@ -93,22 +95,16 @@ pub(super) fn pictures(
     vec![Picture { title, span: written.name_span, ..Picture::new(Room::Time, format!("{prefix}grid"), svg) }]
 }
 
-/// Tiles that are computed at once.
+/// Tiles that are begun at once.
 struct Waves {
-    /// How many tiles a wave has.
-    tiles: i64,
+    /// The first and the last tile of each.
+    ranges: BTreeMap<i64, (i64, i64)>,
     /// Who computes them, in words.
     how: String,
 }
 
-impl Waves {
-    fn of(&self, tile: i64) -> i64 {
-        tile / self.tiles.max(1)
-    }
-
-    fn tint(wave: i64) -> &'static str {
-        TINTS[usize::try_from(wave).unwrap_or(0) % TINTS.len()]
-    }
+fn tint(wave: i64) -> &'static str {
+    TINTS[usize::try_from(wave).unwrap_or(0) % TINTS.len()]
 }
 
 /// Sizes: those that were chosen for.
@@ -124,54 +120,112 @@ fn sizes(kernel: &CompiledKernel) -> BTreeMap<String, i64> {
 
 /// The numbers of the blocks that compute the tiles that are drawn: the first index grows first, or as lowering has it with `raster`: the launch is
 /// (rows * group, columns / group).
-fn by_blocks(k: &Kernel, (rows, columns): Tile) -> Order {
+fn by_blocks(k: &Kernel, (rows, columns): Tile, wave: i64) -> Order {
     let group = raster(k).max(1);
     let number = |r: i64, c: i64| match group {
         1 => c.saturating_mul(rows).saturating_add(r),
         _ => (c / group).saturating_mul(rows.saturating_mul(group)).saturating_add(r * group + c % group),
     };
     let shown = (0..rows.min(MOST)).flat_map(|r| (0..columns.min(MOST)).map(move |c| (r, c)));
-    shown.map(|(r, c)| ((r, c), number(r, c))).collect()
+    shown.map(|(r, c)| ((r, c), number(r, c))).map(|(tile, n)| (tile, (n, n / wave))).collect()
 }
 
-/// The tiles of a walk, what the names of the axes come to for each block and turn of the loop that declares them; and how many blocks walk.
-fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers) -> Option<(Order, i64)> {
-    let cta = k.grid.first()?;
-    let blocks = value_of(k, cta.extent, sizes)?;
-    let (var, start, end, step, body) = k.stmts.values().find_map(|s| match s {
-        StmtData::For { var, start, end, step, body, .. } if declares(k, *body, names.0).is_some() => {
-            Some((*var, *start, *end, *step, *body))
+/// The tiles that blocks compute, as the names of the axes say that the program after the last pass declares.
+#[derive(Default)]
+struct Walk {
+    order: Order,
+    /// The first and the last tile of each wave.
+    waves: BTreeMap<i64, (i64, i64)>,
+    /// Blocks of the launch, tiles that one of them has at most, and blocks that share a tile at most.
+    blocks: usize,
+    most: usize,
+    parts: usize,
+    /// Blocks stay for several tiles.
+    persistent: bool,
+}
+
+impl Walk {
+    fn how(&self, fits: &str) -> String {
+        let blocks = counted(self.blocks, "block");
+        let own = match self.persistent {
+            true => format!(
+                "A persistent grid: {blocks}, with at most {} each. A wave is the first of each block, then the second of each.",
+                counted(self.most, "tile")
+            ),
+            false => format!("{blocks}. {fits}"),
+        };
+        match self.parts {
+            0 | 1 => own,
+            n => format!(
+                "{own} Up to {n} blocks share a tile along the reduction; it is begun when the first of them is."
+            ),
         }
+    }
+
+    /// With the tiles of each wave, in the order in which they are begun.
+    fn number(mut self, turns: Vec<Vec<Tile>>) -> Walk {
+        let mut shared: BTreeMap<Tile, usize> = BTreeMap::new();
+        for (wave, tile) in (0..).zip(turns).flat_map(|(wave, tiles)| tiles.into_iter().map(move |tile| (wave, tile))) {
+            *shared.entry(tile).or_default() += 1;
+            let next = self.order.len() as i64;
+            let (n, begun) = *self.order.entry(tile).or_insert((next, wave));
+            let range = self.waves.entry(begun).or_insert((n, n));
+            *range = (range.0.min(n), range.1.max(n));
+        }
+        self.parts = shared.into_values().max().unwrap_or(0);
+        self
+    }
+}
+
+/// The tiles of blocks whose indices are names that a pass has declared: in a loop over tiles, or once. `None`: they are those of the grid.
+fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers, at_once: i64) -> Option<Walk> {
+    let extents: Vec<i64> = k.grid.iter().map(|axis| value_of(k, axis.extent, sizes)).collect::<Option<_>>()?;
+    let mut found = None;
+    k.walk(k.body, &mut |k, block, _| found = found.or(declares(k, block, names.0).map(|row| (block, row))));
+    let (body, row) = found?;
+    let of_grid = |name: &str| k.grid.iter().find(|axis| k.values[axis.index].name == name).map(|axis| axis.index);
+    let column = |numbers: &Numbers| match declares(k, body, names.1) {
+        Some(column) => value_of(k, column, numbers),
+        None => numbers.get(&of_grid(names.1)?).copied(),
+    };
+    let around = k.stmts.values().find_map(|s| match s {
+        StmtData::For { var, start, end, step, body: own, .. } if *own == body => Some((*var, *start, *end, *step)),
         _ => None,
-    })?;
-    let (row, column) = (declares(k, body, names.0)?, declares(k, body, names.1)?);
+    });
+    let mut walk = Walk { persistent: around.is_some(), ..Walk::default() };
     // Of each block its tiles; they are computed turn by turn.
     let mut turns: Vec<Vec<Tile>> = Vec::new();
     let mut count = 0;
+    let blocks = extents.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent.max(0)))?;
+    walk.blocks = usize::try_from(blocks).ok()?;
     for block in 0..blocks {
         let mut numbers = sizes.clone();
-        numbers.insert(cta.index, block);
-        let (mut at, end, step) =
-            (value_of(k, start, &numbers)?, value_of(k, end, &numbers)?, value_of(k, step, &numbers)?);
-        let mut turn = 0;
-        while at < end {
-            numbers.insert(var, at);
-            let tile = (value_of(k, row, &numbers)?, value_of(k, column, &numbers)?);
-            if turns.len() <= turn {
-                turns.push(Vec::new());
+        let mut rest = block;
+        for (axis, extent) in k.grid.iter().zip(&extents) {
+            numbers.insert(axis.index, rest % extent);
+            rest /= extent;
+        }
+        let (mut at, end, step) = match around {
+            Some((_, start, end, step)) => {
+                (value_of(k, start, &numbers)?, value_of(k, end, &numbers)?, value_of(k, step, &numbers)?)
             }
+            None => (0, 1, 1),
+        };
+        // Blocks that do not stay are in waves of so many.
+        let mut turn = if walk.persistent { 0 } else { usize::try_from(block / at_once).ok()? };
+        while at < end {
+            numbers.extend(around.map(|(var, ..)| (var, at)));
+            let tile = (value_of(k, row, &numbers)?, column(&numbers)?);
+            turns.resize_with(turns.len().max(turn + 1), Vec::new);
             turns[turn].push(tile);
             (at, turn, count) = (at.checked_add(step.max(1))?, turn + 1, count + 1);
+            walk.most = walk.most.max(turn);
             if count > COMPUTED {
-                return Some((Order::new(), blocks));
+                return Some(walk);
             }
         }
     }
-    let mut order = Order::new();
-    for (n, tile) in (0..).zip(turns.into_iter().flatten()) {
-        order.entry(tile).or_insert(n);
-    }
-    Some((order, blocks))
+    Some(walk.number(turns))
 }
 
 /// What a `let` of this name in a block is; a name that is there already has a number after it.
@@ -202,20 +256,16 @@ fn draw(order: &Order, (rows, columns): Tile, (waves, title): (&Waves, &str)) ->
         for c in 0..shown_columns {
             let x = MARGIN.0 + c as f64 * CELL.0;
             let number = order.get(&(r, c));
-            svg.rect((x, y), CELL, number.map_or("#ffffff", |&n| Waves::tint(waves.of(n))));
-            if let Some(&n) = number {
-                let wave = waves.of(n);
-                seen.entry(wave).or_insert((wave * waves.tiles, (wave + 1) * waves.tiles - 1));
+            svg.rect((x, y), CELL, number.map_or("#ffffff", |&(_, wave)| tint(wave)));
+            if let Some(&(n, wave)) = number {
+                seen.extend(waves.ranges.get(&wave).map(|&range| (wave, range)));
                 svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &n.to_string());
             }
         }
     }
     svg.key(Key::Text("17"), "a tile; 17 others are begun before it");
     for (wave, (first, last)) in seen.iter().take(TINTS.len()) {
-        svg.key(
-            Key::Cell(Waves::tint(*wave)),
-            format!("wave {wave}: tiles {first} to {}", last.min(&(rows * columns - 1))),
-        );
+        svg.key(Key::Cell(tint(*wave)), format!("wave {wave}: tiles {first} to {last}"));
     }
     if seen.len() > TINTS.len() {
         svg.note(format!("Later waves, to wave {}, repeat the same colours.", seen.keys().next_back().unwrap_or(&0)));

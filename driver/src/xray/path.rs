@@ -8,7 +8,8 @@ pub(super) mod draw;
 mod onward;
 mod places;
 
-use super::registers::{holder, warp_and_lane};
+use super::registers::holder;
+use super::threads::Team;
 use crate::compile::{Compiled, CompiledKernel};
 use places::shape_of;
 use serde::Serialize;
@@ -341,17 +342,24 @@ impl<'a> Way<'a> {
         places::in_tile(self.last, self.called(name)?, coords)
     }
 
+    /// A tile or tensor of this name after the last pass: one that a statement declares, rather than one that a pass has replaced.
     fn called(&self, name: &str) -> Option<Value> {
-        self.last.values.keys().find(|&v| self.last.values[v].name == name && has_elements(&self.last.values[v].def))
+        let k = self.last;
+        let is_it = |&v: &Value| k.values[v].name == name && has_elements(&k.values[v].def);
+        let declared = k.statements().into_iter().filter_map(|s| match k.stmts[s] {
+            StmtData::Var { value, .. } => Some(value),
+            _ => None,
+        });
+        declared.chain(k.values.keys()).find(is_it)
     }
 
-    /// How a copy of the source moves its elements after the last pass: from a tensor, or to one (`stores`).
-    fn attrs_at(&self, span: Span, stores: bool) -> Option<&'a CopyAttrs> {
+    /// What a copy of the source is after the last pass, and how it moves its elements: from a tensor, or to one (`stores`).
+    fn copy_at(&self, span: Span, stores: bool) -> Option<(Stmt, &'a CopyAttrs)> {
         let last = self.last;
         Way::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
             StmtData::Copy { attrs, src, dst } if last.stmt_spans[t] == span => {
                 let side = if stores { *dst } else { *src };
-                resolve_view(last, side).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some(attrs)
+                resolve_view(last, side).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some((t, attrs))
             }
             _ => None,
         })
@@ -413,11 +421,11 @@ impl<'a> Way<'a> {
         let span = k.stmt_spans[s];
         let Some(to) = resolve_view(k, dst) else { return };
         let name = k.values[to.base].name.clone();
-        let attrs = self.attrs_at(span, false);
-        let how = attrs.map_or("moved".to_owned(), by);
-        let who = attrs.filter(|a| a.is_by_threads()).and_then(|a| a.threads.as_ref()).zip(copy_shape(k, dst, dst));
-        let thread = who.and_then(|(layout, shape)| holder(layout, &shape, inside));
-        let who = thread.map_or(String::new(), |(t, ..)| format!(", by thread {t} ({})", warp_and_lane(t)));
+        let copy = self.copy_at(span, false);
+        let how = copy.map_or("moved".to_owned(), |(_, attrs)| by(attrs));
+        let who = copy.filter(|(_, a)| a.is_by_threads()).zip(copy_shape(k, dst, dst));
+        let thread = who.and_then(|((s, a), shape)| Some((s, holder(a.threads.as_ref()?, &shape, inside)?.0)));
+        let who = thread.map_or(String::new(), |(s, t)| format!(", by {}", Team::of_stmt(self.last, s).thread(t)));
         let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
         let Some(coords) = in_base(k, &to, inside, numbers) else { return };
         let before = std::mem::replace(&mut self.numbers, numbers.clone());

@@ -6,6 +6,7 @@ use super::measured::Measured;
 use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
+use super::threads::Team;
 use super::{banks, boxes, grid, operands, path, sectors, time, warps};
 use crate::compile::Compiled;
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +99,8 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
         let _ = write!(title, "; the first place along the dimensions in front");
     }
     let ElemRef::Known(elem) = tile.elem else { return None };
-    Some((draw(&holders(layout, &shape, window), elem, window, &title), title))
+    let note = Team::of_tile(kernel, v).note();
+    Some((draw(&holders(layout, &shape, window), elem, window, (&title, note)), title))
 }
 
 /// Who has each element of the window, by row and column.
@@ -128,7 +130,12 @@ fn tint(thread: u64) -> &'static str {
     TINTS[usize::try_from(thread / u64::from(WARP) % TINTS.len() as u64).unwrap_or(0)]
 }
 
-fn draw(held: &BTreeMap<(u64, u64), Holder>, elem: Elem, window: [u64; 2], title: &str) -> String {
+fn draw(
+    held: &BTreeMap<(u64, u64), Holder>,
+    elem: Elem,
+    window: [u64; 2],
+    (title, team): (&str, Option<String>),
+) -> String {
     let text = |&(thread, value, threads): &Holder| {
         let also = if threads > 1 { format!("\u{d7}{threads}") } else { String::new() };
         format!("t{thread}{also} {}", Registers::of(elem, value).short())
@@ -164,7 +171,10 @@ fn draw(held: &BTreeMap<(u64, u64), Holder>, elem: Elem, window: [u64; 2], title
         let (first, last) = (warp * u64::from(WARP), (warp + 1) * u64::from(WARP) - 1);
         svg.key(Key::Cell(tint(first)), format!("warp {warp}: threads {first} to {last}"));
     }
-    svg.note("Numbers beside are rows, numbers above columns of the tile.");
+    if let Some(team) = team {
+        svg.note(team);
+    }
+    svg.note("Numbers at the left are rows, numbers at the top are columns of the tile.");
     svg.done()
 }
 
@@ -184,7 +194,7 @@ mod tests {
         assert_eq!(held[&(1, 0)], (0, 2, 2));
         assert_eq!(held[&(0, 2)], (1, 0, 2));
         assert_eq!(held[&(1, 7)], (3, 3, 2));
-        let svg = draw(&held, Elem::F32, [2, 8], "x");
+        let svg = draw(&held, Elem::F32, [2, 8], ("x", None));
         assert_eq!((svg.matches("h-58z").count(), svg.matches("t3×2 r3").count()), (16, 1), "{svg}");
     }
 }

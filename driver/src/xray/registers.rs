@@ -1,7 +1,7 @@
 //! Which 32-bit registers of a tile an element is in: values of fewer bits share one, those of 64 bits take two.
 
+use super::threads::Team;
 use tilec_ir::layout::{RegLayout, shape_bits};
-use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 
 /// Bits of a register.
@@ -73,20 +73,18 @@ pub(super) fn holder(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> Optio
     Some((least, value, threads))
 }
 
-/// `warp 1, lane 3`.
-pub(super) fn warp_and_lane(thread: u64) -> String {
-    let warp = u64::from(WARP);
-    format!("warp {}, lane {}", thread / warp, thread % warp)
-}
-
 /// The registers that have an element of a tile, and their threads, in words.
-pub(super) fn held(layout: &RegLayout, elem: Elem, shape: &[u64], coords: &[u64]) -> String {
+pub(super) fn held(team: &Team, layout: &RegLayout, elem: Elem, shape: &[u64], coords: &[u64]) -> String {
     match holder(layout, shape, coords) {
         Some((thread, value, 1)) => {
-            format!("{} of thread {thread} ({})", Registers::of(elem, value).long(), warp_and_lane(thread))
+            format!("{} of {}", Registers::of(elem, value).long(), team.thread(thread))
         }
         Some((thread, value, n)) => {
-            format!("{} of {n} threads, the first of which is {thread}", Registers::of(elem, value).long())
+            format!(
+                "{} of {n} threads, the first of which is {}",
+                Registers::of(elem, value).long(),
+                team.thread(thread)
+            )
         }
         None => "no register".to_owned(),
     }

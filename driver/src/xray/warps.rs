@@ -4,6 +4,7 @@ use super::lines::DIM;
 use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
+use super::threads::Team;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -45,7 +46,8 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
             "Accumulator {}[{text}] of {}: which warp holds each block of 8x8 elements, in which registers{part}",
             own.name, row.name
         );
-        let svg = draw(&held(layout, elem, &shape, shown), shown, &title);
+        let note = Team::of_tile(kernel, dst).note();
+        let svg = draw(&held(layout, elem, &shape, shown), shown, (&title, note));
         let name = format!("{prefix}warps-{}", own.name);
         out.push(Picture { title, span: own.span, ..Picture::new(Room::Pictures, name, svg) });
     }
@@ -83,7 +85,7 @@ fn numbers(letter: char, all: &BTreeSet<u64>) -> String {
     }
 }
 
-fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
+fn draw(held: &Held, (rows, columns): (u64, u64), (title, team): (&str, Option<String>)) -> String {
     let at = |row: u64, column: u64| (MARGIN.0 + column as f64 * CELL.0, MARGIN.1 + row as f64 * CELL.1);
     let (width, height) = at(rows, columns);
     let mut svg = Svg::new(width + 4.0, height + 4.0, title);
@@ -123,7 +125,10 @@ fn draw(held: &Held, (rows, columns): (u64, u64), title: &str) -> String {
     if warps.len() > TINTS.len() {
         svg.note("Further warps repeat the same colours.");
     }
-    svg.note("Numbers beside and above are the first row and the first column of a block.");
+    if let Some(team) = team {
+        svg.note(team);
+    }
+    svg.note("Numbers at the left and at the top are the first row and the first column of a block.");
     svg.done()
 }
 
@@ -136,8 +141,8 @@ mod tests {
     fn registers_apart_are_not_called_a_pair() {
         let block =
             |registers: &[u64]| Held::from([((0, 0), (BTreeSet::from([3]), registers.iter().copied().collect()))]);
-        assert!(draw(&block(&[4, 5]), (1, 1), "x").contains("each of its lanes has 2"));
-        let apart = draw(&block(&[0, 1, 40, 43]), (1, 1), "x");
+        assert!(draw(&block(&[4, 5]), (1, 1), ("x", None)).contains("each of its lanes has 2"));
+        let apart = draw(&block(&[0, 1, 40, 43]), (1, 1), ("x", None));
         assert!(apart.contains(">w3 r0..43<") && apart.contains("in some of") && !apart.contains("has 2"), "{apart}");
     }
 

@@ -185,7 +185,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         ..Terms::default()
     };
     let waves = blocks / (sms * resident);
-    Time { seconds, terms, blocks, waves, bytes, least_bytes: launch.bytes }
+    Time { seconds, terms, tiles: blocks, blocks, waves, bytes, least_bytes: launch.bytes }
 }
 
 /// How much a grouping of blocks costs, to compare groupings of one candidate.

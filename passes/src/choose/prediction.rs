@@ -25,9 +25,11 @@ pub struct Prediction {
     pub flops: f64,
     /// What the time is made of.
     pub terms: Terms,
-    /// Blocks.
+    /// Tiles of the grid that is written.
+    pub tiles: f64,
+    /// Blocks that compute them: more than tiles where several share one along the reduction.
     pub blocks: f64,
-    /// Blocks over what is resident at once.
+    /// Tiles over what is resident at once; of tiles that blocks share, blocks over that.
     pub waves: f64,
     /// Blocks resident on a multiprocessor.
     pub resident: u64,
@@ -254,6 +256,7 @@ mod tests {
             least_bytes: 1e9,
             flops,
             terms: Terms { products: 9e-3, memory: 1e-3, l2: 1e-3, shared: 1e-3, ..Terms::default() },
+            tiles: 1000.0,
             blocks: 1000.0,
             waves: 10.0,
             resident: 1,

@@ -7,6 +7,7 @@ use crate::report::{CopyReport, SharedReport};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, StmtData};
 use tilec_ir::layout::wavefronts_by_rank;
+use tilec_ir::target::{SECTOR_BYTES, WARP};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
 
@@ -25,13 +26,22 @@ impl Lower<'_> {
         if !self.report_accesses {
             return;
         }
-        let bytes = elem.bytes_of(attrs.vec.unwrap_or(1).into()) as u32;
+        let width = match access.groups.first() {
+            Some(group) if attrs.is_fragment() => group.len() as u64,
+            _ => attrs.vec.unwrap_or(1).into(),
+        };
+        let bytes = elem.bytes_of(width) as u32;
         let in_loop = !self.loops.is_empty();
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
         let (src, dst) = self.ends_of(s, e);
         let nothing = Touched { used: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
-        let touched = if global { self.touched(view, access, bytes) } else { nothing };
+        let touched = match (global, attrs.is_fragment()) {
+            // The lanes of a warp access one run of bytes.
+            (true, true) => Touched { sectors: WARP * bytes / SECTOR_BYTES, ..nothing },
+            (true, false) => self.touched(view, access, bytes),
+            (false, _) => nothing,
+        };
         self.report.copies.push(CopyReport {
             span,
             src,

@@ -17,7 +17,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::handover::role_warps;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
-use tilec_ir::roles::{all_warps, dealt_out, replicas as replicas_of};
+use tilec_ir::roles::{all_warps, dealt_out, first_warp, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
 
@@ -117,7 +117,7 @@ impl Lower<'_> {
             return Err(self.unsupported(warps, "a role without a number of warps"));
         };
         let in_front = || k.blocks[k.body].iter().copied().take_while(|&t| t != s);
-        let before: u32 = in_front().filter_map(|t| all_warps(k, t)).sum();
+        let before = first_warp(k, s).expect("the verifier knows the warps of a role");
         let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || dealt_out(k, body).is_some()) else {
             return Err(self.unsupported(warps, "replicas of a role that is not one loop"));
         };

@@ -125,10 +125,12 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             vec!["`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned()]
         }
         Term::Uneven => vec![format!(
-            "{:.0} blocks are {:.2} waves of those that are resident at once: tiles of another size divide more evenly{}",
-            p.blocks,
-            p.waves,
-            if code.tile.target.has_tensor_copies() { ", and `stream_k 1` shares the last tiles" } else { "" }
+            "{} of blocks that are resident at once: tiles of another size divide more evenly{}",
+            shares::waves(p),
+            match code.tile.target.has_tensor_copies() && p.blocks <= p.tiles {
+                true => ", and `stream_k 1` shares the last tiles",
+                false => "",
+            }
         )],
     }
 }

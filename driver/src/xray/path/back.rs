@@ -46,7 +46,7 @@ impl Way<'_> {
             let Some((numbers, spot)) = spot_in(k, &view, &shape, coords) else { continue };
             found = true;
             let span = k.stmt_spans[s];
-            let how = self.attrs_at(span, true).map_or("stored".to_owned(), by);
+            let how = self.copy_at(span, true).map_or("stored".to_owned(), |(_, attrs)| by(attrs));
             let named = |&(d, rows): &(usize, Expr)| {
                 let rows = print_expr(k, rows);
                 format!("wherever `{rows}` names {}, which memory says at run time", coords[d])
@@ -214,7 +214,7 @@ impl Back<'_, '_> {
                     let Some(shape) = copy_shape(k, src, dst) else { continue };
                     let Some((_, inside)) = place_in(k, &view, &shape, first) else { continue };
                     let span = k.stmt_spans[s];
-                    let how = self.way.attrs_at(span, false).map_or("moved".to_owned(), by);
+                    let how = self.way.copy_at(span, false).map_or("moved".to_owned(), |(_, attrs)| by(attrs));
                     let copied = self.way.push("copy", print_head(k, s), how, span);
                     let kept = view.kept().into_iter().zip(inside);
                     let spot: Spot = kept.map(|(d, n)| spot[d].map(|_| n)).collect();

@@ -1,6 +1,7 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
 use super::super::registers::held;
+use super::super::threads::Team;
 use super::places::{elem_of, shape_of};
 use super::{Numbers, Spot, Way, by, element, in_base, place_in};
 use std::collections::BTreeMap;
@@ -92,7 +93,12 @@ impl<'a> Way<'a> {
         let span = k.values[sum].span;
         self.from(product, false, |way| {
             let before = way.path.steps.len();
-            let here = way.push("registers", element(name, &first), held(layout, elem, &shape, &first), span);
+            let here = way.push(
+                "registers",
+                element(name, &first),
+                held(&Team::of_tile(k, sum), layout, elem, &shape, &first),
+                span,
+            );
             let written = way.written.values.keys().find(|&v| way.written.values[v].name == *name);
             if let Some(v) = written.filter(|_| way.path.steps.len() > before) {
                 way.from(here, false, |way| {
@@ -185,7 +191,8 @@ impl<'a> Way<'a> {
             to.dims.iter().enumerate().map(|(d, dim)| Way::along(k, dim, inside(d), &own.numbers)).collect();
         let what = format!("{name}[{}]", dims.join(", "));
         let copied = print_head(k, s);
-        let how = self.attrs_at(span, k.tensor_ty(to.base).is_some()).map_or("stored".to_owned(), by);
+        let how =
+            self.copy_at(span, k.tensor_ty(to.base).is_some()).map_or("stored".to_owned(), |(_, attrs)| by(attrs));
         let part = if own.reduced { "; one of those that the element is made of" } else { "" };
         if k.tensor_ty(to.base).is_some() {
             self.push("result", what, format!("{how}{part}: {copied}"), span);

@@ -1,6 +1,7 @@
 //! Where elements lie: in a tensor, and in a tile after the last pass.
 
 use super::super::registers::held;
+use super::super::threads::Team;
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::facts::{Stride, contiguous_dim, strides};
@@ -69,7 +70,7 @@ pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static 
     let tile = k.tile_ty(v)?;
     let elem = elem_of(k, v)?;
     if let Some(layout) = &tile.reg_layout {
-        return Some(("registers", held(layout, elem, &shape, coords)));
+        return Some(("registers", held(&Team::of_tile(k, v), layout, elem, &shape, coords)));
     }
     if let Some(layout) = &tile.smem_layout {
         let index = layout.offset(coords);

@@ -68,7 +68,8 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
         uneven: (rounds - tiles * each / places) * loops / clock,
         ..Terms::default()
     };
-    Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: launch.bytes, least_bytes: launch.bytes }
+    let blocks = tiles * each;
+    Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: launch.bytes, least_bytes: launch.bytes }
 }
 
 /// Blocks that compute a tile together, where there are multiprocessors for so many.

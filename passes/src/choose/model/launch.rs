@@ -157,7 +157,9 @@ impl Terms {
 pub(in crate::choose) struct Time {
     pub(in crate::choose) seconds: f64,
     pub(in crate::choose) terms: Terms,
-    /// Blocks.
+    /// Tiles of the grid that is written.
+    pub(in crate::choose) tiles: f64,
+    /// Blocks that compute them: more than tiles where several share one, fewer where they stay for several.
     pub(in crate::choose) blocks: f64,
     /// Blocks over what is resident at once.
     pub(in crate::choose) waves: f64,

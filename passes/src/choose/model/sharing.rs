@@ -86,6 +86,8 @@ pub(crate) struct Work {
 /// How long blocks work that share tiles.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Shared {
+    /// Blocks of the launch.
+    pub(crate) blocks: f64,
     /// Blocks that work at a time.
     pub(crate) busy: f64,
     /// Tiles that each of them computes, counted in parts.
@@ -158,7 +160,17 @@ fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> S
     };
     let whole = work.clocks(card, (tiles.min(blocks), (tiles / blocks).ceil()), false, Some(blocks));
     let clocks = work.clocks(card, (busy, rounds), apart, None) + lost;
-    Shared { busy, rounds, apart, most, lost, clocks, paired, gains: tiles % blocks != 0.0 && clocks < GAIN * whole }
+    Shared {
+        blocks: busy,
+        busy,
+        rounds,
+        apart,
+        most,
+        lost,
+        clocks,
+        paired,
+        gains: tiles % blocks != 0.0 && clocks < GAIN * whole,
+    }
 }
 
 /// The same of `each` blocks of a cluster for every tile.
@@ -168,7 +180,17 @@ pub(crate) fn split(card: &Card, work: &Work, each: i64) -> Shared {
     let (busy, rounds) = (tiles.min(clusters) * each, (tiles / clusters).ceil() / each);
     let lost = PAIR.lost + (each - 1.0) * PAIR.clocks(rows * cols);
     let clocks = work.clocks(card, (busy, rounds), false, None) + lost;
-    Shared { busy, rounds, apart: false, most: each as i64, lost, clocks, paired: true, gains: true }
+    Shared {
+        blocks: tiles * each,
+        busy,
+        rounds,
+        apart: false,
+        most: each as i64,
+        lost,
+        clocks,
+        paired: true,
+        gains: true,
+    }
 }
 
 impl Work {

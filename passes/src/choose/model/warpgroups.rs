@@ -302,7 +302,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         uneven: (rounds - tiles / places).max(0.0) * loops / clock,
         ..Terms::default()
     };
-    Time { seconds, terms, blocks: tiles, waves: tiles / places, bytes: traffic, least_bytes: launch.bytes }
+    let blocks = shared.map_or(tiles, |s| s.blocks);
+    Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: traffic, least_bytes: launch.bytes }
 }
 
 /// Where blocks share tiles along the reduction: those of a cluster share its tiles with those of others, as one. `taken`: tiles, in whole clusters.
@@ -329,7 +330,8 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         return Some(sharing::split(card, &work, n));
     }
     let shared = sharing::shared(card, &work, places / each, &c.handing);
-    Some(Shared { busy: shared.busy * each, ..shared }).filter(|s| cost.stream_k.unwrap_or(s.gains))
+    Some(Shared { busy: shared.busy * each, blocks: shared.blocks * each, ..shared })
+        .filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
 /// Bytes of an iteration that a row of the tile loads.

@@ -7,4 +7,5 @@
 pub(crate) mod beside;
 pub(crate) mod code;
 pub(crate) mod held;
+pub(crate) mod listed;
 pub(crate) mod thread;

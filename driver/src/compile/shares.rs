@@ -5,10 +5,9 @@
 
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::roles::all_warps;
 use tilec_ir::target::WARP;
-use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::{Place, Prediction, Runs, Term};
 use tilec_ptx::report::{CopyReport, Report};
@@ -175,14 +174,12 @@ pub(super) fn roles(k: &Kernel) -> (Places, u64) {
 
 /// Register tiles by the registers that a thread has for each, most first: registers, the tile in words, where it is declared.
 pub(crate) fn register_tiles(k: &Kernel) -> Vec<(u64, String, Span)> {
-    let mut all: Vec<(u64, String, Span)> = Vec::new();
-    for value in k.values.values() {
-        let ValueDef::Var(tile) = &value.def else { continue };
-        let (Some(layout), ElemRef::Known(elem)) = (&tile.reg_layout, tile.elem) else { continue };
-        let words = elem.words(1u64 << layout.value_bits());
-        let shape: Vec<String> = k.const_shape(&tile.shape).unwrap_or_default().iter().map(u64::to_string).collect();
-        all.push((words, format!("`{}`, {}[{}],", value.name, elem.name(), shape.join(", ")), value.span));
-    }
+    let text = |tile: tilec_passes::RegisterTile| {
+        let (shape, value) = (tile.shape.iter().map(u64::to_string).collect::<Vec<_>>(), &k.values[tile.value]);
+        let elem = tile.elem.map_or("", |elem| elem.name());
+        (tile.registers, format!("`{}`, {elem}[{}],", value.name, shape.join(", ")), value.span)
+    };
+    let mut all: Vec<(u64, String, Span)> = tilec_passes::register_tiles(k).into_iter().map(text).collect();
     all.sort_by_key(|(words, ..)| std::cmp::Reverse(*words));
     all
 }

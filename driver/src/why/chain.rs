@@ -64,8 +64,18 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
         let mut about = vec![format!("{column}:{line}: {}", columns.ptx[line - 1].trim())];
         about.extend(what);
         let Some(next) = instruction else { return Ok((about, Vec::new())) };
-        about.push("the instruction behind it:".to_owned());
+        about.push("the instruction after it:".to_owned());
         let (own, parts) = of_line(known, column, next)?;
+        about.extend(own);
+        return Ok((about, parts));
+    }
+    if column == "source"
+        && columns.places.iter().all(|(first, last)| !(*first..=*last).contains(&line))
+        && let Some((what, head)) = plain::of_source(known, line)
+    {
+        let mut about = vec![format!("{column}:{line}: {}", columns.source[line - 1].trim()), what];
+        let Some(head) = head else { return Ok((about, Vec::new())) };
+        let (own, parts) = of_line(known, column, head)?;
         about.extend(own);
         return Ok((about, parts));
     }

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
 use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
 use tilec_ir::typing::resolve_view;
+use tilec_passes::analysis::width::MAX_ACCESS_BYTES;
 use tilec_passes::occupancy::Occupancy;
 
 /// The answer to `--not WHAT`: of each kernel whether it holds, and why not.
@@ -120,7 +121,7 @@ pub(super) fn premise(
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
     }
-    let facts = if decisions.is_empty() { undecided(known, kernel, path, what) } else { Vec::new() };
+    let facts = if decisions.is_empty() { undecided(known, kernel, (path, places), what) } else { Vec::new() };
     if path == FastPath::TensorLoads && decisions.is_empty() && demands::has_path(known.program.target, path) {
         // Tiles come by TMA for wgmma products: what keeps these away keeps TMA away.
         let products = premise(known, Some(FastPath::Wgmma), kernel, places, What::Has(Property::Wgmma));
@@ -170,12 +171,31 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
             let way_out = "leave `layout` out: `swizzle` looks for one without conflicts";
             buffers.map(|v| says(v.span, format!("the layout of `{}` is written", v.name), way_out)).collect()
         }
+        FastPath::Wgmma => {
+            let atom = |s: Stmt| match k.stmts[s] {
+                StmtData::Assign { src, .. } => match &k.exprs[src] {
+                    ExprData::Mma(mma) => Some((k.stmt_spans[s], mma.atom?.row().name)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let text = |(span, name)| {
+                let way_out = "leave the instruction out, `mma(a, b, acc)`: `select-mma` takes wgmma where it can, and says what is missing";
+                says(span, format!("`mma<{name}>` is written"), way_out)
+            };
+            k.statements().into_iter().filter_map(atom).map(text).collect()
+        }
         _ => Vec::new(),
     }
 }
 
 /// Why no pass had a fast path to decide about.
-fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: What) -> Vec<String> {
+fn undecided(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    (path, places): (FastPath, &[Span]),
+    what: What,
+) -> Vec<String> {
     let target = known.program.target;
     if !demands::has_path(target, path) {
         return vec![format!("{} has no {}: compile for sm_90a", target.name(), words(path))];
@@ -189,8 +209,23 @@ fn undecided(known: &Known<'_>, kernel: &CompiledKernel, path: FastPath, what: W
         }
         FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
         FastPath::Banks => made_by_passes(kernel),
+        FastPath::Wide if places.iter().any(|&span| widest(kernel, span).is_some()) => {
+            let mut facts: Vec<String> = places.iter().filter_map(|&span| widest(kernel, span)).collect();
+            unrepeated(&mut facts);
+            facts
+        }
         _ => vec![format!("no pass decides about `{what}` here, or the pass is switched off (`--disable-pass`)")],
     }
+}
+
+/// What bounds the elements of an access of a statement, where some of what it accesses has larger elements and is accessed in full width.
+fn widest(kernel: &CompiledKernel, span: Span) -> Option<String> {
+    let own = || kernel.lowered.copies.iter().filter(|c| c.span == span);
+    let full = own().find(|c| c.global_bytes.max(c.shared_bytes) >= MAX_ACCESS_BYTES)?;
+    let name = if full.tensor.is_empty() { &full.dst } else { &full.src };
+    Some(format!(
+        "a thread moves the same number of elements of everything that the statement accesses, and `{name}` has {MAX_ACCESS_BYTES} bytes in them: smaller elements take narrower accesses"
+    ))
 }
 
 /// Buffers with conflicts that the program does not name.
@@ -198,11 +233,15 @@ fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
     let named = |name: &str| kernel.tile.specialized.values.values().any(|v| v.name == name);
     let own = kernel.lowered.shared.iter().filter(|s| s.conflicts() > 0 && !named(&s.buffer));
     let mut facts: Vec<String> = own
-        .map(|s| {
-            format!(
+        .map(|s| match stored_by_tma(&kernel.tile.kernel, &s.buffer) {
+            true => format!(
+                "a TMA store reads `{}`, so rows of its box decide the layout: `stage_stores 0` in the schedule has threads store from registers instead",
+                s.buffer
+            ),
+            false => format!(
                 "the compiler made `{}`, and its layout follows from the register layouts of the accesses: tiles of another size, or another number of threads, change them",
                 s.buffer
-            )
+            ),
         })
         .collect();
     unrepeated(&mut facts);
@@ -213,6 +252,16 @@ fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
         );
     }
     facts
+}
+
+/// Whether a TMA store reads a buffer of this name.
+fn stored_by_tma(k: &Kernel, buffer: &str) -> bool {
+    k.statement_data().any(|s| match s {
+        StmtData::Copy { src, attrs, .. } if attrs.is_tensor() => {
+            resolve_view(k, *src).is_some_and(|from| k.values[from.base].name == buffer)
+        }
+        _ => false,
+    })
 }
 
 /// Whether statements bring tiles from tensors to shared memory, and whether to registers.

@@ -49,9 +49,28 @@ pub(super) fn of_ptx(known: &Known<'_>, line: usize) -> Option<(Vec<String>, Opt
         _ if word.starts_with("//") => {
             Some((vec!["a comment: what the instructions below compute".to_owned()], next()))
         }
+        ".pragma" => plain("a hint for the assembler: `nounroll` keeps it from unrolling the loop that begins here"),
         "{" | "}" | ")" | "" => plain("a bracket"),
         _ => None,
     }
+}
+
+/// What a line of the source is for that no statement came from, and the line with which its declaration begins; `None`: there is no such line.
+pub(super) fn of_source(known: &Known<'_>, line: usize) -> Option<(String, Option<usize>)> {
+    let columns = &known.shown.columns;
+    let text = columns.source.get(line - 1)?.trim();
+    let plain = |what: &str| Some((what.to_owned(), None));
+    if text.is_empty() {
+        return plain("an empty line");
+    }
+    if text.starts_with("//") {
+        return plain("a comment");
+    }
+    if text.chars().all(|c| "(){}<>,".contains(c)) {
+        return plain("a bracket");
+    }
+    let head = columns.places.iter().map(|&(first, _)| first).filter(|&first| first < line).max()?;
+    Some((format!("belongs to what begins in line {head}:"), Some(head)))
 }
 
 fn label_of(ptx: &[String], label: &str) -> Vec<String> {

@@ -378,7 +378,10 @@ impl<'a> Way<'a> {
         let name = k.values[v].name.clone();
         let bytes = places::in_tensor(k, v, coords);
         let span = k.values[v].span;
-        let root = self.push("global memory", element(&name, coords), format!("an element of the tensor{bytes}"), span);
+        // As the tensor is declared, without the dimension along which it repeats.
+        let repeats = |d: &usize| k.tensor_ty(v).is_some_and(|t| t.repeats.contains(d));
+        let declared: Vec<u64> = (0..).zip(coords).filter(|(d, _)| !repeats(d)).map(|(_, &n)| n).collect();
+        let root = self.push("global memory", element(&name, &declared), format!("an element of the tensor{bytes}"), span);
         let mut found = false;
         self.from(root, false, |way| found = way.is_read(v, coords));
         self.from(root, true, |way| found |= way.of_result(v, coords));
@@ -386,7 +389,7 @@ impl<'a> Way<'a> {
             let text =
                 "no copy loads or stores a window that has it at a place that can be told before the launch".to_owned();
             self.from(root, false, |way| {
-                way.push("global memory", element(&name, coords), text, span);
+                way.push("global memory", element(&name, &declared), text, span);
             });
         }
     }

@@ -127,7 +127,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
         Term::Uneven => vec![format!(
             "{} of blocks that are resident at once: tiles of another size divide more evenly{}",
             shares::waves(p),
-            match code.tile.target.has_tensor_copies() && p.blocks <= p.tiles {
+            match code.tile.target.has_tensor_copies() && p.atom.is_some() && p.blocks <= p.tiles {
                 true => ", and `stream_k 1` shares the last tiles",
                 false => "",
             }

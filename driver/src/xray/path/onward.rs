@@ -226,7 +226,10 @@ impl<'a> Way<'a> {
                 // What is known already stays: the element is there.
                 let mut numbers = own;
                 numbers.extend(self.numbers.iter().map(|(v, n)| (*v, *n)));
-                Use { spot: inside.into_iter().map(Some).collect(), reduced: false, product: false, numbers }
+                // Along a dimension that repeats it is every element of the tile.
+                let repeats = |d: &usize| k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(d));
+                let spot = inside.into_iter().zip(view.kept()).map(|(n, d)| (!repeats(&d)).then_some(n)).collect();
+                Use { spot, reduced: false, product: false, numbers }
             };
             return place.map(own).into_iter().collect();
         }

@@ -1,0 +1,47 @@
+//! The tiles that a thread holds in registers, for people.
+
+use super::thread;
+use crate::analysis::live;
+use crate::analysis::uses::all_stmts;
+use tilec_ir::deferred::Deferred;
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{let_init, type_of};
+
+/// A tile in the registers of threads: a variable, or what a `let` names and is computed once.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RegisterTile {
+    /// The name that declares it.
+    pub value: Value,
+    /// Its extents.
+    pub shape: Vec<u64>,
+    /// Its elements; `None`: their type is a parameter.
+    pub elem: Option<Elem>,
+    /// 32-bit registers of a thread that hold it.
+    pub registers: u64,
+}
+
+/// The register tiles of a kernel with layouts, in the order of the text; not all live at once.
+pub fn tiles(k: &Kernel) -> Vec<RegisterTile> {
+    let deferred = Deferred::of(k);
+    let mut all = Vec::new();
+    for context in thread::contexts(k) {
+        for s in all_stmts(k, context.body) {
+            let (StmtData::Var { value, .. } | StmtData::Let { value, .. }) = k.stmts[s] else { continue };
+            if let Some(tile) = live::declared(k, &deferred, value, s) {
+                let registers = live::registers(k, value, &tile, context.threads);
+                let elem = match k.tile_ty(value) {
+                    Some(tile) => Some(tile.elem),
+                    None => let_init(k, value).and_then(|init| type_of(k, init).ok()?.elem()),
+                };
+                let elem = elem.and_then(|elem| match elem {
+                    ElemRef::Known(elem) => Some(elem),
+                    ElemRef::Param(_) => None,
+                });
+                all.push(RegisterTile { value, shape: tile.shape, elem, registers });
+            }
+        }
+    }
+    all
+}

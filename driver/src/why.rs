@@ -10,6 +10,7 @@ mod not;
 mod overview;
 mod plain;
 mod question;
+mod scheduled;
 mod tried;
 
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};

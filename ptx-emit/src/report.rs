@@ -63,6 +63,8 @@ pub struct CopyReport {
     pub lanes: Vec<(u64, u64)>,
     /// Elements that are neighbours in the window are gathered: each is taken to be in a sector of its own.
     pub gathered: bool,
+    /// It accesses one element, as large as it can be.
+    pub single: bool,
     /// What kept the access from being 16 bytes wide; empty if it is.
     pub why: String,
     /// In the innermost loop.

@@ -89,16 +89,18 @@ pub fn loops(function: &SassFunction) -> Vec<Loop> {
     result
 }
 
-struct Graph {
+/// The control flow of a function by basic blocks.
+pub(super) struct Graph {
     /// Index of the first instruction of each block.
     starts: Vec<usize>,
     n_insts: usize,
-    succs: Vec<Vec<usize>>,
+    /// The blocks that may follow each.
+    pub(super) succs: Vec<Vec<usize>>,
     preds: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    fn new(function: &SassFunction) -> Graph {
+    pub(super) fn new(function: &SassFunction) -> Graph {
         let n_insts = function.insts.len();
         let targets: Vec<Option<usize>> = function.insts.iter().map(|i| target(function, i)).collect();
         let mut is_start = vec![false; n_insts];
@@ -135,7 +137,8 @@ impl Graph {
         Graph { starts, n_insts, succs, preds }
     }
 
-    fn range(&self, block: usize) -> std::ops::Range<usize> {
+    /// The instructions of a block.
+    pub(super) fn range(&self, block: usize) -> std::ops::Range<usize> {
         self.starts[block]..self.starts.get(block + 1).copied().unwrap_or(self.n_insts)
     }
 

@@ -29,6 +29,7 @@ pub mod loops;
 mod message;
 pub mod ptxas;
 pub mod sass;
+pub mod scoreboards;
 mod tools;
 
 pub use counts::{Counts, Widths};

@@ -35,7 +35,7 @@ pub(crate) enum Judged {
     /// It holds.
     Holds,
     /// Nobody can tell here; the text says why.
-    Unknown(String),
+    Unknown(Broken),
     /// It does not.
     Broken(Broken),
 }
@@ -47,12 +47,15 @@ pub(crate) fn judged(
     (assembler, source): (Option<&Assembler>, &SourceFile),
     what: What,
 ) -> Judged {
-    if is_unpredicted(tile, what) {
-        return Judged::Unknown(unseen(tile));
+    if let Some(why) = unpredicted(tile, report, what) {
+        return Judged::Unknown(why);
     }
     let code = Code::new(tile, report, assembler);
     let broken = match (what.needs_assembler(), assembler) {
-        (true, None) => return Judged::Unknown("no assembler was found (`scripts/fetch_tools.sh`)".to_owned()),
+        (true, None) => {
+            let why = "no assembler was found (`scripts/fetch_tools.sh`)".to_owned();
+            return Judged::Unknown(Broken::new(why));
+        }
         _ if what.is_of_registers() => figures::with_registers(&code, assembler, what, source),
         _ => judge(&code, what),
     };
@@ -83,27 +86,38 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
 pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
     let code = Code::new(tile, report, None);
     let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
-    let judged = |d: &Demand| match is_unpredicted(tile, d.what) {
-        true => Some(unchecked(tile, *d)),
-        false => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
+    let judged = |d: &Demand| match unpredicted(tile, report, d.what) {
+        Some(why) => Some(unchecked(tile, *d, why)),
+        None => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
     };
     known.filter_map(judged).collect()
 }
 
-/// Why nothing is predicted.
-fn unseen(tile: Demanding<'_>) -> String {
-    let why = tile.unseen.map_or(String::new(), |why| format!(": {why}"));
-    format!("the model cannot predict this kernel{why}")
+/// Why a demand about a prediction can neither hold nor be broken: there is none, or what it depends on is known at run time only.
+fn unpredicted(tile: Demanding<'_>, report: &Report, what: What) -> Option<Broken> {
+    let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
+    if !matches!(figure, Figure::Roofline | Figure::Bytes) {
+        return None;
+    }
+    match tile.prediction {
+        Some(p) => unknown(report, p, figure),
+        None => {
+            let why = tile.unseen.map_or(String::new(), |why| format!(": {why}"));
+            Some(Broken::new(format!("the model cannot predict this kernel{why}")))
+        }
+    }
 }
 
 /// That a demand about a prediction was not checked.
-fn unchecked(tile: Demanding<'_>, demand: Demand) -> Diagnostic {
+fn unchecked(tile: Demanding<'_>, demand: Demand, why: Broken) -> Diagnostic {
     let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
-    let message = format!("`{demand}` of `{}` was not checked: nothing is predicted of this kernel", kernel.name);
-    Diagnostic::warning(codes::DEMAND_UNCHECKED, own, message)
-        .with_note(unseen(tile))
-        .with_note("`registers`, `shared memory` and `resident` are judged by the code")
+    let message = format!("`{demand}` of `{}` was not checked: it is not known", kernel.name);
+    let mut d = Diagnostic::warning(codes::DEMAND_UNCHECKED, own, message).with_note(why.message);
+    for (span, text) in why.places.into_iter().filter(|(span, _)| !span.is_none()).take(SHOWN) {
+        d = d.with_place(span, text);
+    }
+    d.with_note("`registers`, `shared memory` and `resident` are judged by the code")
 }
 
 /// A demand that does not hold, of a program that is looked at and not used.
@@ -135,15 +149,6 @@ fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
             Figure::Roofline | Figure::Bytes => figures::predicted(code, figure, what),
         },
     }
-}
-
-/// Whether a demand is about a prediction that there is not: it neither holds nor is it broken.
-fn is_unpredicted(tile: Demanding<'_>, what: What) -> bool {
-    let of_time = matches!(
-        what,
-        What::AtMost(Figure::Roofline | Figure::Bytes, _) | What::AtLeast(Figure::Roofline | Figure::Bytes, _)
-    );
-    of_time && tile.prediction.is_none()
 }
 
 fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
@@ -222,7 +227,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken { places: at, notes, ..Broken::new(message) })
         }
         Property::Vectorised => {
-            let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16);
+            let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16 && !c.single);
             let mut at: Vec<_> =
                 narrow.map(|c| (c.span, format!("{} at a time", counted(c.global_bytes as usize, "byte")))).collect();
             // Words that are shifted into place are 16 bytes wide, and still take longer.

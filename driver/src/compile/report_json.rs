@@ -380,6 +380,7 @@ mod tests {
                 tensor: "A".to_owned(),
                 lanes: Vec::new(),
                 gathered: false,
+                single: false,
                 why: String::new(),
                 in_loop: true,
             }],

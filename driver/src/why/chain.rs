@@ -1,16 +1,15 @@
 //! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
 use super::answer::{Decision, Known, Part, Says};
-use super::plain;
 use super::question::PLACES;
-use crate::assembler::control::BARRIERS;
+use super::{plain, scheduled};
 use crate::compile::places::Places;
 use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span, counted};
+use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::print::print_expr;
@@ -100,7 +99,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
     }
     let mut parts = Vec::new();
     if column == "sass" {
-        parts.extend(scheduled(known, line));
+        parts.extend(scheduled::of(known, line));
         parts.extend(assembler(known, &places));
     }
     let own = Part {
@@ -448,46 +447,4 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
     let title = "What the assembler says about it".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
-}
-
-/// What an instruction of the machine code waits for, by its control code.
-fn scheduled(known: &Known<'_>, line: usize) -> Option<Part> {
-    let machine = known.shown.columns.machine.as_ref()?;
-    let control = machine.control.get(line - 1).copied().flatten()?;
-    let mut facts =
-        vec![format!("the warp may issue its next instruction {} later", counted(usize::from(control.stall), "cycle"))];
-    if let Some(spill) = machine.spills.iter().find(|s| s.line == line) {
-        let does = if spill.store { "stores to" } else { "loads from" };
-        facts.push(format!(
-            "spilled: it {does} local memory {} bytes of spilled registers; no line of the PTX does this",
-            spill.bytes
-        ));
-        facts.push(
-            "`tilec why FILE register` lists the lines of the source with spills, and who has the registers".to_owned(),
-        );
-    }
-    for barrier in (0..BARRIERS).filter(|b| control.wait >> b & 1 == 1) {
-        let sets = |i: &usize| machine.control[*i].is_some_and(|c| c.write == Some(barrier) || c.read == Some(barrier));
-        let text = match (0..line - 1).rev().find(sets) {
-            Some(i) => {
-                let what = if machine.control[i].is_some_and(|c| c.write == Some(barrier)) {
-                    "its result is written"
-                } else {
-                    "its operands are read"
-                };
-                format!(
-                    "it waits for barrier {barrier}, which stays set until {what}: sass:{}: {}",
-                    i + 1,
-                    machine.text[i].trim()
-                )
-            }
-            None => {
-                format!("it waits for barrier {barrier}, which a later instruction sets, an iteration earlier")
-            }
-        };
-        facts.push(text);
-    }
-    facts.extend(control.write.map(|b| format!("barrier {b} is set until its result is written")));
-    facts.extend(control.read.map(|b| format!("barrier {b} is set until its operands are read")));
-    Some(Part { title: "How the assembler scheduled it".to_owned(), facts, decisions: Vec::new() })
 }

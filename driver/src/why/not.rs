@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
 use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
-use tilec_ir::typing::resolve_view;
+use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::analysis::width::MAX_ACCESS_BYTES;
 use tilec_passes::occupancy::Occupancy;
 
@@ -36,7 +36,11 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 about.push(format!("`{what}` holds of `{name}`"));
                 parts.push(in_several(known, kernel, holds(kernel, what)));
             }
-            Judged::Unknown(why) => about.push(format!("`{what}` of `{name}` is not known: {why}")),
+            Judged::Unknown(why) => {
+                about.push(format!("`{what}` of `{name}` is not known: {}", why.message));
+                let facts = places_of(known, &why.places);
+                parts.push(Part { title: format!("Where, in `{name}`"), facts, ..Part::default() });
+            }
             Judged::Broken(Broken { message, path, places, notes, change }) => {
                 about.push(format!("`{what}` does not hold of `{name}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
@@ -202,10 +206,13 @@ fn undecided(
     }
     match path {
         FastPath::TensorLoads if kernel.report.mma.is_empty() => {
-            vec!["TMA loads fill the slots of wgmma products, and the kernel has no product".to_owned()]
+            vec!["the compiler itself uses TMA loads for the slots of wgmma products, and the kernel has no product: roles that are written may have them (`role`, `copy .. tma`)".to_owned()]
         }
         FastPath::TensorLoads => {
-            vec!["TMA loads fill the slots of wgmma products, and the kernel has none because:".to_owned()]
+            vec![
+                "the compiler itself uses TMA loads for the slots of wgmma products, and the kernel has none because:"
+                    .to_owned(),
+            ]
         }
         FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
         FastPath::Banks => made_by_passes(kernel),
@@ -281,27 +288,42 @@ pub(super) fn loads(k: &Kernel, body: Block) -> (bool, bool) {
     (buffers, registers)
 }
 
+/// Whether statements read single elements of tensors alone.
+fn reads_single_elements(k: &Kernel, body: Block) -> bool {
+    let mut single = true;
+    k.walk(body, &mut |k, _, s| {
+        let read = k.stmts[s].exprs().into_iter().filter(|&e| reads_tensor(k, e));
+        single &= read.into_iter().all(|e| type_of(k, e).is_ok_and(|ty| ty.rank() == 0));
+    });
+    single
+}
+
 /// Why no loop was asked whether its loads may run ahead, and what would have them.
 fn not_ahead(k: &Kernel) -> Vec<Diagnostic> {
     let mut said: Vec<Diagnostic> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
-        let StmtData::For { var, body, .. } = k.stmts[s] else { return };
+        let StmtData::For { var, body, end, .. } = k.stmts[s] else { return };
         let (buffers, registers) = loads(k, body);
-        let name = &k.values[var].name;
+        let what = match k.as_int(end) == Some(ENDLESS) {
+            true => "the `while` loop".to_owned(),
+            false => format!("the loop over `{}`", k.values[var].name),
+        };
         let (why, way_out) = match (buffers, registers) {
-            (true, _) => (
-                format!("the loop over `{name}` fills buffers, and the pass is switched off"),
-                "leave `--disable-pass` out".to_owned(),
+            (true, _) => {
+                (format!("{what} fills buffers, and the pass is switched off"), "leave `--disable-pass` out".to_owned())
+            }
+            (false, true) if reads_single_elements(k, body) => (
+                format!("{what} loads single elements straight to registers; only tiles in shared memory have slots"),
+                "load what all iterations need in front of the loop".to_owned(),
             ),
             (false, true) => (
-                format!("the loop over `{name}` loads straight to registers; only tiles in shared memory have slots"),
+                format!("{what} loads straight to registers; only tiles in shared memory have slots"),
                 "copy the tiles through a buffer: `let s = smem ..` in front of the loop, and in it `copy X[..] -> s`"
                     .to_owned(),
             ),
-            (false, false) => (
-                format!("the loop over `{name}` loads nothing"),
-                "nothing to change: there is no load to run ahead".to_owned(),
-            ),
+            (false, false) => {
+                (format!("{what} loads nothing"), "nothing to change: there is no load to run ahead".to_owned())
+            }
         };
         let d = Diagnostic::remark("", k.values[var].span, why.clone()).with_why(why).with_note(way_out);
         if !said.contains(&d) {

@@ -23,7 +23,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         for what in asked(known, kernel) {
             match not::judged(known, kernel, what) {
                 Judged::Holds => holds.push(format!("`{what}`")),
-                Judged::Unknown(why) => unknown.push(format!("`{what}` is not known: {why}")),
+                Judged::Unknown(why) => unknown.push(format!("`{what}` is not known: {}", why.message)),
                 Judged::Broken(broken) => {
                     losses += 1;
                     parts.push(loss(known, kernel, what, broken));

@@ -248,12 +248,11 @@ fn given(p: &Prediction) -> String {
 
 /// What the predicted time is made of.
 fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
-    let title = format!(
-        "Predicted time of a launch: {:.1} us on {}, most of it {}",
-        p.seconds * 1e6,
-        given(p),
-        p.terms.limit()
-    );
+    let what = match p.unknown {
+        Some(_) => "A guess of the time of a launch, in which loops that run as often as data say count once",
+        None => "Predicted time of a launch",
+    };
+    let title = format!("{what}: {:.1} us on {}, most of it {}", p.seconds * 1e6, given(p), p.terms.limit());
     let list: Vec<(&str, f64)> = p.terms.shown().collect();
     let mut svg =
         Svg::new(LEFT + WIDTH + 120.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
@@ -340,7 +339,7 @@ fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Opt
 fn busiest(p: &Prediction, report: &Report) -> String {
     if let Some(why) = demands::unknown(report, p, Figure::Roofline) {
         return format!(
-            "The prediction is a guess, and `require predicted >= .. roofline` does not hold: {}.",
+            "The prediction is a guess, and `require predicted >= .. roofline` is not judged: {}.",
             why.message
         );
     }

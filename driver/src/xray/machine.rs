@@ -2,7 +2,7 @@
 
 use super::remark::Remark;
 use crate::assembler::control::Control;
-
+use crate::assembler::scoreboards::{Wait, waits};
 use crate::assembler::{EntryStats, SassFunction, Spill};
 use crate::compile::machine_code::ByLine;
 use crate::compile::spilled::Spilled;
@@ -27,6 +27,9 @@ pub struct Machine {
     pub live: Vec<Option<u32>>,
     /// Of each line how it is scheduled; none of what is no instruction.
     pub control: Vec<Option<Control>>,
+    /// Of each line the scoreboards that it waits for, with the lines, from 1, that may have set each.
+    #[serde(skip)]
+    pub waits: Vec<Vec<Wait>>,
     /// The lines, from 1, that store or load what the assembler spilled.
     pub spills: Vec<SpillLine>,
     /// The lines of the source that it spilled for, by entry.
@@ -75,6 +78,7 @@ impl Machine {
             ptx: Vec::new(),
             live: Vec::new(),
             control: Vec::new(),
+            waits: Vec::new(),
             spills: Vec::new(),
             spilled: code.spilled.clone(),
             remarks: code.said.iter().map(|d| Remark::new(d, source)).collect(),
@@ -107,6 +111,8 @@ impl Machine {
         // The entry's own label and that of its section say nothing new.
         let mut labels =
             labels.into_iter().filter(|(_, name)| *name != function.name && !name.starts_with(".text.")).peekable();
+        let waits = waits(function);
+        let mut line_of = Vec::new();
         for (i, inst) in function.insts.iter().enumerate() {
             while let Some((_, name)) = labels.next_if(|(at, _)| *at <= i) {
                 self.line(format!("{name}:"));
@@ -118,6 +124,14 @@ impl Machine {
             self.ptx.push(inst.line.map_or(0, |(_, line)| line));
             self.live.push(live.and_then(|live| live.get(&inst.addr)).copied());
             self.control.push(inst.encoding.map(Control::of));
+            self.waits.push(waits[i].clone());
+            line_of.push(self.text.len());
+        }
+        // By lines in place of the function's instructions.
+        for &line in &line_of {
+            for (_, setters) in &mut self.waits[line - 1] {
+                setters.iter_mut().for_each(|setter| *setter = line_of[*setter]);
+            }
         }
     }
 
@@ -127,5 +141,6 @@ impl Machine {
         self.ptx.push(0);
         self.live.push(None);
         self.control.push(None);
+        self.waits.push(Vec::new());
     }
 }

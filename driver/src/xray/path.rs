@@ -381,7 +381,8 @@ impl<'a> Way<'a> {
         // As the tensor is declared, without the dimension along which it repeats.
         let repeats = |d: &usize| k.tensor_ty(v).is_some_and(|t| t.repeats.contains(d));
         let declared: Vec<u64> = (0..).zip(coords).filter(|(d, _)| !repeats(d)).map(|(_, &n)| n).collect();
-        let root = self.push("global memory", element(&name, &declared), format!("an element of the tensor{bytes}"), span);
+        let root =
+            self.push("global memory", element(&name, &declared), format!("an element of the tensor{bytes}"), span);
         let mut found = false;
         self.from(root, false, |way| found = way.is_read(v, coords));
         self.from(root, true, |way| found |= way.of_result(v, coords));

@@ -146,6 +146,7 @@ mod tests {
             tensor: "A".to_owned(),
             lanes,
             gathered: false,
+            single: false,
             why: String::new(),
             in_loop: false,
         }

@@ -54,6 +54,7 @@ impl Lower<'_> {
             tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
             lanes: touched.lanes,
             gathered: touched.gathered,
+            single: access.dim_bits.extents().iter().all(|&n| n == 1),
             why: String::new(),
             in_loop,
         });

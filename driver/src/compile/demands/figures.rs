@@ -242,9 +242,6 @@ pub(crate) fn unknown(report: &Report, p: &Prediction, figure: Figure) -> Option
 /// A demand on what the model predicts.
 pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
     let p = code.tile.prediction?;
-    if let Some(broken) = unknown(code.report, p, figure) {
-        return Some(broken);
-    }
     let mut broken = match figure {
         Figure::Bytes => bytes(p, what),
         Figure::Roofline => {

@@ -12,6 +12,8 @@ use tilec_passes::occupancy::Occupancy;
 /// Of the time beside the busiest unit, the share from which on a term is named, and advised about.
 const NAMED: f64 = 0.05;
 const ADVISED: f64 = 0.2;
+/// Share of the predicted time from which on the launch itself is what takes long.
+const LAUNCH: f64 = 0.5;
 
 /// A prediction that is too far from the work of the busiest unit: with what is between them, where, and what takes less.
 pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken {
@@ -22,6 +24,13 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
     let named: Vec<String> =
         from(NAMED).map(|(term, seconds)| format!("{} {:.1} us", words(term), 1e6 * seconds)).collect();
     let mut notes = broken.notes;
+    let launch = p.seconds - p.terms.of(p.busiest().0) - all;
+    if launch > LAUNCH * p.seconds {
+        notes.push(format!("the launch itself takes {:.1} us of them", 1e6 * launch));
+        let change =
+            vec!["there is little work for a launch: more of it in one launch, or launches in a CUDA graph".to_owned()];
+        return Broken { notes, change, ..broken };
+    }
     if !named.is_empty() {
         notes.push(format!("in addition to {}: {}", busiest.name(), named.join(", ")));
     }
@@ -69,7 +78,7 @@ fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
 fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
     let (k, report) = (code.tile.kernel, code.report);
     match term {
-        Term::Latency => latency(code),
+        Term::Latency => latency(code, p),
         Term::Shared => {
             let conflicts = report.shared.iter().any(|s| s.conflicts() > 0);
             let products = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().asynchronous()));
@@ -100,7 +109,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
                 true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
-                false => more_resident(code)
+                false => more_resident(code, p)
                     .map(|n| {
                         format!("more resident warps hide the latency of products (`tilec why --not 'resident {n}'`)")
                     })
@@ -125,8 +134,12 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             vec!["`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned()]
         }
         Term::Uneven => vec![format!(
-            "{} of blocks that are resident at once: tiles of another size divide more evenly{}",
+            "{} of blocks that are resident at once: {}{}",
             shares::waves(p),
+            match p.waves < 1.0 {
+                true => "smaller tiles are more blocks for the idle multiprocessors",
+                false => "tiles of another size divide more evenly",
+            },
             match code.tile.target.has_tensor_copies() && p.atom.is_some() && p.blocks <= p.tiles {
                 true => ", and `stream_k 1` shares the last tiles",
                 false => "",
@@ -135,32 +148,46 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
     }
 }
 
-/// One block more than are resident, if a multiprocessor has places for it.
-fn more_resident(code: &Code<'_>) -> Option<u64> {
+/// One block more than are resident, if a multiprocessor has places for it and the launch has blocks for it.
+fn more_resident(code: &Code<'_>, p: &Prediction) -> Option<u64> {
     let report = code.report;
     let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
     let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
     let more = is.resident() + 1;
-    (more <= is.warps.min(is.blocks)).then_some(more)
+    (more <= is.warps.min(is.blocks) && p.waves > 1.0).then_some(more)
 }
 
 /// What hides the ends of a block.
 fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
     let another =
-        more_resident(code).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
+        more_resident(code, p).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
     let (what, longer) = match p.atom {
         Some(_) => (
             "a block has no products in flight while it fills its pipeline and stores its result",
             Some("a longer reduction has fewer prologues and epilogues".to_owned()),
         ),
+        None if p.places.iter().all(|place| !place.global || place.store) => return Vec::new(),
         None => ("a block waits for what it loads before it stores", None),
     };
     let ways: Vec<String> = another.into_iter().chain(longer).collect();
     if ways.is_empty() { Vec::new() } else { vec![format!("{what}: {}", ways.join(", or "))] }
 }
 
+/// Whether channels with a slot more run further ahead: copies land by themselves, and as many blocks stay resident.
+fn one_more_slot_fits(code: &Code<'_>) -> bool {
+    let (report, target) = (code.report, code.tile.target);
+    let slots = report.tiles.iter().filter(|t| t.slots == u64::from(report.stages));
+    let more: u64 = slots.map(|t| t.bytes).sum();
+    let resident =
+        |shared| Occupancy::new(target, u64::from(report.threads), u64::from(code.registers), shared).resident();
+    let shared = report.smem_bytes + more;
+    target.has_asynchronous_copies()
+        && shared <= target.smem_per_block()
+        && resident(shared) >= resident(report.smem_bytes)
+}
+
 /// What waits for loads, and how it would wait less.
-fn latency(code: &Code<'_>) -> Vec<String> {
+fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
     let report = code.report;
     let mut out = Vec::new();
     // Its loads run ahead by themselves, and what is waited for is arithmetic.
@@ -171,7 +198,7 @@ fn latency(code: &Code<'_>) -> Vec<String> {
         );
         return out;
     }
-    if report.stages >= 2 {
+    if report.stages >= 2 && one_more_slot_fits(code) {
         out.push(format!(
             "the deepest channel has {}: more run further ahead (`tilec why --not 'stages >= {}'`)",
             counted(report.stages as usize, "slot"),
@@ -186,7 +213,7 @@ fn latency(code: &Code<'_>) -> Vec<String> {
             counted(bytes as usize, "byte")
         ));
     }
-    if let Some(2) = more_resident(code) {
+    if let Some(2) = more_resident(code, p) {
         out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
     }
     out

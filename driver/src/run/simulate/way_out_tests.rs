@@ -117,7 +117,7 @@ fn a_missing_fence_is_no_missing_barrier() {
             init,
             ["no `fence.mbarrier_init` or `fence.proxy.async` follows", "put a `fence.mbarrier_init.release.cluster`"],
         ),
-        (product, ["no `wgmma.fence` precedes the first product", "put a `wgmma.fence` in front of the product"]),
+        (product, ["no `wgmma.fence` comes before the first wgmma", "put a `wgmma.fence` in front of the product"]),
     ] {
         let text = hopper(&body, &["E0805", needles[0], needles[1]]);
         assert!(!text.contains("bar.sync` between") && !text.contains("came first was chance"), "{text}");

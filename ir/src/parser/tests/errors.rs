@@ -63,7 +63,7 @@ fn expected_something_else() {
     one(&body("let c = channel f16[8]"), "E0102 expected `slots`, found `}` at `}`");
     one("kernel k<BM>() {}", "E0102 expected `=` or `:`, found `>` at `>`");
     one("kernel k<BM = M>() {}", "E0102 expected a number, found `M` at `M`");
-    one("kernel k(x: reg f16) {}", "E0102 expected `gmem`, `const` or an element type, found `reg` at `reg`");
+    one("kernel k(x: reg f16) {}", "E0102 expected `gmem`, `dsmem`, `const` or an element type, found `reg` at `reg`");
     one("kernel k() { for i in 0..4 { barrier ", "E0102 expected a statement or `}`, found the end of the file at ``");
 }
 

@@ -19,11 +19,15 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
     let (mut about, mut parts) = (Vec::new(), Vec::new());
     for kernel in known.program.kernels.iter().filter(|k| not::is_judged(known, k)) {
         let name = &kernel.tile.kernel.name;
-        let (mut holds, mut unknown, mut losses) = (Vec::new(), Vec::new(), 0);
+        let (mut holds, mut unknown, mut losses, mut open) = (Vec::new(), Vec::new(), 0, 0);
         for what in asked(known, kernel) {
             match not::judged(known, kernel, what) {
                 Judged::Holds => holds.push(format!("`{what}`")),
-                Judged::Unknown(why) => unknown.push(format!("`{what}` is not known: {}", why.message)),
+                Judged::Unknown(why) => {
+                    open += 1;
+                    unknown.push(format!("`{what}`: {}", why.message));
+                    unknown.extend(not::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
+                }
                 Judged::Broken(broken) => {
                     losses += 1;
                     parts.push(loss(known, kernel, what, broken));
@@ -33,8 +37,8 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let judged = losses + holds.len();
         about.push(match losses {
             0 if !unknown.is_empty() => {
-                let all = judged + unknown.len();
-                format!("`{name}`: {judged} of {all} properties hold, and {} cannot be judged", unknown.len())
+                let all = judged + open;
+                format!("`{name}`: {judged} of {all} properties hold, and {open} cannot be judged")
             }
             0 => format!("`{name}`: no loss found; {judged} of {judged} properties hold"),
             1 => format!("`{name}`: 1 of {judged} properties does not hold"),

@@ -17,6 +17,10 @@ pub struct Report {
     pub smem_bytes: u64,
     /// What is where in it.
     pub tiles: Vec<TileReport>,
+    /// The mbarriers in it.
+    pub mbarriers: Vec<MbarrierReport>,
+    /// Barriers of all blocks of a cluster, in program order: what each is for.
+    pub cluster_barriers: Vec<String>,
     /// Copies by TMA, in program order.
     pub boxes: Vec<BoxReport>,
     /// Operands of wgmma products in shared memory, in program order.
@@ -84,6 +88,17 @@ pub struct TileReport {
     pub slots: u64,
     /// Bytes from one slot to the next.
     pub stride: u64,
+}
+
+/// Adjacent mbarriers of one kind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MbarrierReport {
+    /// What completes a phase of them, and who waits for it.
+    pub what: String,
+    /// The first byte of the first one.
+    pub offset: u64,
+    /// How many there are, of 8 bytes each.
+    pub count: u64,
 }
 
 /// A shared-memory access by a warp.

@@ -6,8 +6,11 @@ use crate::compile::{CompiledKernel, shares};
 use crate::xray::{path, registers_of, registers_of_roles};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, counted};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::entities::Value;
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::print::print_head;
+use tilec_ir::types::Scratch;
+use tilec_ptx::report::{MbarrierReport, Report};
 
 /// Tiles and lines that are shown, of those that take most.
 const SHOWN: usize = 8;
@@ -118,31 +121,31 @@ pub(super) fn barrier(known: &Known<'_>) -> Answered {
     let mut parts = Vec::new();
     for kernel in &known.program.kernels {
         let (k, r) = (&kernel.tile.kernel, &kernel.report);
-        about.push(format!(
-            "`{}` has {} of all threads of a block or role, {} of them inside of loops",
-            k.name,
-            counted(r.barriers as usize, "barrier"),
-            r.barriers_in_loop
-        ));
-        parts.extend(mbarriers(k));
+        let barriers = match (r.barriers, r.barriers_in_loop) {
+            (0, _) => "no barrier of all threads of a block or role".to_owned(),
+            (n, in_loops) => {
+                let all = format!("{} of all threads of a block or role", counted(n as usize, "barrier"));
+                if in_loops == 0 {
+                    format!("{all}, outside of loops")
+                } else {
+                    format!("{all}, {in_loops} of them in loops")
+                }
+            }
+        };
+        about.push(format!("`{}` has {barriers}", k.name));
+        parts.extend(mbarriers(k, &kernel.lowered));
+        parts.extend(of_clusters(&kernel.lowered));
+        parts.extend(signals(k));
     }
     parts.extend(said(known, "What each resolves", |d| matches!(d.kind, Some("barriers" | "hand-over"))));
     (about, parts)
 }
 
-/// The mbarriers of channels.
-fn mbarriers(k: &Kernel) -> Option<Part> {
-    let mut facts = Vec::new();
-    for (v, value) in k.values.iter() {
-        let (ValueDef::Channel { slots, .. }, Some(handover)) = (&value.def, k.handovers[v]) else { continue };
-        let slots = k.as_int(*slots).map_or(String::new(), |n| n.to_string());
-        facts.push(format!(
-            "channel `{}`, {slots} slots, two mbarriers each: `full` completes with {} and the bytes of TMA loads, `empty` with {}",
-            value.name,
-            counted(handover.full as usize, "arrival"),
-            counted(handover.empty as usize, "arrival")
-        ));
-    }
+/// The mbarriers, by what completes a phase of them.
+fn mbarriers(k: &Kernel, report: &Report) -> Option<Part> {
+    let one =
+        |m: &MbarrierReport| format!("{} at byte {}: {}", counted(m.count as usize, "mbarrier"), m.offset, m.what);
+    let mut facts: Vec<String> = report.mbarriers.iter().map(one).collect();
     let mut waits: Vec<String> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::Channel { .. } = &k.stmts[s] {
@@ -152,14 +155,35 @@ fn mbarriers(k: &Kernel) -> Option<Part> {
             }
         }
     });
-    if !facts.is_empty() {
-        facts.push(format!("`acquire` waits for `empty`, `wait` for `full`: {}", waits.join(", ")));
+    if !waits.is_empty() {
+        facts.push(format!("operations on channels: {}", waits.join(", ")));
     }
-    (!facts.is_empty()).then(|| Part {
-        title: "Barriers in shared memory (mbarrier)".to_owned(),
-        facts,
-        decisions: Vec::new(),
-    })
+    let title = match report.mbarriers.is_empty() {
+        true => "Channels without mbarriers: slots change hands at barriers of the block",
+        false => "Barriers in shared memory (mbarrier)",
+    };
+    (!facts.is_empty()).then(|| Part { title: title.to_owned(), facts, decisions: Vec::new() })
+}
+
+/// The barriers of all blocks of a cluster.
+fn of_clusters(report: &Report) -> Option<Part> {
+    let facts = report.cluster_barriers.clone();
+    let title = "Barriers of the blocks of a cluster (`barrier.cluster`)".to_owned();
+    (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
+}
+
+/// The signals in global memory.
+fn signals(k: &Kernel) -> Option<Part> {
+    let is_signals = |v: &Value| k.tensor_ty(*v).and_then(|t| t.scratch) == Some(Scratch::Signals);
+    let fact = |v: Value| {
+        format!(
+            "`{}`: `signal` stores 1 by `st.release.gpu` after a barrier of the threads; in `await` one thread polls by `ld.acquire.gpu`, stores 0, and the threads meet",
+            k.values[v].name
+        )
+    };
+    let facts: Vec<String> = k.params.iter().copied().filter(is_signals).map(fact).collect();
+    let title = "Signals between blocks, in global memory".to_owned();
+    (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 
 /// What passes said, of those messages that are `wanted`.

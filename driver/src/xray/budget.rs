@@ -175,10 +175,8 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
     }
     svg.key(Key::Cell(TINTS[0]), "a box is a buffer, or a slot of a channel; a tint each name");
     svg.note("Buffers that are never in use at the same time may share bytes. Left of its box nothing has used a buffer yet, right of it nothing uses it any more.");
-    let end = kernel.report.tiles.iter().map(|t| t.offset + (t.slots.max(1) - 1) * t.stride + t.bytes).max();
-    let rest = all.saturating_sub(end.unwrap_or(0));
-    if rest > 0 && k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
-        svg.note(format!("The last {rest} bytes: mbarriers of the channels and of turns, and padding."));
+    for m in &kernel.lowered.mbarriers {
+        svg.note(format!("{} at byte {}: {}.", counted(m.count as usize, "mbarrier"), m.offset, m.what));
     }
     svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, "#555555", "first statement");
     svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, "#555555", "last statement");

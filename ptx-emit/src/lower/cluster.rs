@@ -46,11 +46,17 @@ impl Lower<'_> {
         self.cluster_blocks() > 1
     }
 
+    /// Says what a barrier of the cluster is for.
+    pub(super) fn report_cluster_barrier(&mut self, what: &str) {
+        self.report.cluster_barriers.push(what.to_owned());
+    }
+
     /// After all statements: no block ends while others may write to its memory.
     pub(super) fn leave_cluster(&mut self) {
         let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
         if self.blocks_meet() && open {
             self.emit.comment("no block leaves while others may write to its memory");
+            self.report_cluster_barrier("at the end: no block leaves while others may load into its slots");
             self.emit.push(P::BarrierClusterArrive, []);
             self.emit.push(P::BarrierClusterWait, []);
         }

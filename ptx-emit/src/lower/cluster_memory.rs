@@ -19,10 +19,10 @@ use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
-use crate::report::TileReport;
+use crate::report::{MbarrierReport, TileReport};
 use tilec_ir::cluster::{self, MemoryPlace};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::{Diagnostic, Reported, counted};
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
@@ -55,7 +55,13 @@ impl Lower<'_> {
             return;
         }
         self.emit.comment("mbarriers of tiles that other blocks of the cluster pass");
-        for (_, place) in self.cluster_places.clone() {
+        for (memory, place) in self.cluster_places.clone() {
+            let name = &self.k.values[memory].name;
+            let what = format!(
+                "tiles of `{name}` that blocks of the cluster pass to the last one: `signal` and {} of `st.async` complete the phase; `await` waits for it",
+                counted(place.bytes as usize, "byte")
+            );
+            self.report.mbarriers.push(MbarrierReport { what, offset: place.barriers, count: place.count });
             for i in 0..place.count {
                 let at = Operand::shared(0, (place.barriers + i * BARRIER_BYTES) as i64);
                 self.emit.push(P::MbarrierInit, [at, Operand::Imm(1)]);
@@ -82,6 +88,7 @@ impl Lower<'_> {
     pub(super) fn meet_cluster(&mut self, body: Block) {
         if self.meets_later && self.passes_tiles(body) {
             self.emit.comment("all blocks of the cluster have begun");
+            self.report_cluster_barrier("before tiles are stored to another block: its mbarriers are initialised");
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }
     }

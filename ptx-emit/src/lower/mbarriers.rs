@@ -13,6 +13,8 @@ use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
+use crate::report::MbarrierReport;
+use tilec_ir::diag::counted;
 use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
@@ -47,6 +49,7 @@ impl Lower<'_> {
                 "barriers of the channels: `full` for the bytes of a slot, `empty` for the warps that release it";
             self.emit.comment(what);
         }
+        self.report_ring_barriers();
         for &(slots, Barriers { offset, full, empty }) in &rings {
             for i in 0..2 * slots {
                 let at = Operand::shared(0, (offset + i * BARRIER_BYTES) as i64);
@@ -66,7 +69,10 @@ impl Lower<'_> {
             self.meets_later = has_roles(self.k) && !self.rings.iter().any(|ring| self.is_multicast(ring));
             match self.meets_later {
                 true => self.emit.push(P::BarSync, [Operand::Imm(0)]),
-                false => self.emit.push(P::BarrierClusterWaitAligned, []),
+                false => {
+                    self.report_cluster_barrier("at the start: the mbarriers of all blocks are initialised");
+                    self.emit.push(P::BarrierClusterWaitAligned, []);
+                }
             }
         } else {
             self.emit.push(P::BarSync, [Operand::Imm(0)]);
@@ -179,8 +185,33 @@ impl Lower<'_> {
         }
     }
 
+    /// Says of the mbarriers of channels what each is for.
+    fn report_ring_barriers(&mut self) {
+        for ring in &self.rings {
+            let Some(Barriers { offset, full, empty }) = ring.barriers else { continue };
+            let names: Vec<String> = ring.channels.iter().map(|&v| format!("`{}`", self.k.values[v].name)).collect();
+            let names = names.join(", ");
+            let slots = counted(ring.slots as usize, "slot");
+            let (full, empty) = (counted(full as usize, "arrival"), counted(empty as usize, "arrival"));
+            let full = format!(
+                "`full` of {names}, {slots}: {full} and the bytes of TMA loads complete a phase; `wait` waits for it"
+            );
+            let empty = format!("`empty` of {names}, {slots}: {empty} complete a phase; `acquire` waits for it");
+            for (what, offset) in [(full, offset), (empty, offset + ring.slots * BARRIER_BYTES)] {
+                self.report.mbarriers.push(MbarrierReport { what, offset, count: ring.slots });
+            }
+        }
+    }
+
     /// Readies the barriers of statements that are `ordered`.
     fn ready_turns(&mut self) {
+        for turns in self.turns.values() {
+            let arrivals = counted(turns.arrivals as usize, "arrival");
+            let what = format!(
+                "`ordered`: {arrivals} of the replica whose turn is over complete a phase; the next replica waits for it"
+            );
+            self.report.mbarriers.push(MbarrierReport { what, offset: turns.offset, count: turns.replicas.into() });
+        }
         for turns in self.turns.values() {
             for i in 0..u64::from(turns.replicas) {
                 let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);

@@ -52,7 +52,7 @@ mod walk;
 pub use barriers::prove;
 pub use cx::{Cx, Options, Sizes};
 pub use pipeline::MAX_SLOTS;
-pub use registers::listed::{RegisterTile, tiles as register_tiles};
+pub use registers::listed::{Pressure, RegisterTile, pressure as register_pressure, tiles as register_tiles};
 pub use table::{PASSES, PassInfo};
 
 use tilec_ir::diag::{Reported, Severity, Sink};

@@ -150,7 +150,8 @@ pub(super) fn buffers(k: &Kernel, report: &Report) -> Places {
 /// The register tiles that take most, where they are declared.
 pub(super) fn registers(k: &Kernel) -> Places {
     let tiles = register_tiles(k).into_iter().filter(|(.., span)| !span.is_none());
-    let text = |(words, text, span)| (span, format!("{text} takes {words} registers of a thread"));
+    let text =
+        |(words, text, span)| (span, format!("{text} takes {} of a thread", counted(words as usize, "register")));
     tiles.map(text).take(3).collect()
 }
 

@@ -9,7 +9,7 @@ use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::diag::{Diagnostic, Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::print::print_expr;
@@ -410,8 +410,13 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     for CompiledKernel { report, .. } in &known.program.kernels {
         for c in report.copies.iter().filter(|c| here(&c.place)) {
             let (of, bytes) = if c.global_bytes > 0 { ("global", c.global_bytes) } else { ("shared", c.shared_bytes) };
-            let mut text =
-                format!("`{}` -> `{}`: {} accesses a thread of {bytes} bytes to {of} memory", c.src, c.dst, c.accesses);
+            let mut text = format!(
+                "`{}` -> `{}`: {} a thread of {} to {of} memory",
+                c.src,
+                c.dst,
+                accesses(c.accesses),
+                counted(bytes as usize, "byte")
+            );
             if c.global_bytes > 0 {
                 text.push_str(&format!("; {:.0} % of the bytes of its sectors are used", 100.0 * c.sector_use));
             }
@@ -421,9 +426,16 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
             facts.push(text);
         }
         for s in report.shared.iter().filter(|s| here(&s.place)) {
+            let least = match s.wavefronts > s.ideal_wavefronts {
+                true => format!("; without bank conflicts it takes {}", s.ideal_wavefronts),
+                false => ", as few as its width needs".to_owned(),
+            };
             facts.push(format!(
-                "a {} of {} bytes a thread at `{}` takes {} wavefronts; without bank conflicts it takes {}",
-                s.access, s.bytes, s.buffer, s.wavefronts, s.ideal_wavefronts
+                "a {} of {} a thread at `{}` takes {}{least}",
+                s.access,
+                counted(s.bytes as usize, "byte"),
+                s.buffer,
+                counted(s.wavefronts as usize, "wavefront")
             ));
         }
         for m in report.mma.iter().filter(|m| here(&m.place)) {
@@ -437,6 +449,10 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
         facts,
         decisions: Vec::new(),
     })
+}
+
+fn accesses(n: u32) -> String {
+    if n == 1 { "1 access".to_owned() } else { format!("{n} accesses") }
 }
 
 /// What the assembler says of these lines, or of the whole kernel.

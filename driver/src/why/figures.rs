@@ -1,6 +1,6 @@
 //! Where an element goes, what takes the registers of a thread, what the barriers are for.
 
-use super::answer::{Known, Part};
+use super::answer::{Known, Part, unrepeated};
 use super::{chain, not};
 use crate::compile::{CompiledKernel, shares};
 use crate::xray::{path, registers_of, registers_of_roles};
@@ -10,6 +10,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::print::print_head;
 use tilec_ir::types::Scratch;
+use tilec_passes::register_pressure;
 use tilec_ptx::report::{MbarrierReport, Report};
 
 /// Tiles and lines that are shown, of those that take most.
@@ -55,10 +56,12 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
         let (registers, from) = registers_of(kernel, known.shown.columns.machine.as_ref());
         about.push(format!("a thread of `{}` has {registers} registers ({from})", kernel.tile.kernel.name));
         parts.push(tiles(kernel));
+        parts.extend(pressure(known, kernel));
         parts.extend(roles(&kernel.tile.kernel));
         parts.extend(most_in_use(known, kernel));
         parts.extend(spilled(known, kernel));
-        parts.push(not::resident(known, kernel));
+        let bounds = not::resident(known, kernel);
+        parts.push(Part { title: format!("{}, in `{}`", bounds.title, kernel.tile.kernel.name), ..bounds });
     }
     parts.extend(said(known, "What the passes reported about registers", |d| {
         d.code == codes::SPILLED || matches!(d.kind, Some("schedule" | "assign-layouts"))
@@ -74,6 +77,19 @@ fn tiles(kernel: &CompiledKernel) -> Part {
     let facts =
         all.map(|(words, text, _)| format!("{text} {} of a thread", counted(words as usize, "register"))).collect();
     Part { title: format!("Register tiles of `{}` (not all live at once)", k.name), facts, decisions: Vec::new() }
+}
+
+/// Where the model expects most registers, and for what.
+fn pressure(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
+    let k = &kernel.tile.kernel;
+    let mut facts = Vec::new();
+    for p in register_pressure(k, known.program.target).into_iter().filter(|p| p.tiles > 0) {
+        let place = not::places_of(known, &[(k.stmt_spans[p.at], String::new())]).concat();
+        facts.push(format!("{} for tiles at {}", counted(p.tiles as usize, "register"), place.trim_end_matches(" ()")));
+        facts.extend(p.others.iter().map(|(what, n)| format!("  {n} for {what}")));
+    }
+    let title = format!("Where most registers are expected, in `{}` (an estimate)", k.name);
+    (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }
 
 /// Registers that roles are given.
@@ -190,7 +206,7 @@ fn signals(k: &Kernel) -> Option<Part> {
 fn said(known: &Known<'_>, title: &str, wanted: impl Fn(&Diagnostic) -> bool) -> Option<Part> {
     let all: Vec<&Diagnostic> = known.program.diagnostics.iter().filter(|d| wanted(d)).collect();
     let mut by: Vec<&'static str> = all.iter().map(|d| d.kind.unwrap_or(d.code.0)).collect();
-    by.dedup();
+    unrepeated(&mut by);
     let decision = |by: &&'static str| {
         let own: Vec<&Diagnostic> = all.iter().copied().filter(|d| d.kind.unwrap_or(d.code.0) == *by).collect();
         chain::decision(known, by, &own)

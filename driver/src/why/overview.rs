@@ -7,6 +7,7 @@ use crate::compile::demands::{self, Broken, Judged};
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::loss::FastPath;
+use tilec_passes::{RegisterTile, register_tiles};
 
 /// Places, and ways out, that are shown of each loss; the question about it alone shows all.
 const SHOWN: usize = 4;
@@ -47,11 +48,31 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
         parts.push(part("What holds of", holds));
         parts.push(part("What is not known of", unknown));
+        parts.push(part("Threads without elements of their own, in", idle_threads(kernel)));
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
     parts.retain(|p| !p.facts.is_empty());
     (about, parts)
+}
+
+/// Where even the largest tile in registers has fewer elements than threads.
+fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
+    let k = &kernel.tile.kernel;
+    let elements = |tile: &RegisterTile| tile.shape.iter().product::<u64>();
+    let Some(largest) = register_tiles(k).into_iter().max_by_key(elements) else { return Vec::new() };
+    let (own, threads) = (elements(&largest), largest.threads);
+    if own >= threads || own < 2 {
+        return Vec::new();
+    }
+    let name = &k.values[largest.value].name;
+    vec![
+        format!(
+            "the largest register tile, `{name}`, has {own} elements for {threads} threads: {} threads hold each",
+            threads / own
+        ),
+        format!("to change it: larger tiles, or `threads {}` in the schedule", own.next_multiple_of(32)),
+    ]
 }
 
 /// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.

@@ -1,11 +1,13 @@
 //! The tiles that a thread holds in registers, for people.
 
-use super::thread;
+use super::beside::reasons;
+use super::{held, thread};
 use crate::analysis::live;
 use crate::analysis::uses::all_stmts;
 use tilec_ir::deferred::Deferred;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{let_init, type_of};
 
@@ -20,6 +22,27 @@ pub struct RegisterTile {
     pub elem: Option<Elem>,
     /// 32-bit registers of a thread that hold it.
     pub registers: u64,
+    /// Threads that share it.
+    pub threads: u64,
+}
+
+/// Where the threads of a kernel, or of one of its roles, are estimated to need most registers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pressure {
+    /// The statement.
+    pub at: Stmt,
+    /// Registers of the tiles that live there.
+    pub tiles: u64,
+    /// What else needs registers, and how many.
+    pub others: Vec<(&'static str, u64)>,
+}
+
+/// The places with most estimated register pressure: one for the kernel, or for each of its roles with tiles.
+pub fn pressure(k: &Kernel, target: Target) -> Vec<Pressure> {
+    let deferred = Deferred::of(k);
+    let most = |context| held::most(k, &deferred, &context, target);
+    let of = |most: held::Most| Pressure { at: most.at, tiles: most.tiles, others: reasons(&most.code).collect() };
+    thread::contexts(k).into_iter().filter_map(most).map(of).collect()
 }
 
 /// The register tiles of a kernel with layouts, in the order of the text; not all live at once.
@@ -39,7 +62,7 @@ pub fn tiles(k: &Kernel) -> Vec<RegisterTile> {
                     ElemRef::Known(elem) => Some(elem),
                     ElemRef::Param(_) => None,
                 });
-                all.push(RegisterTile { value, shape: tile.shape, elem, registers });
+                all.push(RegisterTile { value, shape: tile.shape, elem, registers, threads: context.threads });
             }
         }
     }

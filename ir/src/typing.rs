@@ -29,6 +29,7 @@ pub use candidates::{candidate_elems, may_count};
 pub(crate) use elementwise::join_extent;
 pub use layouts::{layout_of, layout_of_tuples, shape_of_tuples};
 pub use register_tile::register_tile;
+pub(crate) use shapes::joined;
 pub(crate) use types::same_value;
 pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,

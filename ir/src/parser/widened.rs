@@ -13,6 +13,7 @@
 //! So are tiles in another shape, `reshape(x, [16, 4])`, and one after the other, `concat(a, b, 1)`.
 //! A window of a register tile or a buffer that has a name and says its extents is such a tile, too: `let low = x[.., 0..+16]`.
 
+mod joined;
 mod places;
 
 use super::said::{Notes, Said, leaves, window};
@@ -129,12 +130,12 @@ impl Writer<'_> {
         for part in parts {
             self.tile_of_window(k, part);
         }
-        // For the verifier to say.
-        let Ok(Type::Tile(ty)) = type_of(k, e) else { return };
         let span = k.expr_spans[e];
-        let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
         match k.exprs[e].clone() {
             ExprData::Reshape { arg, shape, numbered } => {
+                // For the verifier to say.
+                let Ok(Type::Tile(ty)) = type_of(k, e) else { return };
+                let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
                 let arg = match k.exprs[arg] {
                     ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => arg,
                     _ => {
@@ -148,22 +149,9 @@ impl Writer<'_> {
                 k.exprs[e] = k.exprs[named].clone();
             }
             ExprData::Concat { args, axis } => {
-                let value = k.value("joined", span, ValueDef::Var(TileTy::registers(ty.elem, whole, None)));
-                self.front.push(k.stmt(StmtData::Var { value, init: None }, span));
-                let mut first = 0;
-                for arg in args {
-                    let Ok(Type::Tile(own)) = type_of(k, arg) else { return };
-                    let at = own.shape[axis as usize].known().unwrap_or(0);
-                    let range = |k: &mut Kernel, d: usize| {
-                        let start = k.int(if d == axis as usize { first } else { 0 }, span);
-                        Range::From { start, end: None }
-                    };
-                    let ranges = (0..own.shape.len()).map(|d| range(k, d)).collect();
-                    let dst = k.expr(ExprData::View(View { base: value, slot: None, ranges }), span);
-                    self.front.push(k.stmt(StmtData::Copy { src: arg, dst, attrs: CopyAttrs::default() }, span));
-                    first += at as i64;
+                if let Some(value) = self.joined(k, e, &args, axis as usize) {
+                    k.exprs[e] = ExprData::Ref(value);
                 }
-                k.exprs[e] = ExprData::Ref(value);
             }
             _ => {}
         }

@@ -3,9 +3,12 @@
 use super::elementwise::join_element;
 use super::types::{Extent, TileType, Type, TypeError, Types, shape_text};
 use crate::codes;
+use crate::diag::Diagnostic;
 use crate::entities::Expr;
+use crate::kernel::{ExprData, Kernel};
 use crate::numbered::Numbered;
 use crate::space::Space;
+use crate::types::ElemRef;
 
 impl Types<'_> {
     /// The type of `reshape(arg, shape)`: as many elements as before.
@@ -43,33 +46,43 @@ impl Types<'_> {
         Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
     }
 
-    /// The type of `concat(args, axis)`.
+    /// The type of `concat(args, axis)`, if the extents along the dimension are numbers. The parser writes out others ([`joined`]).
     pub(super) fn concatenated(&self, e: Expr, args: &[Expr], axis: u32) -> Result<Type, TypeError> {
         let k = self.k;
-        let mut tiles = args.iter().map(|&arg| self.tile(arg, "concat"));
-        let mut all = tiles.next().expect("bug: the parser has two at least")?;
+        let (elem, tiles) = self.beside(e, args, axis)?;
+        let along = tiles.iter().try_fold(0u64, |sum, t| Some(sum.saturating_add(t.shape[axis as usize].known()?)));
+        let mut shape = tiles.into_iter().next().expect("bug: the parser has two at least").shape;
+        shape[axis as usize] = Extent::Known(along.ok_or_else(|| {
+            let message = format!("how many elements there are along dimension {axis} is not known here");
+            let note = "name the tile, `let joined = concat(a, b, 1)`, and use the name";
+            TypeError::from(Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[e], message).with_note(note))
+        })?);
+        Ok(Type::Tile(TileType { elem, shape, space: Space::Reg }))
+    }
+
+    /// The tiles that `concat(args, axis)` joins, and the type of the elements. Extents along the other dimensions may be equal.
+    fn beside(&self, e: Expr, args: &[Expr], axis: u32) -> Result<(ElemRef, Vec<TileType>), TypeError> {
+        let k = self.k;
+        let tiles = args.iter().map(|&arg| self.tile(arg, "concat")).collect::<Result<Vec<_>, _>>()?;
+        let mut all = tiles[0].clone();
         self.check_axis(e, axis, &all)?;
-        let at = axis as usize;
-        for t in tiles {
-            let t = t?;
-            let mut others = all.shape.iter().zip(&t.shape).enumerate().filter(|&(d, _)| d != at);
+        for t in &tiles[1..] {
+            let mut others = all.shape.iter().zip(&t.shape).enumerate().filter(|&(d, _)| d != axis as usize);
             let fits = t.shape.len() == all.shape.len() && others.all(|(_, (&x, &y))| x.same(k, y) != Some(false));
             let (Some(elem), true) = (join_element(k, all.elem, t.elem), fits) else {
-                let (a, b) = (Type::Tile(all).describe(k), Type::Tile(t).describe(k));
+                let (a, b) = (Type::Tile(all).describe(k), Type::Tile(t.clone()).describe(k));
                 let message = format!("{a} and {b} cannot be concatenated along dimension {axis}");
                 let note = "elements have one type, and extents along the other dimensions are the same";
                 return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
             };
             all.elem = elem;
-            all.shape[at] = match (all.shape[at], t.shape[at]) {
-                (Extent::Known(a), Extent::Known(b)) => Extent::Known(a + b),
-                _ => {
-                    let message = format!("how many elements there are along dimension {axis} is not known here");
-                    let note = "extents along which tiles are concatenated are numbers: `reg f32[16, 32]`";
-                    return Err(self.error(codes::SHAPE_MISMATCH, e, message).with_note(note).into());
-                }
-            };
         }
-        Ok(Type::Tile(TileType { space: Space::Reg, ..all }))
+        Ok((all.elem, tiles))
     }
+}
+
+/// The tiles that `concat(args, axis)` joins, and the type of the elements; `None`: they do not go together.
+pub(crate) fn joined(k: &Kernel, e: Expr) -> Option<(ElemRef, Vec<TileType>)> {
+    let ExprData::Concat { args, axis } = &k.exprs[e] else { return None };
+    Types::of_expr(k, e).beside(e, args, *axis).ok()
 }

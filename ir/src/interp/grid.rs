@@ -4,8 +4,9 @@ use crate::cluster;
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::Value;
-use crate::interp::machine::{Binding, Fail, Machine, fail};
+use crate::interp::machine::{Binding, Fail, Machine, Passed, fail};
 use crate::interp::numbers::Numbers;
+use crate::interp::window::Window;
 use crate::types::TensorTy;
 
 impl Machine<'_> {
@@ -77,6 +78,7 @@ impl Machine<'_> {
     /// Unwritten elements of distributed shared memory are NaN: each cluster has its own.
     fn forget_cluster_memory(&mut self) {
         let k = self.k;
+        self.passed.clear();
         for global in &mut self.globals {
             if k.tensor_ty(global.value).is_some_and(TensorTy::is_of_cluster) {
                 global.data = Numbers::Floats(vec![f64::NAN; global.data.len()]).kept_as(global.elem);
@@ -84,12 +86,33 @@ impl Machine<'_> {
         }
     }
 
-    /// That every tile that was signalled has been awaited.
+    /// That a tile of distributed shared memory is stored once: its mbarrier counts the bytes of one store.
+    pub(super) fn passes(&mut self, global: usize, to: &Window) -> Result<(), Fail> {
+        let of = &self.globals[global];
+        if !self.k.tensor_ty(of.value).is_some_and(TensorTy::is_of_cluster) {
+            return Ok(());
+        }
+        let tile: i128 = of.shape[1..].iter().map(|&n| i128::from(n)).product();
+        let at = i64::try_from(to.base / tile.max(1)).unwrap_or(i64::MAX);
+        let passed = self.passed.entry((of.value, at)).or_default();
+        if std::mem::replace(&mut passed.stored, true) {
+            let name = &self.k.values[of.value].name;
+            let message = format!("`{name}[{at}]` is stored already, and a launch passes each tile once");
+            return Err(fail(codes::CHANNEL, to.span, message));
+        }
+        Ok(())
+    }
+
+    /// That every tile that was stored has been signalled, and every tile that was signalled awaited.
     fn all_awaited(&self) -> Result<(), Fail> {
-        if let Some(&(memory, at)) = self.raised.first() {
+        for (&(memory, at), passed) in &self.passed {
+            let what = match passed {
+                Passed { signalled: true, awaited: false, .. } => "is signalled at the end: nobody has awaited it",
+                Passed { stored: true, signalled: false, .. } => "is stored at the end: nobody has signalled it",
+                _ => continue,
+            };
             let data = &self.k.values[memory];
-            let message = format!("`{}[{at}]` is signalled at the end: nobody has awaited it", data.name);
-            return Err(fail(codes::CHANNEL, data.span, message));
+            return Err(fail(codes::CHANNEL, data.span, format!("`{}[{at}]` {what}", data.name)));
         }
         Ok(())
     }

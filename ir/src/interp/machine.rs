@@ -15,7 +15,7 @@ use crate::ops::Op;
 use crate::padded;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Scratch, Strides, TensorTy};
 use cranelift_entity::SecondaryMap;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -88,6 +88,14 @@ pub(super) struct Draws {
     pub(super) now: Option<i64>,
 }
 
+/// What has been done with a tile of distributed shared memory.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Passed {
+    pub(super) stored: bool,
+    pub(super) signalled: bool,
+    pub(super) awaited: bool,
+}
+
 pub(super) struct Machine<'k> {
     pub(super) k: &'k Kernel,
     pub(super) opts: Options,
@@ -107,8 +115,8 @@ pub(super) struct Machine<'k> {
     pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
-    /// Tiles of distributed shared memory that are signalled and not awaited.
-    pub(super) raised: BTreeSet<(Value, i64)>,
+    /// What blocks of the cluster have done with tiles of distributed shared memory.
+    pub(super) passed: BTreeMap<(Value, i64), Passed>,
     /// Whether the block is the last of its cluster, where these tiles are.
     pub(super) last_of_cluster: bool,
     /// What stores that are apart have stored.

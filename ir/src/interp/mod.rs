@@ -64,7 +64,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         check: None,
         fill: None,
         outside: false,
-        raised: std::collections::BTreeSet::new(),
+        passed: std::collections::BTreeMap::new(),
         last_of_cluster: true,
         apart: apart::Stored::of(k),
         draws: std::collections::BTreeMap::new(),

@@ -126,21 +126,26 @@ impl Machine<'_> {
         if !(0..self.globals[global].shape.first().copied().unwrap_or(0)).contains(&at) {
             return Err(fail(codes::OUT_OF_BOUNDS, span, format!("there is no tile {at} in `{name}`")));
         }
-        let done = match op {
-            SignalOp::Raise => self.raised.insert((memory, at)),
-            SignalOp::Await => {
-                self.is_at_hand(memory, span)?;
-                self.raised.remove(&(memory, at))
-            }
-        };
-        if done {
-            return Ok(());
+        if op == SignalOp::Await {
+            self.is_at_hand(memory, span)?;
         }
-        let message = match op {
-            SignalOp::Raise => "is signalled already, and nobody has awaited it",
-            SignalOp::Await => "is not signalled: earlier blocks have ended, so this would wait forever (deadlock)",
+        let passed = self.passed.entry((memory, at)).or_default();
+        let wrong = match op {
+            SignalOp::Raise if passed.signalled => Some("is signalled already, and a launch passes each tile once"),
+            SignalOp::Await if passed.awaited => Some("is awaited already, and a launch passes each tile once"),
+            SignalOp::Await if !passed.signalled => {
+                Some("is not signalled: earlier blocks have ended, so this would wait forever (deadlock)")
+            }
+            SignalOp::Await if !passed.stored => {
+                Some("is signalled, and nothing is stored to it: this would wait forever (deadlock)")
+            }
+            _ => None,
         };
-        Err(fail(codes::CHANNEL, span, format!("`{name}[{at}]` {message}")))
+        match op {
+            SignalOp::Raise => passed.signalled = true,
+            SignalOp::Await => passed.awaited = true,
+        }
+        wrong.map_or(Ok(()), |message| Err(fail(codes::CHANNEL, span, format!("`{name}[{at}]` {message}"))))
     }
 
     fn bind_let(&mut self, value: Value, init: Expr) -> Result<(), Fail> {
@@ -312,7 +317,8 @@ impl Machine<'_> {
             }
         }
         match to.root {
-            Root::Global(_) => {
+            Root::Global(g) => {
+                self.passes(g, &to)?;
                 let check = self.check.clone();
                 self.store_global(&to, &value, check.as_deref())
             }

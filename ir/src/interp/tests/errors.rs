@@ -248,12 +248,23 @@ fn tiles_of_clusters_are_in_the_last_block() {
     for first in [all.as_str(), take] {
         assert_eq!(of_cluster(&format!("{pass} {first}"), ""), Err(elsewhere.to_owned()), "{first}");
     }
+    // Conditions keep the verifier from seeing what is missing.
+    let never = |what: &str| format!("if b < 0 {{ {what} }}");
     let unset = "E0706: `s[0]` is not signalled: earlier blocks have ended, so this would wait forever (deadlock)";
-    assert_eq!(of_cluster("", &all), Err(unset.to_owned()));
+    assert_eq!(of_cluster(&never(pass), &all), Err(unset.to_owned()));
     let left = "E0706: `s[0]` is signalled at the end: nobody has awaited it";
-    assert_eq!(of_cluster(pass, ""), Err(left.to_owned()));
+    assert_eq!(of_cluster(pass, &never(&all)), Err(left.to_owned()));
+    let kept = "E0706: `s[0]` is stored at the end: nobody has signalled it";
+    let alone = format!("copy x -> s[0, 0.., 0..] fragment {}", never("signal s[0]"));
+    assert_eq!(of_cluster(&alone, &never(&all)), Err(kept.to_owned()));
+    for (twice, message) in
+        [(format!("{pass} copy x -> s[0, 0.., 0..] fragment"), "stored"), (format!("{pass} signal s[0]"), "signalled")]
+    {
+        let again = format!("E0706: `s[0]` is {message} already, and a launch passes each tile once");
+        assert_eq!(of_cluster(&twice, &all), Err(again), "{twice}");
+    }
     // The second cluster has memory of its own: what the first one stored is not there.
-    let first = of_cluster("if b < 1 { copy x -> s[0, 0.., 0..] fragment } signal s[0]", &all).unwrap();
-    assert_eq!(first[..32], [1.0; 32]);
-    assert!(first[32..].iter().all(|x| x.is_nan()));
+    let empty = "E0706: `s[0]` is signalled, and nothing is stored to it: this would wait forever (deadlock)";
+    let first = of_cluster("if b < 1 { copy x -> s[0, 0.., 0..] fragment } signal s[0]", &all);
+    assert_eq!(first, Err(empty.to_owned()));
 }

@@ -51,7 +51,7 @@ def fused(name: str) -> Callable[[Results], str]:
     """A fused program against the plain product's rate and PyTorch's separate steps."""
 
     def made(results: Results) -> str:
-        head = ["sizes", "us", "TFLOP/s", "plain product TFLOP/s", "cuBLAS TFLOP/s", "share of the plain product", "least, most", "PyTorch's steps over it"]
+        head = ["sizes", "us", "TFLOP/s", "plain product TFLOP/s", "cuBLAS TFLOP/s", "share of the plain product", "least, most", "PyTorch's steps / ours"]
         lines = []
         for row in results.rows(name):
             rates = [number(row[f"{who}_tflops"]) for who in ("fused", "plain", "cublas")]
@@ -189,7 +189,7 @@ def linear(results: Results) -> str:
             program = f"`{pathlib.Path(row['file']).name}`, {row['type']}" + (", one triangle stored" if "FULL=0" in row["options"] else "")
             cells = [f"{ratio(row[f'ratio_{who}'])} ({between(row, f'ratio_{who}')})" if row[f"ratio_{who}"] else "-" for who in ("dense", "blas")]
             lines.append([program, row["case"], micro(row["ours_us"]), number(row["rate"]), *cells])
-    return results.origin(*names, link="[linear_*.csv](results/h200)") + table(["program", "sizes", "us", "TFLOP/s", "dense product over it", "cuBLAS's function over it"], lines)
+    return results.origin(*names, link="[linear_*.csv](results/h200)") + table(["program", "sizes", "us", "TFLOP/s", "dense product / ours", "cuBLAS's function / ours"], lines)
 
 
 def stencils(results: Results) -> str:
@@ -221,7 +221,7 @@ def weights(results: Results) -> str:
         for row in (four[case], eight.get(case)):
             cells += [micro(row["tilec_us"]), f"{ratio(row['over_cublas'])} ({between(row, 'over_cublas')})"] if row else ["-", "-"]
         lines.append(cells)
-    return results.origin("h200/w4a16_beside.csv", "h200/w8a16_beside.csv") + table(["M x N x K", "W4A16 us", "cuBLAS over it", "W8A16 us", "cuBLAS over it"], lines)
+    return results.origin("h200/w4a16_beside.csv", "h200/w8a16_beside.csv") + table(["M x N x K", "W4A16 us", "cuBLAS / ours", "W8A16 us", "cuBLAS / ours"], lines)
 
 
 # Rows.
@@ -254,7 +254,7 @@ def rows_beside(results: Results) -> str:
             cells = [kind, f"{sizes['M']} x {sizes['N']}", micro(row["tilec_us"]), ratio(row["of_copy"], 0.92)]
             lines.append([*cells, number(row["over_compiled"], 2), number(row["over_triton"], 2)])
     link = "[rows_beside_*.csv](results/h200)"
-    return results.origin("h200/rows_beside_softmax.csv", link=link) + table(["program", "rows", "us", "of a copy", "torch.compile over it", "Triton over it"], lines)
+    return results.origin("h200/rows_beside_softmax.csv", link=link) + table(["program", "rows", "us", "share of a copy", "torch.compile / ours", "Triton / ours"], lines)
 
 
 def row_sums(results: Results) -> str:
@@ -266,7 +266,7 @@ def row_sums(results: Results) -> str:
             cells = [row["kind"], row["type"], f"{sizes['M']} x {sizes['N']}", micro(row["tilec_us"]), ratio(row["of_copy"], 0.88), between(row, "of_copy")]
             lines.append([*cells, number(row["over_eager"], 2) if row["over_eager"] else "-"])
     link = "[rows_*_norm_backward_*.csv and rows_cumsum_f32.csv](results/h200)"
-    return results.origin("h200/rows_rms_norm_backward_bf16.csv", link=link) + table(["program", "type", "rows", "us", "of a copy", "least, most", "PyTorch over it"], lines)
+    return results.origin("h200/rows_rms_norm_backward_bf16.csv", link=link) + table(["program", "type", "rows", "us", "share of a copy", "least, most", "PyTorch / ours"], lines)
 
 
 def row_spread(results: Results) -> str:
@@ -322,7 +322,7 @@ def experts_and_bytes(results: Results) -> str:
     """The same with few rows of each expert, beside a copy of as many bytes as they move."""
     name = "h100/moe_grouped_copy.csv"
     lines = [[row["case"], micro(row["ours_us"]), ratio(row["ratio_dense"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in results.rows(name)]
-    return results.origin(name) + table(["sizes", "us", "one dense product over it", "copy over it", "least, most"], lines)
+    return results.origin(name) + table(["sizes", "us", "one dense product / ours", "copy / ours", "least, most"], lines)
 
 
 def latent_heads(results: Results) -> str:

@@ -50,7 +50,7 @@ static void gradient(const rms_norm_backward_kernels *k, rms_norm_backward_args 
 static int by_bundle(const char *path, const rms_norm_backward_args *args, int size)
 {
     tilec_bundle b;
-    char said[400] = "";
+    char message[400] = "";
     const int64_t matrix[] = {ROWS, COLUMNS}, row[] = {COLUMNS};
     const tilec_bundle_tensor tensors[] = {
         tilec_bundle_packed("X", "f32", args->X, 2, matrix),
@@ -61,11 +61,11 @@ static int by_bundle(const char *path, const rms_norm_backward_args *args, int s
     };
     const tilec_bundle_value values[] = {tilec_bundle_integer("S", size)};
     const tilec_bundle_args all = {tensors, 5, values, size >= 0, 0, 0, 0, 0};
-    int clusters = -1, code = tilec_bundle_open(&b, path, said, sizeof said);
+    int clusters = -1, code = tilec_bundle_open(&b, path, message, sizeof message);
     if (code == 0)
-        code = tilec_bundle_max_active_clusters(&b, "rms_norm_backward", &all, &clusters, said, sizeof said);
+        code = tilec_bundle_max_active_clusters(&b, "rms_norm_backward", &all, &clusters, message, sizeof message);
     if (code != 0)
-        printf("bundle: %s (%d)\n", said, code);
+        printf("bundle: %s (%d)\n", message, code);
     tilec_bundle_close(&b);
     return clusters;
 }

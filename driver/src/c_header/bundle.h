@@ -97,16 +97,16 @@ static inline tilec_bundle_value tilec_bundle_real(const char *name, double x)
 }
 
 /* Where texts of messages go. */
-typedef struct tilec_said {
+typedef struct tilec_message {
     char *text;
     size_t bytes;
-} tilec_said;
+} tilec_message;
 
 /* A message, and the code of its kind. */
-static inline int tilec_refuse(tilec_said *said, tilec_kind kind, const char *who, const char *what, const char *more, size_t more_bytes)
+static inline int tilec_refuse(tilec_message *message, tilec_kind kind, const char *who, const char *what, const char *more, size_t more_bytes)
 {
-    if (said->text != NULL && said->bytes > 0)
-        snprintf(said->text, said->bytes, "%s: %s%.*s", who, what, (int)more_bytes, more);
+    if (message->text != NULL && message->bytes > 0)
+        snprintf(message->text, message->bytes, "%s: %s%.*s", who, what, (int)more_bytes, more);
     return -(int)kind;
 }
 
@@ -312,7 +312,7 @@ typedef struct tilec_bundle_state {
     const tilec_bundle *bundle;
     const tilec_bundle_args *args;
     const char *who;
-    tilec_said *said;
+    tilec_message *message;
     uint32_t tensor_count; /* those that are given */
     uint32_t own_count;    /* scratch memory and temporaries, behind them in the list */
     tilec_tensor tensors[TILEC_BUNDLE_TENSORS];
@@ -328,7 +328,7 @@ typedef struct tilec_bundle_state {
 
 static inline int tilec_damaged(const tilec_bundle_state *s)
 {
-    return tilec_refuse(s->said, TILEC_TARGET, s->who, "the launch table of the bundle is damaged", "", 0);
+    return tilec_refuse(s->message, TILEC_TARGET, s->who, "the launch table of the bundle is damaged", "", 0);
 }
 
 /* The names of tensors, and the arguments that are given for them. */
@@ -358,15 +358,15 @@ static inline int tilec_bundle_names(tilec_bundle_state *s, tilec_cursor *c, int
             if (tilec_text_is(name, s->args->tensors[j].name))
                 s->given[i] = &s->args->tensors[j];
         if (s->given[i] == NULL)
-            return tilec_refuse(s->said, TILEC_VALUE, s->who, "no tensor is given for ", name.text, name.bytes);
+            return tilec_refuse(s->message, TILEC_VALUE, s->who, "no tensor is given for ", name.text, name.bytes);
         s->names[i] = s->given[i]->name;
         if (!tilec_text_is(type, s->given[i]->type))
-            return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "it must have elements of type ", type.text, type.bytes);
+            return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "it must have elements of type ", type.text, type.bytes);
         if (s->given[i]->rank != (int)rank)
-            return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "it has another number of dimensions than the kernel takes", "", 0);
+            return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "it has another number of dimensions than the kernel takes", "", 0);
         for (j = 0; j < rank; j++)
             if (s->given[i]->shape[j] < 0 || s->given[i]->strides[j] < 0)
-                return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "an extent or stride is negative", "", 0);
+                return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "an extent or stride is negative", "", 0);
         s->tensors[i].address = s->given[i]->address;
     }
     if (own)
@@ -463,7 +463,7 @@ static inline int tilec_bundle_values(tilec_bundle_state *s, tilec_cursor *c)
                 int64_t packed = tilec_code(c, s->slots, s->slot_count, &e);
                 if (now && !(known && steps)) {
                     if (e)
-                        return tilec_refuse(s->said, TILEC_EXPRESSION, s->who, "an expression overflows or divides by zero: the stride ", name.text, name.bytes);
+                        return tilec_refuse(s->message, TILEC_EXPRESSION, s->who, "an expression overflows or divides by zero: the stride ", name.text, name.bytes);
                     found = packed;
                     known = 1;
                 }
@@ -480,10 +480,10 @@ static inline int tilec_bundle_values(tilec_bundle_state *s, tilec_cursor *c)
                 if (tilec_text_is(name, s->args->values[j].name))
                     given = &s->args->values[j];
             if (given != NULL && places > 0)
-                return tilec_refuse(s->said, TILEC_VALUE, s->who, "it follows from the tensors, and is not given: ", name.text, name.bytes);
+                return tilec_refuse(s->message, TILEC_VALUE, s->who, "it follows from the tensors, and is not given: ", name.text, name.bytes);
             if (given != NULL) {
                 if (!tilec_bundle_given(&slot, given, type, is_float != 0, least, most))
-                    return tilec_refuse(s->said, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
+                    return tilec_refuse(s->message, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
             } else if (known == 0 && s->counts && kind == 0) {
                 slot.whole = 1;
             } else if (known == 1) {
@@ -491,10 +491,10 @@ static inline int tilec_bundle_values(tilec_bundle_state *s, tilec_cursor *c)
                 slot.integer = found;
                 slot.bits = (uint64_t)found;
             } else if (!known) {
-                return tilec_refuse(s->said, TILEC_VALUE, s->who, "no value is given for ", name.text, name.bytes);
+                return tilec_refuse(s->message, TILEC_VALUE, s->who, "no value is given for ", name.text, name.bytes);
             }
             if ((kind == 0 && (!slot.whole || slot.integer < 0 || slot.integer > INT32_MAX)) || (kind == 1 && (!slot.whole || slot.integer < 0)))
-                return tilec_refuse(s->said, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
+                return tilec_refuse(s->message, TILEC_VALUE, s->who, "a value that the kernel does not take: ", name.text, name.bytes);
             if (s->counts && kind == 0 && places == 0 && slot.integer == 0)
                 slot.integer = 1;
             s->slots[i] = slot;
@@ -519,9 +519,9 @@ static inline int tilec_bundle_shapes(tilec_bundle_state *s)
             if (given == NULL)
                 continue;
             if (e || t->shape[j] != given->shape[j])
-                return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "an extent is not what the kernel and the other tensors say", "", 0);
+                return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "an extent is not what the kernel and the other tensors say", "", 0);
             if (given->shape[j] > 1 && t->strides[j] != given->strides[j])
-                return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "a stride is not what the kernel and the other tensors say", "", 0);
+                return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "a stride is not what the kernel and the other tensors say", "", 0);
         }
         if (given == NULL) {
             /* A launch without blocks needs none of it. */
@@ -530,9 +530,9 @@ static inline int tilec_bundle_shapes(tilec_bundle_state *s)
             continue;
         }
         if (!tilec_extent(t, t->bits))
-            return tilec_refuse(s->said, TILEC_GRID, s->names[i], "it is too large", "", 0);
+            return tilec_refuse(s->message, TILEC_GRID, s->names[i], "it is too large", "", 0);
         if (given->bytes != TILEC_UNKNOWN && given->bytes < t->bytes)
-            return tilec_refuse(s->said, TILEC_VALUE, s->names[i], "its memory is shorter than its shape and strides say", "", 0);
+            return tilec_refuse(s->message, TILEC_VALUE, s->names[i], "its memory is shorter than its shape and strides say", "", 0);
     }
     return 0;
 }
@@ -551,14 +551,14 @@ static inline uint32_t tilec_bundle_conditions(const tilec_bundle_state *s, tile
 }
 
 /* Works out one case. 1: it is launched; 0: it has no blocks; a code: it is not the one, and `one` counts the reasons, of which the first is
-   said where `speaks`. The scratch memory that it takes is counted. */
+   written if `speaks`. The scratch memory that it takes is counted. */
 static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tilec_bundle_one *one, tilec_room *room, int speaks)
 {
     tilec_text failed = {"", 0};
     tilec_cursor grid;
     uint32_t i, n, required;
     int code = 0, nothing = 0, limits = 1;
-    tilec_said unsaid = {NULL, 0}, *said = speaks ? s->said : &unsaid;
+    tilec_message unread = {NULL, 0}, *message = speaks ? s->message : &unread;
     one->entry = tilec_below(c, s->bundle->entries);
     for (i = 0; i < 3; i++)
         one->block[i] = tilec_word(c);
@@ -568,7 +568,7 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
     one->shared = tilec_word(c);
     one->reasons = tilec_bundle_conditions(s, c, &failed);
     if (one->reasons != 0)
-        code = tilec_refuse(said, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
+        code = tilec_refuse(message, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
     required = tilec_bundle_conditions(s, c, &failed);
     grid = *c;
     for (i = 0; i < 3; i++) {
@@ -586,7 +586,7 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
             continue;
         one->reasons++;
         if (code == 0)
-            code = tilec_refuse(said, TILEC_VALUE, s->who, "a size is 0: a kernel with `where SIZE >= 0` takes it", "", 0);
+            code = tilec_refuse(message, TILEC_VALUE, s->who, "a size is 0: a kernel with `where SIZE >= 0` takes it", "", 0);
     }
     n = tilec_word(c);
     for (i = 0; i < n && !c->bad; i++) {
@@ -597,13 +597,13 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
             continue;
         one->reasons++;
         if (code == 0)
-            code = tilec_refuse(said, TILEC_ADDRESS, s->names[tensor], "its address is not aligned as the kernel wants", "", 0);
+            code = tilec_refuse(message, TILEC_ADDRESS, s->names[tensor], "its address is not aligned as the kernel wants", "", 0);
     }
     one->reasons += nothing ? 0 : required + (uint32_t)!limits;
     if (code == 0 && !nothing && required != 0)
-        code = tilec_refuse(said, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
+        code = tilec_refuse(message, TILEC_REQUIRES, s->who, "requires ", failed.text, failed.bytes);
     if (code == 0 && !nothing && !limits)
-        code = tilec_refuse(said, TILEC_GRID, s->who, "an axis of the grid has too many blocks, or none", "", 0);
+        code = tilec_refuse(message, TILEC_GRID, s->who, "an axis of the grid has too many blocks, or none", "", 0);
     n = tilec_word(c);
     for (i = 0; i < n && !c->bad; i++) {
         uint32_t own = tilec_below(c, s->own_count);
@@ -612,7 +612,7 @@ static inline int tilec_bundle_case(tilec_bundle_state *s, tilec_cursor *c, tile
         if (c->bad || code != 0 || nothing)
             continue;
         if (e || bytes < 0)
-            return tilec_refuse(s->said, TILEC_EXPRESSION, s->who, "scratch memory is too large", "", 0);
+            return tilec_refuse(s->message, TILEC_EXPRESSION, s->who, "scratch memory is too large", "", 0);
         one->own[own] = tilec_take(signals ? &room->signals : &room->workspace, (uint64_t)bytes);
     }
     one->params = *c;
@@ -657,9 +657,9 @@ static inline int tilec_bundle_params(tilec_bundle_state *s, tilec_cursor *c, co
                 if (!launch)
                     continue;
                 if (e)
-                    return tilec_refuse(s->said, TILEC_EXPRESSION, s->who, "a corner of a tensor map overflows or divides by zero", "", 0);
+                    return tilec_refuse(s->message, TILEC_EXPRESSION, s->who, "a corner of a tensor map overflows or divides by zero", "", 0);
                 if (map_count == 8)
-                    return tilec_refuse(s->said, TILEC_TARGET, s->who, "more than eight tensor maps", "", 0);
+                    return tilec_refuse(s->message, TILEC_TARGET, s->who, "more than eight tensor maps", "", 0);
 #if CUDA_VERSION >= 12000
                 {
                     tilec_tensor of = s->tensors[at];
@@ -686,7 +686,7 @@ static inline int tilec_bundle_params(tilec_bundle_state *s, tilec_cursor *c, co
                         return code;
                 }
 #else
-                return tilec_refuse(s->said, TILEC_TARGET, s->who, "it takes tensor maps, which the cuda.h of CUDA 12.0 has", "", 0);
+                return tilec_refuse(s->message, TILEC_TARGET, s->who, "it takes tensor maps, which the cuda.h of CUDA 12.0 has", "", 0);
 #endif
             }
             continue;
@@ -706,14 +706,14 @@ static inline int tilec_bundle_params(tilec_bundle_state *s, tilec_cursor *c, co
 #if CUDA_VERSION >= 11080
         return tilec_launch_with(s->bundle->functions[one->entry], one->grid, one->block, one->shared, stream, one->cluster, one->programmatic, params);
 #else
-        return tilec_refuse(s->said, TILEC_TARGET, s->who, "it is launched in clusters, which the cuda.h of CUDA 11.8 has", "", 0);
+        return tilec_refuse(s->message, TILEC_TARGET, s->who, "it is launched in clusters, which the cuda.h of CUDA 11.8 has", "", 0);
 #endif
     }
     return tilec_launch(s->bundle->functions[one->entry], one->grid, one->block, one->shared, stream, params);
 }
 
 /* The record of a name in the launch table. */
-static inline int tilec_bundle_find(const tilec_bundle *b, const char *name, tilec_said *said, tilec_cursor *c)
+static inline int tilec_bundle_find(const tilec_bundle *b, const char *name, tilec_message *message, tilec_cursor *c)
 {
     uint32_t i, n;
     tilec_cursor all;
@@ -738,9 +738,9 @@ static inline int tilec_bundle_find(const tilec_bundle *b, const char *name, til
         if (tilec_word(c) != 0)
             return 0;
         of = tilec_text_of(c);
-        return tilec_refuse(said, TILEC_TARGET, name, "it has no launch table: ", of.text, of.bytes);
+        return tilec_refuse(message, TILEC_TARGET, name, "it has no launch table: ", of.text, of.bytes);
     }
-    return tilec_refuse(said, TILEC_TARGET, name, "the bundle has no kernel of that name for ", b->target, strlen(b->target));
+    return tilec_refuse(message, TILEC_TARGET, name, "the bundle has no kernel of that name for ", b->target, strlen(b->target));
 }
 
 /* Clusters of a case that the device of the current context runs at one time. */
@@ -756,7 +756,7 @@ static inline int tilec_bundle_active(const tilec_bundle *b, const tilec_bundle_
 }
 
 /* Works a launch out, and does with it what `room` says. */
-static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUstream stream, const tilec_bundle_args *args, tilec_room *room, tilec_said *said)
+static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUstream stream, const tilec_bundle_args *args, tilec_room *room, tilec_message *message)
 {
     tilec_bundle_one ones[TILEC_BUNDLE_LAUNCHES];
     int launched[TILEC_BUNDLE_LAUNCHES], any = 0, code;
@@ -770,10 +770,10 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
     s.bundle = b;
     s.args = args;
     s.who = name;
-    s.said = said;
+    s.message = message;
     if (b->table == NULL)
-        return tilec_refuse(said, TILEC_TARGET, name, "no bundle is open", "", 0);
-    code = tilec_bundle_find(b, name, said, &c);
+        return tilec_refuse(message, TILEC_TARGET, name, "no bundle is open", "", 0);
+    code = tilec_bundle_find(b, name, message, &c);
     shared = code == 0 ? tilec_word(&c) : 0;
     if (code == 0)
         code = tilec_bundle_names(&s, &c, 0);
@@ -810,7 +810,7 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
                 uint32_t at = tilec_below(&temporaries, s.own_count);
                 int64_t bytes = tilec_code(&temporaries, s.slots, s.slot_count, &e);
                 if (e || bytes < 0)
-                    return tilec_refuse(said, TILEC_EXPRESSION, name, "a temporary is too large", "", 0);
+                    return tilec_refuse(message, TILEC_EXPRESSION, name, "a temporary is too large", "", 0);
                 own[at] = tilec_take(&room->workspace, (uint64_t)bytes);
             }
         }
@@ -853,9 +853,9 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
             return tilec_damaged(&s);
     }
     if (!tilec_fits(room, &room->workspace))
-        return tilec_refuse(said, TILEC_SCRATCH, name, "`workspace` is absent, too small, or no multiple of 256", "", 0);
+        return tilec_refuse(message, TILEC_SCRATCH, name, "`workspace` is absent, too small, or no multiple of 256", "", 0);
     if (!tilec_fits(room, &room->signals))
-        return tilec_refuse(said, TILEC_SCRATCH, name, "`signals` is absent, too small, or no multiple of 256", "", 0);
+        return tilec_refuse(message, TILEC_SCRATCH, name, "`signals` is absent, too small, or no multiple of 256", "", 0);
     if (room->step == TILEC_MEASURE)
         return 0;
     if (room->step == TILEC_COUNT) {
@@ -863,7 +863,7 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
             return tilec_damaged(&s);
         code = launched[shared] ? tilec_bundle_active(b, &ones[shared], &room->clusters) : 0;
         if (code != 0)
-            tilec_refuse(said, TILEC_DRIVER, name, "the driver does not say how many clusters run at one time", "", 0);
+            tilec_refuse(message, TILEC_DRIVER, name, "the driver does not say how many clusters run at one time", "", 0);
         return code;
     }
     n = tilec_word(&aliases);
@@ -877,19 +877,19 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
             for (k = 0; k < count; k++)
                 allowed |= tilec_word(&these) == under;
             if (under != over && tilec_meet(&s.tensors[over], &s.tensors[under]) && !(allowed && tilec_alike(&s.tensors[over], &s.tensors[under])))
-                return tilec_refuse(said, TILEC_OVERLAP, s.names[over], "it is written, and shares memory with ", s.names[under], strlen(s.names[under]));
+                return tilec_refuse(message, TILEC_OVERLAP, s.names[over], "it is written, and shares memory with ", s.names[under], strlen(s.names[under]));
         }
     }
     for (i = 0; i < s.tensor_count; i++)
         if (s.tensors[i].address == 0 && s.tensors[i].bytes != 0)
-            return tilec_refuse(said, TILEC_ADDRESS, s.names[i], "its address is null", "", 0);
+            return tilec_refuse(message, TILEC_ADDRESS, s.names[i], "its address is null", "", 0);
     for (i = 0; i < steps; i++) {
         if (!launched[i])
             continue;
         c = ones[i].params;
         code = tilec_bundle_params(&s, &c, &ones[i], 1, stream);
         if (code > 0)
-            tilec_refuse(said, TILEC_DRIVER, name, "the driver refuses the launch", "", 0);
+            tilec_refuse(message, TILEC_DRIVER, name, "the driver refuses the launch", "", 0);
         if (code != 0)
             return code;
     }
@@ -897,24 +897,24 @@ static inline int tilec_bundle_run(const tilec_bundle *b, const char *name, CUst
 }
 
 /* Queues a kernel or program of the bundle on a stream; does not wait. 0; a CUresult; or the negative of a tilec_kind, for which
-   nothing was launched and `said`, which may be null, has a sentence. */
-static inline int tilec_bundle_launch(const tilec_bundle *b, const char *name, CUstream stream, const tilec_bundle_args *args, char *said, size_t said_bytes)
+   nothing was launched and `message`, which may be null, has a sentence. */
+static inline int tilec_bundle_launch(const tilec_bundle *b, const char *name, CUstream stream, const tilec_bundle_args *args, char *message, size_t message_bytes)
 {
-    tilec_said to;
+    tilec_message to;
     tilec_room room = tilec_room_of(TILEC_LAUNCH, args->workspace, args->workspace_bytes, args->signals, args->signals_bytes);
-    to.text = said;
-    to.bytes = said_bytes;
+    to.text = message;
+    to.bytes = message_bytes;
     return tilec_bundle_run(b, name, stream, args, &room, &to);
 }
 
 /* Bytes of scratch memory for a launch with these arguments. */
-static inline int tilec_bundle_scratch(const tilec_bundle *b, const char *name, const tilec_bundle_args *args, size_t *workspace_bytes, size_t *signals_bytes, char *said, size_t said_bytes)
+static inline int tilec_bundle_scratch(const tilec_bundle *b, const char *name, const tilec_bundle_args *args, size_t *workspace_bytes, size_t *signals_bytes, char *message, size_t message_bytes)
 {
-    tilec_said to;
+    tilec_message to;
     tilec_room room = tilec_room_of(TILEC_MEASURE, TILEC_SCRATCH_ALIGN, 0, TILEC_SCRATCH_ALIGN, 0);
     int code;
-    to.text = said;
-    to.bytes = said_bytes;
+    to.text = message;
+    to.bytes = message_bytes;
     code = tilec_bundle_run(b, name, NULL, args, &room, &to);
     *workspace_bytes = (size_t)room.workspace.used;
     *signals_bytes = (size_t)room.signals.used;
@@ -923,13 +923,13 @@ static inline int tilec_bundle_scratch(const tilec_bundle *b, const char *name, 
 
 /* Clusters that the device of the current context runs at one time, for a launch with these arguments; 1 where there is nothing to launch. A
    block without a cluster is a cluster of one. Sizes that no tensor has count as 1 where they are not given, or are 0. */
-static inline int tilec_bundle_max_active_clusters(const tilec_bundle *b, const char *name, const tilec_bundle_args *args, int *clusters, char *said, size_t said_bytes)
+static inline int tilec_bundle_max_active_clusters(const tilec_bundle *b, const char *name, const tilec_bundle_args *args, int *clusters, char *message, size_t message_bytes)
 {
-    tilec_said to;
+    tilec_message to;
     tilec_room room = tilec_room_of(TILEC_COUNT, 0, 0, 0, 0);
     int code;
-    to.text = said;
-    to.bytes = said_bytes;
+    to.text = message;
+    to.bytes = message_bytes;
     code = tilec_bundle_run(b, name, NULL, args, &room, &to);
     *clusters = room.clusters > 0 ? room.clusters : 1;
     return code;
@@ -987,7 +987,7 @@ static inline const unsigned char *tilec_payload(const tilec_bundle *b, uint32_t
 }
 
 /* Looks at everything in the file that is read later, and gives the target that a device takes. */
-static inline int tilec_bundle_check(tilec_bundle *b, int cc, tilec_said *said)
+static inline int tilec_bundle_check(tilec_bundle *b, int cc, tilec_message *message)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325), at, bytes;
     uint32_t row, rows, version;
@@ -997,16 +997,16 @@ static inline int tilec_bundle_check(tilec_bundle *b, int cc, tilec_said *said)
     c.end = b->data + b->bytes;
     c.bad = 0;
     if (b->bytes < 40 || memcmp(b->data, "TILECBDL", 8) != 0)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "it does not begin as one", "", 0);
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "it does not begin as one", "", 0);
     c.at += 8;
     version = tilec_word(&c);
     rows = tilec_word(&c);
     for (at = 40; at < b->bytes; at++)
         hash = (hash ^ b->data[at]) * UINT64_C(0x100000001b3);
     if (version != 1)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "it has a version that this reader does not know", "", 0);
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "it has a version that this reader does not know", "", 0);
     if (tilec_read(&c, 8) != hash || tilec_read(&c, 8) != b->bytes || rows > (b->bytes - 40) / 40)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "it is damaged, or cut off", "", 0);
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "it is damaged, or cut off", "", 0);
     for (row = 0; row < rows; row++) {
         char target[17] = {0};
         uint32_t kind;
@@ -1019,7 +1019,7 @@ static inline int tilec_bundle_check(tilec_bundle *b, int cc, tilec_said *said)
         offset = tilec_read(&c, 8);
         size = tilec_read(&c, 8);
         if (offset > b->bytes || size > b->bytes - offset)
-            return tilec_refuse(said, TILEC_TARGET, "bundle", "a payload is not inside of the file", "", 0);
+            return tilec_refuse(message, TILEC_TARGET, "bundle", "a payload is not inside of the file", "", 0);
         number = tilec_architecture(target, &letter);
         if (kind != 2 || number == 0 || !(letter ? number == cc : number <= cc))
             continue;
@@ -1030,21 +1030,21 @@ static inline int tilec_bundle_check(tilec_bundle *b, int cc, tilec_said *said)
         }
     }
     if (best == 0)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "it has nothing that the device runs", "", 0);
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "it has nothing that the device runs", "", 0);
     b->table = tilec_payload(b, 4, b->target, &bytes);
     b->table_bytes = bytes;
     if (b->table == NULL)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "it has no launch table, being of an older tilec, for ", b->target, strlen(b->target));
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "it has no launch table, being of an older tilec, for ", b->target, strlen(b->target));
     c.at = b->table;
     c.end = b->table + bytes;
     if (tilec_word(&c) != 1)
-        return tilec_refuse(said, TILEC_TARGET, "bundle", "its launch table has a version that this reader does not know", "", 0);
+        return tilec_refuse(message, TILEC_TARGET, "bundle", "its launch table has a version that this reader does not know", "", 0);
     b->entries = tilec_word(&c);
     return 0;
 }
 
 /* Loads the image, and gets the entries. */
-static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
+static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_message *message)
 {
     uint64_t bytes = 0;
     int letter, number = tilec_architecture(b->target, &letter);
@@ -1065,13 +1065,13 @@ static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
     }
     memcpy(text, image, (size_t)bytes);
     text[bytes] = 0;
-    if (said->text == NULL)
-        said->bytes = 0;
-    values[0] = said->text;
-    values[1] = (void *)(uintptr_t)said->bytes;
-    if (said->bytes > 0)
-        said->text[0] = 0;
-    code = TILEC_CU(cuModuleLoadDataEx)(&b->module, text, said->bytes > 0 ? 2 : 0, options, values);
+    if (message->text == NULL)
+        message->bytes = 0;
+    values[0] = message->text;
+    values[1] = (void *)(uintptr_t)message->bytes;
+    if (message->bytes > 0)
+        message->text[0] = 0;
+    code = TILEC_CU(cuModuleLoadDataEx)(&b->module, text, message->bytes > 0 ? 2 : 0, options, values);
     free(text);
     c.at = b->table + 8;
     c.end = b->table + b->table_bytes;
@@ -1081,7 +1081,7 @@ static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
         tilec_text of = tilec_text_of(&c);
         uint32_t shared = tilec_word(&c), large = tilec_word(&c);
         if (c.bad || of.bytes >= sizeof name)
-            return tilec_refuse(said, TILEC_TARGET, "bundle", "its launch table is damaged", "", 0);
+            return tilec_refuse(message, TILEC_TARGET, "bundle", "its launch table is damaged", "", 0);
         memcpy(name, of.text, of.bytes);
         name[of.bytes] = 0;
         code = TILEC_CU(cuModuleGetFunction)(&b->functions[i], b->module, name);
@@ -1094,13 +1094,13 @@ static inline int tilec_bundle_load(tilec_bundle *b, int cc, tilec_said *said)
 }
 
 /* Takes a bundle out of memory, which is copied, for the device of the current context. */
-static inline int tilec_bundle_of(tilec_bundle *b, const void *data, size_t bytes, char *said, size_t said_bytes)
+static inline int tilec_bundle_of(tilec_bundle *b, const void *data, size_t bytes, char *message, size_t message_bytes)
 {
     CUdevice device;
     int major = 0, minor = 0, code;
-    tilec_said to;
-    to.text = said;
-    to.bytes = said_bytes;
+    tilec_message to;
+    to.text = message;
+    to.bytes = message_bytes;
     memset(b, 0, sizeof *b);
     code = (int)TILEC_CU(cuCtxGetDevice)(&device);
     if (code == 0)
@@ -1122,16 +1122,16 @@ static inline int tilec_bundle_of(tilec_bundle *b, const void *data, size_t byte
     return code;
 }
 
-/* Opens a bundle for the device of the current context. What the driver's assembler says of it goes to `said` too. */
-static inline int tilec_bundle_open(tilec_bundle *b, const char *path, char *said, size_t said_bytes)
+/* Opens a bundle for the device of the current context. What the driver's assembler says of it goes to `message` too. */
+static inline int tilec_bundle_open(tilec_bundle *b, const char *path, char *message, size_t message_bytes)
 {
-    tilec_said to;
+    tilec_message to;
     FILE *file = fopen(path, "rb");
     unsigned char *data = NULL, *more;
     size_t bytes = 0, room = 0, got = 0;
     int code;
-    to.text = said;
-    to.bytes = said_bytes;
+    to.text = message;
+    to.bytes = message_bytes;
     memset(b, 0, sizeof *b);
     if (file == NULL)
         return tilec_refuse(&to, TILEC_TARGET, path, "it cannot be opened", "", 0);
@@ -1149,7 +1149,7 @@ static inline int tilec_bundle_open(tilec_bundle *b, const char *path, char *sai
         }
         got = fread(data + bytes, 1, room - bytes, file);
     } while (got > 0);
-    code = ferror(file) ? tilec_refuse(&to, TILEC_TARGET, path, "it cannot be read", "", 0) : tilec_bundle_of(b, data, bytes, said, said_bytes);
+    code = ferror(file) ? tilec_refuse(&to, TILEC_TARGET, path, "it cannot be read", "", 0) : tilec_bundle_of(b, data, bytes, message, message_bytes);
     fclose(file);
     free(data);
     return code;

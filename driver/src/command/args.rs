@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Tune(Box<Tune>),
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
-    /// Prints the decisions after a line, an element, registers or a barrier, and what would change them
+    /// Explains which decisions of the compiler led to a line, an element, registers or barriers, and what would change them
     Why(Box<Why>),
     /// Formats source files: indentation, spaces, comments; keeps line breaks
     Fmt(Fmt),
@@ -57,9 +57,9 @@ pub(crate) enum Command {
     Doctor,
     /// Lists the targets and their limits
     Targets,
-    /// Explains a diagnostic code, a pass, a kind of remark, an operator or a target; without an argument, lists them
+    /// Explains a diagnostic code, pass, remark, operator, target, word of the language or term; without an argument, lists them
     Explain {
-        /// Such as E0102, vectorize, ceildiv, sm_70
+        /// Such as E0102, vectorize, ceildiv, sm_70, require, slot
         #[arg(allow_hyphen_values = true)]
         word: Option<String>,
     },
@@ -461,7 +461,7 @@ pub(crate) enum DataKind {
 /// What to compile for and how; the same for compiling and running.
 #[derive(Args, Debug)]
 pub(crate) struct Program {
-    /// Target, see `tilec targets` [default: that of the GPU for `run`, `bench` and `tune`, else sm_70]
+    /// Target, see `tilec targets` [default: sm_70; for `run`, `bench` and `tune` that of the GPU, if there is one]
     #[arg(long, value_parser = target_parser())]
     pub(crate) target: Option<Target>,
     /// Sets a compile-time parameter
@@ -471,7 +471,7 @@ pub(crate) struct Program {
     /// output has a variant for each choice, and the launch contract a rule that selects one
     #[arg(long = "for", value_name = "NAME=SIZE,..", value_parser = sizes)]
     pub(crate) sizes: Vec<Sizes>,
-    /// Compiles for sizes that are 0, as `where K == 0` does; other sizes are at least 1
+    /// Compiles for the case that these sizes are 0, as `where K == 0` does; other sizes are at least 1
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) zero: Vec<String>,
     /// The card for which `auto` parameters are chosen [default: a typical card of the target]

@@ -327,6 +327,20 @@ fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
     }
 }
 
+/// Reports names in `--zero` that are sizes of no kernel.
+fn check_zeros(module: &Module, zeros: &[String], sink: &mut Sink) {
+    let Some(first) = module.kernels.first() else { return };
+    let names = module.kernels.iter().flat_map(|k| k.sizes.iter().map(|&v| k.values[v].name.as_str()));
+    let known: BTreeSet<&str> = names.collect();
+    for name in zeros.iter().filter(|name| !known.contains(name.as_str())) {
+        let message = format!("no kernel has a size `{name}` that could be 0");
+        let listed: Vec<String> = known.iter().map(|n| format!("`{n}`")).collect();
+        let note =
+            if listed.is_empty() { "there are no sizes".to_owned() } else { format!("sizes: {}", listed.join(", ")) };
+        sink.push(Diagnostic::error(codes::UNKNOWN_SIZE, first.name_span, message).with_note(note));
+    }
+}
+
 /// What is to be done. Of an error the sink knows. `kept`: of the passes over the file.
 fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sink: &mut Sink) -> Option<Plan> {
     if let Some(d) = is_ptx(source.text()) {
@@ -341,6 +355,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
             }
         }
     }
+    check_zeros(&module, &options.zeros, sink);
     for kernel in &mut module.kernels {
         for_zeros(kernel, &options.zeros);
     }

@@ -91,7 +91,7 @@ pub(crate) fn forbidden(
             let message = format!("{given}: `{condition}` does not hold, so that nothing is launched for these sizes");
             let d = Diagnostic::error(codes::FORBIDDEN_SIZE, span(entries[0]), message);
             let way = caller.aligned_variants();
-            said.push(d.with_note(format!("give other sizes, or add a variant with weaker promises: {way}")));
+            said.push(d.with_note(format!("give other sizes, or add a variant with weaker preconditions: {way}")));
         }
     }
     said

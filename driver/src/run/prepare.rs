@@ -181,7 +181,7 @@ pub(crate) fn diagnostic(error: &BindError) -> Diagnostic {
         }
         BindError::Unmet { .. } => (
             codes::UNMET_PRECONDITION,
-            Some("the kernel was compiled on this promise and was not launched; see `tilec explain E0609`".to_owned()),
+            Some("the compiled code relies on this precondition, so the kernel was not launched; see `tilec explain E0609`".to_owned()),
         ),
         BindError::Overlap(overlap) => (
             codes::BAD_ARGUMENT,

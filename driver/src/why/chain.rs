@@ -103,7 +103,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
         parts.extend(assembler(known, &places));
     }
     let own = Part {
-        title: "What decided it (a pass decides only what is not written: a line below that is copied into the source is kept; `--disable-pass NAME` leaves the simplest choice)"
+        title: "Decisions of the passes (a pass keeps what the source contains: to keep a `+` line, copy it into the source; `--disable-pass NAME` leaves the simplest choice)"
             .to_owned(),
         facts: Vec::new(),
         decisions: decisions(known, &stages, &meaning.places, &places),
@@ -114,10 +114,7 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
     parts.extend(around(known, &places));
     parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
     if parts.is_empty() {
-        parts.push(Part {
-            title: "No pass changed it or has a remark about it: it is as the source says.".to_owned(),
-            ..Part::default()
-        });
+        parts.push(Part { title: "No pass changed this line or has a remark about it.".to_owned(), ..Part::default() });
     }
     Ok((about, parts))
 }
@@ -169,7 +166,10 @@ fn meaning(columns: &Columns, stages: &[After<'_>], column: &str, line: usize) -
         }
     };
     if m.places.is_empty() {
-        return Err(format!("line {line} of `{column}` came from nothing that is written: {}", text.trim()));
+        return Err(format!(
+            "line {line} of `{column}` belongs to no statement, so there is no decision about it: {}",
+            text.trim()
+        ));
     }
     Ok((text.clone(), m))
 }
@@ -330,7 +330,7 @@ fn works_with(known: &Known<'_>, stages: &[After<'_>], places: &[Lines]) -> Vec<
             }
             let wanted: BTreeSet<usize> =
                 columns.places.iter().enumerate().filter(|(_, p)| **p == own).map(|(i, _)| i).collect();
-            let title = format!("About `{}`, which it uses", k.values[v].name);
+            let title = format!("About `{}`, which the line uses", k.values[v].name);
             let decisions = decisions(known, stages, &wanted, &[own]);
             if out.iter().all(|p| p.title != title) {
                 out.push(Part { title, facts: Vec::new(), decisions });
@@ -357,8 +357,7 @@ fn promised(k: &Kernel, tensors: &BTreeSet<Value>) -> Option<Part> {
     let facts: Vec<String> =
         k.requires.iter().filter(|&&e| about(e)).map(|&e| format!("`{}`", print_expr(k, e))).collect();
     (!facts.is_empty()).then(|| Part {
-        title: "What the kernel promises about the sizes here (`where`, `multiple`): other promises give other code"
-            .to_owned(),
+        title: "Preconditions on the sizes here (`where`, `multiple`): others give other code".to_owned(),
         facts,
         decisions: Vec::new(),
     })
@@ -369,7 +368,7 @@ pub(super) fn broken(known: &Known<'_>) -> Option<Part> {
     let code = codes::BROKEN_DEMAND;
     let said: Vec<&Diagnostic> = known.program.diagnostics.iter().filter(|d| d.code == code).collect();
     (!said.is_empty()).then(|| Part {
-        title: "Contracts (`require`) that do not hold, so the program is not compiled".to_owned(),
+        title: "Demands (`require`) that the code does not meet, so the program does not compile".to_owned(),
         facts: Vec::new(),
         decisions: vec![decision(known, code.0, &said)],
     })
@@ -395,7 +394,7 @@ fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let found = passes.into_iter().map(|pass| (pass, said(known, pass, encloses))).filter(|(_, said)| !said.is_empty());
     let decisions: Vec<Decision> = found.map(|(pass, said)| decision(known, pass, &said)).collect();
     (!decisions.is_empty()).then(|| Part {
-        title: "About the loops and the kernel around it".to_owned(),
+        title: "About the enclosing loops and the kernel".to_owned(),
         facts: Vec::new(),
         decisions,
     })
@@ -445,7 +444,7 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let mut seen = BTreeSet::new();
     facts.retain(|f| seen.insert(f.clone()));
     (!facts.is_empty()).then(|| Part {
-        title: "What the PTX emitter generated for it".to_owned(),
+        title: "What the PTX emitter generated for the line".to_owned(),
         facts,
         decisions: Vec::new(),
     })

@@ -26,7 +26,7 @@ pub(super) fn element(known: &Known<'_>, element: &path::Element) -> Result<Answ
         let line = if s.line == 0 { String::new() } else { format!(" ({}:{})", known.program.source.name(), s.line) };
         format!("{:<13}  {}{line}\n    {}", s.at, s.what, s.text)
     });
-    let part = Part { title: "Its way".to_owned(), facts: facts.collect(), decisions: Vec::new() };
+    let part = Part { title: "Path of the element".to_owned(), facts: facts.collect(), decisions: Vec::new() };
     let mut parts = vec![part];
     // What decided where it lies: the passes, about the tiles on the way.
     let mut lines: Vec<usize> =
@@ -113,7 +113,7 @@ fn most_in_use(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
             facts.push(format!("of source:{first}: {}", columns.source[first - 1].trim()));
         }
     }
-    Some(Part { title: "Where most are in use".to_owned(), facts, decisions: Vec::new() })
+    Some(Part { title: "Where most registers are in use".to_owned(), facts, decisions: Vec::new() })
 }
 
 /// The lines of the source that registers are spilled for, and the other things that the assembler says.
@@ -153,7 +153,7 @@ pub(super) fn barrier(known: &Known<'_>) -> Answered {
         parts.extend(of_clusters(&kernel.lowered));
         parts.extend(signals(k));
     }
-    parts.extend(said(known, "What each resolves", |d| matches!(d.kind, Some("barriers" | "hand-over"))));
+    parts.extend(said(known, "What each barrier is for", |d| matches!(d.kind, Some("barriers" | "hand-over"))));
     (about, parts)
 }
 

@@ -33,16 +33,16 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
         }
         match judged(known, kernel, what) {
             Judged::Holds => {
-                about.push(format!("`{what}` holds of `{name}`"));
+                about.push(format!("`{name}` meets `{what}`"));
                 parts.push(in_several(known, kernel, holds(kernel, what)));
             }
             Judged::Unknown(why) => {
-                about.push(format!("`{what}` of `{name}` is not known: {}", why.message));
+                about.push(format!("`{what}` cannot be checked for `{name}`: {}", why.message));
                 let facts = places_of(known, &why.places);
                 parts.push(Part { title: format!("Where, in `{name}`"), facts, ..Part::default() });
             }
             Judged::Broken(Broken { message, path, places, notes, change }) => {
-                about.push(format!("`{what}` does not hold of `{name}`: {message}"));
+                about.push(format!("`{name}` does not meet `{what}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 part.facts = places_of(known, &places);
                 part.facts.extend(notes);
@@ -386,7 +386,7 @@ fn holds(kernel: &CompiledKernel, what: What) -> Part {
         _ => Vec::new(),
     };
     unrepeated(&mut facts);
-    Part { title: "What shows it".to_owned(), facts, decisions: Vec::new() }
+    Part { title: "Evidence".to_owned(), facts, decisions: Vec::new() }
 }
 
 /// What is resident, and where the registers of that come from.
@@ -423,5 +423,5 @@ pub(super) fn resident(known: &Known<'_>, kernel: &CompiledKernel) -> Part {
             "the model, which was asked before there was code, predicted {blocks}: it estimates registers from tiles"
         )
     }));
-    Part { title: "What bounds the blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() }
+    Part { title: "What limits the resident blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() }
 }

@@ -39,15 +39,15 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         about.push(match losses {
             0 if !unknown.is_empty() => {
                 let all = judged + open;
-                format!("`{name}`: {judged} of {all} properties hold, and {open} cannot be judged")
+                format!("`{name}`: {judged} of {all} checks pass, and {open} have no result")
             }
-            0 => format!("`{name}`: no loss found; {judged} of {judged} properties hold"),
-            1 => format!("`{name}`: 1 of {judged} properties does not hold"),
-            _ => format!("`{name}`: {losses} of {judged} properties do not hold"),
+            0 => format!("`{name}`: no loss found; {judged} of {judged} checks pass"),
+            1 => format!("`{name}`: 1 of {judged} checks fails"),
+            _ => format!("`{name}`: {losses} of {judged} checks fail"),
         });
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
-        parts.push(part("What holds of", holds));
-        parts.push(part("What is not known of", unknown));
+        parts.push(part("Checks that pass for", holds));
+        parts.push(part("Checks without a result for", unknown));
         parts.push(part("Threads without elements of their own, in", idle_threads(kernel)));
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
@@ -124,7 +124,7 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
     facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));
     facts.push(format!("more: --not '{what}'"));
     Part {
-        title: format!("`{what}` does not hold of `{}`: {message}", kernel.tile.kernel.name),
+        title: format!("`{}` does not meet `{what}`: {message}", kernel.tile.kernel.name),
         facts,
         decisions: Vec::new(),
     }

@@ -58,5 +58,5 @@ pub(super) fn of(known: &Known<'_>, line: usize) -> Option<Part> {
     }
     facts.extend(control.write.map(|b| format!("barrier {b} is set until its result is written")));
     facts.extend(control.read.map(|b| format!("barrier {b} is set until its operands are read")));
-    Some(Part { title: "How the assembler scheduled it".to_owned(), facts, decisions: Vec::new() })
+    Some(Part { title: "How the assembler scheduled the instruction".to_owned(), facts, decisions: Vec::new() })
 }

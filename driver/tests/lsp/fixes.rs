@@ -125,7 +125,7 @@ fn what_passes_say_is_done() {
         )
     };
     for (wrong, right, title) in [
-        (mean("1024.0"), mean("N"), "replace `1024.0` with `N` (the mean is of the elements that there are)"),
+        (mean("1024.0"), mean("N"), "replace `1024.0` with `N` (divides by the number of elements of the tensor)"),
         (big(128), big(1024), "replace ` threads 128` with `threads 1024`"),
         (wide(" vec 1"), wide(""), "remove `vec 1`"),
         (text(" threads 128 threads 128 ", plain), text(" threads 128 ", plain), "remove `threads 128`"),

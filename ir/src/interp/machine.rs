@@ -368,11 +368,11 @@ impl Machine<'_> {
                     .into_iter()
                     .all(|(d, (s, &own))| s.in_groups(n, (Some(d) == contiguous).then_some(shape[own])))
                 {
-                    return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
+                    return Err(fail(codes::PRECONDITION, self.span(promise), "this precondition does not hold"));
                 }
                 let lines = |p: &Padded| matches!(self.env[p.stride], Binding::Index(stride) if stride % n == 0);
                 if !ty.padded.iter().all(lines) {
-                    return Err(fail(codes::PRECONDITION, self.span(promise), "this promise does not hold"));
+                    return Err(fail(codes::PRECONDITION, self.span(promise), "this precondition does not hold"));
                 }
             }
             for &d in &ty.repeats {

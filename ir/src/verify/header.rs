@@ -397,7 +397,7 @@ fn cluster(cx: &mut Cx<'_, '_>) {
     let blocks = along.iter().fold(1, |all: i64, &n| all.saturating_mul(n));
     if let Some(&first) = k.schedule.cluster.first().filter(|_| blocks > MAX_BLOCKS || blocks.count_ones() != 1) {
         let message = format!("a cluster of {blocks} blocks");
-        let note = "a cluster has 1, 2, 4 or 8 blocks in all: more no device can be relied on to run at once";
+        let note = "a cluster has 1, 2, 4 or 8 blocks in total; 8 is the largest size that every device supports";
         let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[first], message).with_note(note);
         cx.report(d.with_left_out(k.schedule_item("cluster")));
     }

@@ -43,7 +43,7 @@ pub(crate) fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
 }
 
 /// How many there may be, in words.
-pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (8-bit types above 32: of 16)";
+pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (i8 and u8 above 32: of 16)";
 
 /// Whether a wgmma has so many columns, of some types.
 pub(crate) fn is_columns(n: u64) -> bool {

@@ -19,9 +19,9 @@ pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
             continue;
         }
         let message = match tiles + LEAST > has {
-            true => format!("the tiles of a thread take {tiles} registers here, and it has {has} for everything"),
+            true => format!("the register tiles of a thread need {tiles} registers here; a thread has {has} in total"),
             false => format!(
-                "the tiles of a thread take {tiles} registers here, operands and addresses about {beside}, and it has {has}"
+                "the register tiles of a thread need {tiles} registers here, operands and addresses about {beside}; a thread has {has} in total"
             ),
         };
         let mut d = Diagnostic::warning(codes::SPILLED, k.stmt_spans[at], message);

@@ -262,7 +262,7 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     if !fits(1, n) {
         let span = k.stmt_spans[feeds[0].fill];
         let message = format!(
-            "{} bytes of shared memory, with {n} slot(s) of channels in loops, are more than the {limit} that there are",
+            "{} bytes of shared memory are needed with {n} slot(s) of channels in loops; a block has {limit}",
             needed(1, n)
         );
         return Err(cx.report(

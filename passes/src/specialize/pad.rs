@@ -47,7 +47,7 @@ pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &
                 cx.remark(
                     span,
                     format!(
-                        "`{name}` is padded from {from} to {to} elements: extents of register tiles are powers of two"
+                        "`{name}` is padded from {from} to {to} elements: extents of tiles that threads or warps divide are powers of two"
                     ),
                 );
             }

@@ -202,9 +202,13 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
     (
         "multiple",
         "A: gmem f16[M, K] multiple 8",
-        "A promise, checked at launch: the contiguous extent and all other strides are multiples of so many elements, as wide accesses need.",
+        "A precondition, checked at launch: the contiguous extent and all other strides are multiples of so many elements, as wide accesses need.",
     ),
-    ("align", "A: gmem f16[M, K] align 32", "A promise: the address of the tensor is a multiple of so many bytes."),
+    (
+        "align",
+        "A: gmem f16[M, K] align 32",
+        "A precondition, checked at launch: the address of the tensor is a multiple of so many bytes.",
+    ),
     (
         "strides",
         "A: gmem f16[M, K] strides (lda, 1)",

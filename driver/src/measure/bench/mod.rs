@@ -160,7 +160,9 @@ fn count_instead(
 ) {
     let runs = options.problems.len() * options.variants.len();
     let runs = format!("{runs} simulation{}", if runs == 1 { "" } else { "s" });
-    write_stderr(&format!("no GPU was found; counting on the simulator instead, which takes its time: {runs}\n"));
+    write_stderr(&format!(
+        "no GPU was found: the simulator counts instructions, wavefronts and sectors instead (slow): {runs}\n"
+    ));
     report.simulated = Some(why);
     let count = (options.problems.len() * options.variants.len()).max(1) as f64;
     for (i, (args, uses)) in options.problems.iter().zip(&programs.uses).enumerate() {

@@ -220,7 +220,7 @@ fn promises_of_tensors() {
         ("strides (1, 6)", inputs()),
     ] {
         let d = error(&k(order), given);
-        assert_eq!((d.code.0, d.message.as_str()), ("E0701", "this promise does not hold"), "{order}");
+        assert_eq!((d.code.0, d.message.as_str()), ("E0701", "this precondition does not hold"), "{order}");
     }
 }
 

@@ -69,19 +69,19 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     };
     d = match found.taker {
         Taker::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
-        Taker::Product => d.with_note("mask an operand: have it be 0 there, as in `select(.., x, 0.0)`"),
+        Taker::Product => d.with_note("mask an operand: give these elements the value 0, as in `select(.., x, 0.0)`"),
         Taker::Mean => match end.map(&print) {
             Some(end) if first == Some(0) => d.with_note(format!("divide by `{end}`")),
-            Some(end) if !begin.is_empty() => {
-                d.with_note(format!("divide by how many there are: `min({extent}, {end} - ({begin}))`"))
-            }
-            _ => d.with_note("divide by how many there are"),
+            Some(end) if !begin.is_empty() => d.with_note(format!(
+                "divide by the number of elements of the tensor: `min({extent}, {end} - ({begin}))`"
+            )),
+            _ => d.with_note("divide by the number of elements of the tensor"),
         },
-        Taker::Scatter => d.with_note("have them name nothing: `copy .. -> x fill -1`"),
+        Taker::Scatter => d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`"),
     };
     if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
         d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
-        d = d.with_note(format!("or declare that there are none: `where {none}`"));
+        d = d.with_note(format!("or state that there are no such elements: `where {none}`"));
     }
     if let (Taker::Mean, Some(0), Some(end)) = (found.taker, first, end)
         && let ExprData::Op { op: Op::Div, args } = &k.exprs[found.at]
@@ -90,7 +90,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         let count = print(end);
         let plain = matches!(written.exprs[end], ExprData::Ref(_) | ExprData::Int(_));
         let count = if plain { count } else { format!("({count})") };
-        d = d.with_fix(k.expr_spans[args[1]], count).with_meaning("the mean is of the elements that there are");
+        d = d.with_fix(k.expr_spans[args[1]], count).with_meaning("divides by the number of elements of the tensor");
     }
     // Where no precondition can be declared by itself, an extreme is of what its copy reads past the end.
     if d.fix.is_none()
@@ -98,7 +98,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         && let Some((span, fill)) = filled_by(k, window, op, arg)
     {
         let at = Span { start: span.end, ..span };
-        d = d.with_fix(at, format!(" fill {fill}")).with_meaning("what is past the end reads as that");
+        d = d.with_fix(at, format!(" fill {fill}")).with_meaning("elements past the end read as this value");
     }
     d
 }
@@ -157,9 +157,7 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
             "mask the operand: `select({within}, x, {neutral})`; for a sum of exponentials `copy .. -> x fill -inf` is enough"
         ),
         ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {
-            format!(
-                "have them be what changes nothing: `copy .. -> x fill {neutral}`, or `select({within}, x, {neutral})`"
-            )
+            format!("give them the neutral value: `copy .. -> x fill {neutral}`, or `select({within}, x, {neutral})`")
         }
     }
 }

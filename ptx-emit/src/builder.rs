@@ -95,7 +95,7 @@ impl FunctionBuilder {
             if *uses == 1 {
                 return self.func.labels.push(candidate);
             }
-            // The numbered name may itself have been requested; then it is numbered in turn.
+            // A numbered name may itself be a requested name; then it gets a number as well.
             candidate = format!("{candidate}_{uses}");
         }
     }

@@ -1,16 +1,14 @@
-//! Legality: what an assembler or the device would refuse or get wrong, found first and all at once.
+//! Legality: finds everything that an assembler would refuse or the device would get wrong, in one walk.
 //!
-//! Rules, for the module:
-//! * the target is known; an explicit `.version` is at least the one [`required_version`] computes;
+//! Rules for the module:
+//! * the target is known; an explicit `.version` is at least the one that [`required_version`] computes;
 //! * names are `[A-Za-z_][A-Za-z0-9_]{0,63}`, not reserved, and unique where they must be;
-//! * block size, static and static plus dynamic shared memory are within the caller's [`Limits`].
+//! * block size, static, and static plus dynamic shared memory are within the caller's [`Limits`].
 //!
-//! For a function: every register that is read is written somewhere, every label is bound exactly once if it is
-//! used, positions name a file of the module. For an instruction (`operands`): arity, classes and literals
-//! are those of its row, the target has the row, and constant addresses are aligned and in range. ptxas
-//! assembles misaligned constant addresses silently, so the last rule is ours alone.
-//!
-//! One walk over the module; nothing is changed.
+//! Rules for a function: every register that is read is written somewhere; every label that is used is bound exactly
+//! once; positions name a file of the module. Rules for an instruction (`operands`): arity, classes and literals are
+//! those of its row; the target has the row; constant addresses are aligned and in range. ptxas assembles misaligned
+//! constant addresses silently, so the last rule is ours alone.
 
 mod errors;
 mod operands;
@@ -76,7 +74,7 @@ fn check_versions(module: &Module, errors: &mut Errors) {
     }
 }
 
-/// Checks the form of a name; `what` says whose it is.
+/// Checks the form of a name; `what` says what it names, for the message.
 fn check_name(what: &str, name: &str, errors: &mut Errors) {
     let mut bytes = name.bytes();
     let head = bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
@@ -198,7 +196,7 @@ fn check_body(module: &Module, func: &Function, errors: &mut Errors) {
                     });
                 }
             }
-            // A label that is not the function's own is reported below.
+            // A label of another function is reported below.
             Item::Label(label) if func.labels.is_valid(*label) => bound[*label] += 1,
             Item::Label(_) | Item::Comment(_) | Item::Loc { .. } | Item::Pragma(_) => {}
         }

@@ -95,12 +95,12 @@ macro_rules! specials {
                 match self { $(Special::$variant => Class::$class),* }
             }
 
-            /// The first PTX version that has it; (6, 0) stands for that version or any earlier one.
+            /// The first PTX version that has it; (6, 0) means that version or an earlier one.
             pub fn min_version(self) -> Version {
                 match self { $(Special::$variant => $version),* }
             }
 
-            /// The first target that has it; `sm_70` stands for that target or any earlier one.
+            /// The first target that has it; `sm_70` means that target or an earlier one.
             pub fn min_sm(self) -> Sm {
                 match self { $(Special::$variant => Sm::plain($sm)),* }
             }
@@ -169,7 +169,7 @@ pub enum AddrBase {
 pub enum Operand {
     /// A register.
     Reg(Reg),
-    /// The complement of a predicate, `!%p`; only where the row says so.
+    /// The complement of a predicate, `!%p`; legal only where the row allows it.
     NotPred(Reg),
     /// An integer literal.
     Imm(i64),
@@ -179,13 +179,13 @@ pub enum Operand {
     F64(f64),
     /// Registers in braces, low element first.
     Vec(Vec<Reg>),
-    /// The columns of a product, which the opcode names.
+    /// The number of columns of a product, which is part of the opcode.
     Columns(u16),
     /// A memory operand, `[base+offset]`, offset in bytes.
     Addr {
         /// What the offset is added to.
         base: AddrBase,
-        /// Bytes; a signed 24-bit number (what the hardware's load and store instructions hold).
+        /// Bytes, in the signed 24 bits of the hardware's load and store instructions.
         offset: i64,
     },
     /// A special register.
@@ -202,8 +202,8 @@ pub enum Operand {
     Elected(Reg),
     /// `_`: no value.
     Sink,
-    /// A tensor map at the generic address in a [`Class::B64`] register, and the first element of a box in it, by
-    /// [`Class::B32`] registers, innermost dimension first; without coordinates the map alone.
+    /// A tensor map, by its generic address in a [`Class::B64`] register, and the coordinates of a box's first element
+    /// in [`Class::B32`] registers, innermost dimension first. Without coordinates: the map alone.
     Tensor {
         /// The address of the map.
         map: Reg,
@@ -313,17 +313,17 @@ pub struct Inst {
     pub guard: Option<Guard>,
     /// Operands in PTX order, destinations first.
     pub operands: Vec<Operand>,
-    /// The statement that it was made for, of several that share it the first; none: it belongs to the kernel as a whole.
+    /// The statement that it implements (the first one if several share it); none: it belongs to the kernel as a whole.
     pub origin: PackedOption<Stmt>,
 }
 
 impl Inst {
-    /// An instruction of no statement.
+    /// An instruction that belongs to no statement.
     pub fn new(op: Op, guard: Option<Guard>, operands: impl Into<Vec<Operand>>) -> Inst {
         Inst { op, guard, operands: operands.into(), origin: None.into() }
     }
 
-    /// The columns of a product that has a choice of them.
+    /// The number of columns, if the opcode of the product has several.
     pub fn columns(&self) -> Option<u16> {
         self.operands.iter().find_map(|operand| if let Operand::Columns(n) = operand { Some(*n) } else { None })
     }

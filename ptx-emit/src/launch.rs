@@ -63,20 +63,21 @@ pub struct TensorMap {
     pub extents: Vec<u32>,
     /// The swizzling mode.
     pub exchange: Exchange,
-    /// Which of them is there twice, for windows with an end of their own ([`tilec_ir::own_end`]).
+    /// The dimension that the descriptor has twice, for windows with an end of their own ([`tilec_ir::own_end`]).
     pub ended: Option<u32>,
-    /// Of a descriptor in im2col mode (`cuTensorMapEncodeIm2col`), whose box is of channels and pixels.
+    /// Set in im2col mode (`cuTensorMapEncodeIm2col`), where boxes consist of channels and pixels.
     pub im2col: Option<Im2colMap>,
 }
 
-/// Which pixels a descriptor in im2col mode counts. Dimensions between channels and images, innermost first.
+/// The pixels that a descriptor in im2col mode covers. Lists have the dimensions between channels and images, innermost
+/// first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Im2colMap {
     /// Where the box of pixels begins, as expressions.
     pub lower: Vec<String>,
-    /// Where it ends, counted from the last line, as expressions.
+    /// Where it ends, relative to the last pixel, as expressions.
     pub upper: Vec<String>,
-    /// Lines from pixel to pixel.
+    /// Distance between adjacent pixels of a box.
     pub steps: Vec<u32>,
 }
 
@@ -87,22 +88,22 @@ pub enum ParamKind {
     Tensor {
         /// Element type.
         elem: Elem,
-        /// Alignment of the address (of each of the addresses), bytes.
+        /// Alignment in bytes of the address, or of each address of an array of pointers.
         align: u32,
         /// How the kernel uses it.
         access: Access,
-        /// The extents of each dimension's modes, as expressions: mostly of one.
+        /// Extents of each dimension's modes, as expressions. Most dimensions have one mode.
         shape: Vec<Vec<String>>,
-        /// The strides of each dimension's modes in elements, as expressions: of every dimension, but for the first of an
-        /// array of pointers.
+        /// Strides of each dimension's modes in elements, as expressions. The first dimension of an array of pointers
+        /// has none.
         strides: Vec<Vec<String>>,
-        /// It is the address of an array of addresses, one for each index of the first dimension.
+        /// The parameter is the address of an array of addresses, one for each index of the first dimension.
         pointers: bool,
-        /// It is not an input and no result: the host makes room, and has all signals down.
+        /// Scratch memory: neither input nor result. The host allocates it and clears its signals.
         scratch: Option<Scratch>,
-        /// What is between its elements is read as well, if only to be thrown away.
+        /// Accesses also read the gaps between elements and drop what they read.
         reads_gaps: bool,
-        /// Tensors that are read, at whose address this one, which is written, may stand: if the strides are equal too.
+        /// Read-only tensors that may have the same address as this output, if their strides are equal too.
         may_alias: Vec<String>,
     },
     /// A descriptor of a tensor, 128 bytes.
@@ -111,7 +112,7 @@ pub enum ParamKind {
     Size,
     /// A stride in elements, i64.
     Stride {
-        /// What it is when the tensor is packed, as an expression; `None` where no packing is defined.
+        /// The stride of a packed tensor, as an expression; `None` where packing is not defined.
         packed: Option<String>,
     },
     /// A scalar of this type.

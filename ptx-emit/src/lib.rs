@@ -1,13 +1,12 @@
-//! Tile IR to PTX: a typed instruction list first, text last.
+//! Tile IR to PTX: first a typed instruction list, then text.
 //!
-//! * [`ops`] is the table: one row per concrete opcode form, with its operands, effect, and the first PTX
-//!   version and target that have it. Everything else reads the table.
+//! * [`ops`] is the table: one row per concrete opcode form, with its operands, effect, and the first PTX version and
+//!   target that have it. Everything else reads the table.
 //! * [`inst`] and [`module`] are the data model; [`builder`] appends to it.
 //! * [`check`] refuses what the target lacks and computes the lowest `.version` that works.
 //! * [`mod@print`] writes the text in one pass and decides nothing.
 //!
-//! Invariant: the modules named here know PTX alone. Choosing instructions for tile programs is lowering's
-//! work and stays outside them.
+//! Invariant: these modules know only PTX. Lowering chooses the instructions for tile programs and is separate.
 #![forbid(unsafe_code)]
 
 pub mod builder;

@@ -1,7 +1,7 @@
-//! Modules, functions and what is between the instructions.
+//! Modules, functions, and the items of function bodies.
 //!
-//! A [`Function`] is a kernel entry. Its body is a flat list: PTX has no block structure, and lowering knows
-//! the blocks. Items are printed in order and never reordered.
+//! A [`Function`] is a kernel entry. Its body is a flat list, because PTX has no block structure. Items are printed in
+//! order and never reordered.
 
 use crate::inst::{Class, Inst, Label, Reg};
 use crate::target::{Sm, Version};
@@ -85,7 +85,7 @@ pub struct Param {
 }
 
 impl Param {
-    /// The alignment of the parameter itself, bytes; that of a pointer is its own, not its pointee's.
+    /// The alignment of the parameter itself in bytes; for a pointer, not that of its pointee.
     pub fn own_align(&self) -> u32 {
         match (self.ty, self.align) {
             (ParamTy::GlobalPtr, _) => 8,
@@ -152,7 +152,7 @@ pub struct SharedDecl {
     pub name: String,
     /// Alignment in bytes, a power of two.
     pub align: u32,
-    /// Size in bytes; for a dynamic array what the launch must provide.
+    /// Size in bytes; for a dynamic array, the size that the launch must provide.
     pub bytes: u32,
     /// Whether the size is given at launch (`.extern .shared name[]`).
     pub dynamic: bool,

@@ -45,7 +45,7 @@ pub enum Space {
     Const,
 }
 
-/// What may be in one operand position.
+/// The operands that are legal in one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A register of the class.
@@ -54,9 +54,10 @@ pub enum Kind {
     RegOrImm(Class),
     /// This many registers of the class in braces.
     Vec(u8, Class),
-    /// One of these counts of columns of a product: the opcode has it in the place of its `N` (`m64nNk16`), the list of operands has not.
+    /// One of these column counts of a product. The opcode has it instead of `N` (`m64nNk16`); the operand list does
+    /// not.
     Columns(&'static [u16]),
-    /// Registers of the class in braces, one for so many of the columns.
+    /// Accumulator registers in braces: one register of the class for this many columns.
     Sums(u8, Class),
     /// A predicate or its complement.
     PredOrNot,
@@ -74,11 +75,11 @@ pub enum Kind {
     ParamSym,
     /// The address of a table in constant memory.
     ConstSym,
-    /// A predicate, in the place after that of a value nobody wants: `_|%p`.
+    /// A predicate after an unused value: `_|%p`.
     Elected,
-    /// `_`, in the place of a value that does not exist.
+    /// `_`: no value.
     Sink,
-    /// A tensor map, by a 64-bit register with its generic address, and the coordinates of a box in so many dimensions.
+    /// A tensor map, by a 64-bit register with its generic address, and this number of box coordinates.
     Tensor(u8),
     /// A tensor map alone.
     TensorMap,
@@ -87,7 +88,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What it is in a product of so many columns.
+    /// The kind of this operand in a product of `columns` columns.
     pub fn with_columns(self, columns: u16) -> Kind {
         match self {
             // 128 registers at most: 256 columns, two for each.
@@ -110,7 +111,7 @@ pub enum Effect {
     ReadWrite,
     /// Synchronises or orders threads or memory, or reads state that other threads change.
     Sync,
-    /// Changes what runs next.
+    /// Changes the control flow.
     Control,
 }
 
@@ -134,13 +135,13 @@ impl Signature {
         self.dsts.iter().chain(self.srcs).copied()
     }
 
-    /// The counts of columns that a product may have.
+    /// The column counts that a product may have.
     pub fn columns(&self) -> Option<&'static [u16]> {
         self.kinds().find_map(|kind| if let Kind::Columns(counts) = kind { Some(counts) } else { None })
     }
 }
 
-/// The first PTX version and target that have a row.
+/// The lowest PTX version and target of a row.
 #[derive(Clone, Copy)]
 struct Since {
     version: Version,
@@ -179,7 +180,7 @@ const PARAM_SYM: Kind = Kind::ParamSym;
 const ELECTED: Kind = Kind::Elected;
 const SINK: Kind = Kind::Sink;
 const TENSOR_MAP: Kind = Kind::TensorMap;
-/// What a thread's registers can be set to: 24 to 256 in steps of 8.
+/// Register counts for `setmaxnreg`: 24 to 256 in steps of 8.
 const REGISTER_COUNTS: [i64; 30] = {
     let mut counts = [0; 30];
     let mut i = 0;
@@ -301,12 +302,12 @@ impl Op {
         self.row().signature
     }
 
-    /// The first PTX version that has it; (6, 0) stands for that version or any earlier one.
+    /// The first PTX version that has it; (6, 0) means that version or an earlier one.
     pub fn min_version(self) -> Version {
         self.row().since.version
     }
 
-    /// The first target that has it; `sm_70` stands for that target or any earlier one.
+    /// The first target that has it; `sm_70` means that target or an earlier one.
     pub fn min_sm(self) -> Sm {
         self.row().since.sm
     }

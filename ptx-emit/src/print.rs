@@ -20,7 +20,7 @@ pub fn print(module: &Module) -> String {
     print_bodies(module).0
 }
 
-/// A module as text, and what its lines are.
+/// A module as text, with the lines of its instructions.
 #[derive(Clone, Debug, Default)]
 pub struct Printed {
     /// The text, as [`print()`] gives it.
@@ -36,11 +36,11 @@ pub struct InstLine {
     pub line: u32,
     /// The function, by its index in the module.
     pub function: u32,
-    /// The statement of the function's kernel that the instruction was made for.
+    /// The statement of the function's kernel that the instruction implements.
     pub origin: Option<Stmt>,
 }
 
-/// The text of the module, and which of its lines are instructions.
+/// The text of the module, with the lines of its instructions.
 pub fn print_lines(module: &Module) -> Printed {
     let (text, bodies) = print_bodies(module);
     let feeds = |text: &str| u32::try_from(text.matches('\n').count()).expect("bug: PTX of 2^32 lines");
@@ -64,7 +64,7 @@ pub fn print_lines(module: &Module) -> Printed {
     Printed { text, instructions }
 }
 
-/// The text of the module, and the byte at which the statements of each function begin.
+/// The text of the module, and the byte offset of each function's first statement.
 fn print_bodies(module: &Module) -> (String, Vec<usize>) {
     let mut out = Vec::new();
     for line in &module.header {
@@ -109,7 +109,7 @@ fn print_table(out: &mut Vec<u8>, table: &ConstDecl) {
     say(out, "\n};\n");
 }
 
-/// Characters of a line, as a rule.
+/// Typical length of a line in characters.
 const LINE: usize = 40;
 
 /// Appends formatted text; writing to memory cannot fail.
@@ -148,7 +148,7 @@ fn percent_encoded(name: &str) -> String {
     name.bytes().map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-/// The byte at which its statements begin.
+/// Prints a function and returns the byte offset of its first statement.
 fn print_function(out: &mut Vec<u8>, func: &Function) -> usize {
     put(out, format_args!(".visible .entry {}(", func.name));
     for (index, param) in func.params.iter().enumerate() {
@@ -215,17 +215,18 @@ fn print_param(out: &mut Vec<u8>, param: &Param) {
     }
 }
 
-/// Register names, given out on first sight.
+/// Register names, numbered in order of first use.
 struct Names {
     names: Vec<Name>,
-    /// How many registers of each class have one, in the order of [`Class::ALL`].
+    /// The number of named registers of each class, in the order of [`Class::ALL`].
     counts: [u32; Class::ALL.len()],
 }
 
-/// The longest name, `%rd4294967295`, has 13 characters; all are copied, and what is too much is cut off again.
+/// Bytes of a name's buffer: the longest name, `%rd4294967295`, has 13 characters. The whole buffer is copied, and the
+/// excess truncated.
 const LONGEST_NAME: usize = 16;
 
-/// A name, and its length: 0 if the register has none yet.
+/// A name and its length; 0: the register has no name yet.
 #[derive(Clone, Copy, Default)]
 struct Name {
     bytes: [u8; LONGEST_NAME],
@@ -256,7 +257,7 @@ impl Names {
     }
 }
 
-/// Appends a number. Numbers are most of a file: they are written without the formatting machinery.
+/// Appends a number without the formatting machinery, because most of a file is numbers.
 fn decimal(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0u8; 20];
     let mut first = digits.len();
@@ -271,7 +272,7 @@ fn decimal(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[first..]);
 }
 
-/// A function's statements as they are written.
+/// A function's statements during printing.
 struct Body<'a> {
     func: &'a Function,
     text: &'a mut Vec<u8>,
@@ -348,7 +349,7 @@ impl Body<'_> {
                 self.text.push(b'!');
                 self.reg(*reg);
             }
-            // In the opcode.
+            // The opcode contains it.
             Operand::Columns(_) => {}
             Operand::Imm(value) => self.integer(*value),
             Operand::F32(value) => put(self.text, format_args!("0f{:08X}", value.to_bits())),

@@ -1,4 +1,4 @@
-//! What the emitter did, as data: access widths and why, shared-memory wavefronts, instruction counts.
+//! The emitter's report: access widths and their reasons, shared-memory wavefronts, instruction counts.
 
 use std::collections::BTreeMap;
 use tilec_ir::bits::Bits;
@@ -15,7 +15,7 @@ pub struct Report {
     pub shared: Vec<SharedReport>,
     /// Shared memory of a block, bytes.
     pub smem_bytes: u64,
-    /// What is where in it.
+    /// The buffers and channels in it.
     pub tiles: Vec<TileReport>,
     /// The mbarriers in it.
     pub mbarriers: Vec<MbarrierReport>,
@@ -37,7 +37,8 @@ pub struct Report {
     pub threads: u32,
     /// Registers per thread that the kernel is estimated to need.
     pub estimated_registers: u32,
-    /// Half issue slots that the instructions of a statement take in a warp, each time that it runs: a lower bound, since the assembler joins instructions.
+    /// A lower bound of the half issue slots that a statement's instructions take in a warp per execution. The
+    /// assembler fuses some instructions.
     pub half_slots: BTreeMap<Stmt, u32>,
 }
 
@@ -46,9 +47,9 @@ pub struct Report {
 pub struct CopyReport {
     /// Source place.
     pub span: Span,
-    /// What is read, as text.
+    /// The source, as text.
     pub src: String,
-    /// What is written, as text.
+    /// The destination, as text.
     pub dst: String,
     /// Bytes of one global access of a thread; 0: none.
     pub global_bytes: u32,
@@ -62,10 +63,10 @@ pub struct CopyReport {
     pub sectors: u32,
     /// The tensor; empty: none.
     pub tensor: String,
-    /// Of an access to global memory, lane by lane of a warp, for its first one: which of the rows it is in, counted as they come, and the byte of the
-    /// row where it begins, with rows that begin at multiples of a sector.
+    /// For the first access to global memory, for each lane of a warp: its row, numbered in order, and the byte of the
+    /// row at which its access begins. Rows begin at multiples of a sector.
     pub lanes: Vec<(u64, u64)>,
-    /// Elements that are neighbours in the window are gathered: each is taken to be in a sector of its own.
+    /// Adjacent elements of the window are gathered: each counts a sector of its own.
     pub gathered: bool,
     /// It accesses one element, as large as it can be.
     pub single: bool,
@@ -108,7 +109,7 @@ pub struct SharedReport {
     pub span: Span,
     /// Buffer or channel.
     pub buffer: String,
-    /// Store (as against load).
+    /// A store; else a load.
     pub store: bool,
     /// Bytes per thread.
     pub access_bytes: u32,
@@ -116,7 +117,7 @@ pub struct SharedReport {
     pub ideal_wavefronts: u32,
     /// Wavefronts that it takes.
     pub wavefronts: u32,
-    /// What each bit of the lane's number adds (xor) to the byte address.
+    /// XOR contribution of each bit of the lane number to the byte address.
     pub lanes: Vec<u64>,
     /// In the innermost loop.
     pub in_loop: bool,
@@ -138,17 +139,17 @@ pub struct BoxReport {
     pub tensor: String,
     /// Buffer or channel.
     pub buffer: String,
-    /// Store (as against load).
+    /// A store; else a load.
     pub store: bool,
-    /// Of an element.
+    /// Size of an element.
     pub elem: Bits,
-    /// Extents of a box in elements, the contiguous dimension first. Of a tile that blocks share: of one block's part.
+    /// Extents of a box in elements, contiguous dimension first. For a tile that blocks share: of one block's part.
     pub extents: Vec<u64>,
-    /// How pieces of 16 bytes are exchanged.
+    /// The swizzle mode.
     pub exchange: Exchange,
-    /// Of each box of the tile: its first element, by the tile's dimensions, and its first byte in the tile.
+    /// For each box of the tile: its first element, by the tile's dimensions, and its first byte in the tile.
     pub places: Vec<(Vec<u64>, u64)>,
-    /// Blocks of the cluster, each of which requests a part of every box; 1: the block itself requests all.
+    /// Blocks of the cluster that each request a part of every box; 1: the block requests all of it.
     pub blocks: u64,
 }
 
@@ -157,17 +158,17 @@ pub struct BoxReport {
 pub struct OperandReport {
     /// Source place.
     pub span: Span,
-    /// The instruction's B, whose lines are columns; else its A, whose lines are rows.
+    /// Whether it is the instruction's B, whose lines are columns; else it is A, whose lines are rows.
     pub second: bool,
     /// Buffer or channel.
     pub buffer: String,
     /// Atom.
     pub atom: String,
-    /// Of an element.
+    /// Size of an element.
     pub elem: Bits,
     /// Its descriptor.
     pub descriptor: Descriptor,
-    /// Lines and depth of an instruction, in elements.
+    /// Lines and reduction extent of one instruction, in elements.
     pub extents: (u64, u64),
     /// Bytes that each step along the reduction adds to the descriptor's address.
     pub steps: Vec<u64>,
@@ -186,9 +187,9 @@ pub struct MmaReport {
     pub atom: String,
     /// Instructions per warp.
     pub per_warp: u32,
-    /// Groups of warps that share the reduction.
+    /// Number of warp groups that share the reduction.
     pub k_warps: u32,
-    /// Products that are summed up before the sum is added to an accumulator, if not all of a reduction.
+    /// Products in a partial sum before it is added to the accumulator; `None`: the whole reduction.
     pub promoted: Option<u64>,
     /// In the innermost loop.
     pub in_loop: bool,

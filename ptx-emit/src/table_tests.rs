@@ -1,8 +1,7 @@
-//! The table against itself, and a text with every row for an assembler to judge.
+//! Consistency of the table, and a text with every row for an assembler.
 //!
-//! With `TILEC_DUMP_TABLE` naming a file, `every_row_prints` writes there one module with all rows that are
-//! there from the start and one for each later row, with each count of columns that it may have, each headed
-//! `// == NAME VERSION TARGET`;
+//! If `TILEC_DUMP_TABLE` names a file, `every_row_prints` writes one module with all rows of the lowest version, and
+//! one module for each later row and each of its column counts. Each is headed `// == NAME VERSION TARGET`.
 //! `scripts/check_ptx_table.sh` assembles them.
 
 use crate::check::{Limits, check, required_version};
@@ -26,7 +25,7 @@ fn rows_differ_in_mnemonic_or_operands() {
     }
 }
 
-/// The type that a mnemonic ends in fixes the width of the first operand that has one.
+/// The type suffix of a mnemonic fixes the width of the first operand that has one.
 #[test]
 fn rows_agree_with_their_mnemonics() {
     for &op in Op::ALL {
@@ -167,7 +166,8 @@ fn every_row_prints() {
     }
 }
 
-/// A module that uses each of `ops` with registers, with literals where it takes them, and guarded; `columns` of those that have a choice.
+/// A module that uses each of `ops` with registers, with literals where it takes them, and with a guard; `columns` for
+/// products with a choice of columns.
 fn module_of(target: Sm, ops: &[Op], columns: Option<u16>) -> Module {
     let mut module = Module::new(target);
     module.files.push("every row.tile".to_string());
@@ -282,7 +282,7 @@ impl Sample {
     }
 }
 
-/// A sample that reads what it does not write would make every other test here meaningless.
+/// If the sample read undefined registers, every other test here would be meaningless.
 #[test]
 fn the_sample_is_checked_at_all() {
     let mut module = module_of(Sm::plain(70), &[Op::BarWarpSync], None);

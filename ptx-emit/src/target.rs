@@ -1,9 +1,8 @@
 //! PTX targets and versions.
 //!
-//! A target is a number and a suffix. A plain target runs what plain rows need on every later chip; `f` code
-//! runs within one family (same tens digit, same or later chip); `a` code runs on exactly one chip
-//! (PTX ISA section "PTX Module Directives: .target"). The minimum `.version` of each target was found by
-//! assembling an empty kernel.
+//! A target is a number and a suffix. Code for a plain target runs on every later chip; `f` code runs within one family
+//! (same tens digit, same or later chip); `a` code runs on exactly one chip (PTX ISA section "PTX Module Directives:
+//! .target"). The minimum `.version` of each target was found by assembling an empty kernel.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +10,7 @@ use std::str::FromStr;
 /// A PTX ISA version, `(major, minor)`; tuples order as versions do.
 pub type Version = (u8, u8);
 
-/// How far code for a target carries.
+/// Compatibility of code for a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reach {
     /// `sm_90`: this chip and every later one.
@@ -22,7 +21,7 @@ pub enum Reach {
     Exact,
 }
 
-/// A `.target`, such as `sm_70` or `sm_90a`. Also used for what a table row needs.
+/// A `.target`, such as `sm_70` or `sm_90a`. Table rows use it for their minimum target, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sm {
     /// Compute capability times ten: 70, 75, 80, 90, ...
@@ -76,7 +75,7 @@ impl Sm {
         Sm { number, reach: Reach::Exact }
     }
 
-    /// Whether code compiled for `self` may use a feature that needs `need`.
+    /// Whether code compiled for `self` may use a feature that requires `need`.
     pub fn has(self, need: Sm) -> bool {
         match need.reach {
             Reach::Plain => self.number >= need.number,

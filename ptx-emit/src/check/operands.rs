@@ -1,4 +1,4 @@
-//! Legality of one instruction: its operands against its row.
+//! Checks the operands of one instruction against its row.
 
 use super::errors::Errors;
 use crate::inst::{AddrBase, Class, Inst, Operand, Reg};
@@ -38,7 +38,8 @@ pub(super) fn check_inst(module: &Module, func: &Function, inst: &Inst, errors: 
         errors.push(format!("has {} operands, expected {}", inst.operands.len(), signature.arity()));
         return;
     }
-    // How many sums there are is known if the count of columns is legal; if not, that is the error.
+    // The number of accumulator registers is known only if the column count is legal; an illegal count is itself the
+    // error.
     let columns = inst.columns().filter(|n| signature.columns().is_some_and(|legal| legal.contains(n)));
     let (dsts, srcs) = inst.operands.split_at(signature.dsts.len());
     let halves = [(dsts, signature.dsts, 0), (srcs, signature.srcs, dsts.len())];
@@ -66,7 +67,7 @@ fn check_reg(func: &Function, what: Position, reg: Reg, class: Class, errors: &m
     }
 }
 
-/// Checks an operand against what its place in the row takes.
+/// Checks an operand against the kind that its row has at this position.
 fn check_operand(module: &Module, func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) {
     let fits = match (kind, operand) {
         (Kind::Reg(class) | Kind::RegOrImm(class), Operand::Reg(reg)) => {
@@ -102,7 +103,7 @@ fn check_operand(module: &Module, func: &Function, what: Position, operand: &Ope
     }
 }
 
-/// Checks an operand made of registers; whether it is one.
+/// Checks an operand made of registers. The result says whether the operand is of that kind.
 fn check_registers(func: &Function, what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) -> bool {
     match (kind, operand) {
         (Kind::PredOrNot, Operand::Reg(reg) | Operand::NotPred(reg)) => {
@@ -139,7 +140,7 @@ fn check_registers(func: &Function, what: Position, operand: &Operand, kind: Kin
     true
 }
 
-/// Checks a literal; whether it is one of the kind.
+/// Checks a literal. The result says whether the operand is a literal of that kind.
 fn check_literal(what: Position, operand: &Operand, kind: Kind, errors: &mut Errors) -> bool {
     match (kind, operand) {
         (Kind::RegOrImm(Class::F32), Operand::F32(_)) | (Kind::RegOrImm(Class::F64), Operand::F64(_)) => {}
@@ -169,7 +170,7 @@ fn check_literal(what: Position, operand: &Operand, kind: Kind, errors: &mut Err
     true
 }
 
-/// Checks an address or something that has a name; whether it is of the kind.
+/// Checks an address or a symbol. The result says whether the operand is of that kind.
 fn check_symbol(
     module: &Module,
     func: &Function,
@@ -324,7 +325,7 @@ fn check_addr(
     }
 }
 
-/// Size and alignment, in bytes, of what a constant address points into.
+/// Size and alignment, in bytes, of the symbol that a constant address points into.
 struct Symbol {
     size: u32,
     align: u32,

@@ -1,4 +1,4 @@
-//! Each rule, broken once.
+//! Breaks each rule once.
 
 use super::*;
 use crate::builder::FunctionBuilder;
@@ -19,7 +19,7 @@ fn param(name: &str, ty: ParamTy, align: Option<u32>) -> Param {
     Param { name: name.to_string(), ty, align }
 }
 
-/// A legal module, with one register of each class defined, that `edit` may spoil.
+/// Messages for a legal module, with one defined register of each class, after `edit`.
 fn messages(edit: impl FnOnce(&mut FunctionBuilder, [Reg; 6])) -> Vec<String> {
     messages_of(edit, |_| {})
 }
@@ -273,7 +273,7 @@ fn the_target_must_have_what_is_used() {
     assert_eq!(exact, ["needs `sm_90a`, the target is `sm_90`"]);
 }
 
-/// The opcode says the columns, the accumulator has a register for every two of them.
+/// The opcode names the columns; the accumulator has one register for two columns.
 #[test]
 fn sums_and_columns_of_a_product_agree() {
     let of = |op: Op, columns: Operand, sums: usize| {
@@ -317,10 +317,10 @@ fn the_lowest_version_that_works_and_who_forced_it() {
     let mma = Op::MmaM8n8k4RowColF32;
     assert_eq!(version_of(Sm::plain(70), &[]), ((6, 0), None));
     assert_eq!(version_of(Sm::plain(70), &[Op::Ret]), ((6, 0), None));
-    // The first of equals.
+    // Of two instructions that force the same version, the first is named.
     assert_eq!(version_of(Sm::plain(70), &[Op::Activemask, mma, mma]), ((6, 4), Some((1, 1, mma))));
     assert_eq!(version_of(Sm::plain(75), &[mma]), ((6, 4), Some((1, 0, mma))));
-    // The target needs more than the instruction does.
+    // The target alone forces the version.
     assert_eq!(version_of(Sm::plain(80), &[mma]), ((7, 0), None));
     assert_eq!(version_of(Sm::exact(90), &[Op::WgmmaFence]), ((8, 0), None));
 }

@@ -17,12 +17,12 @@ pub struct ForcedBy {
     pub item: usize,
     /// The instruction's row.
     pub op: Op,
-    /// The special register it reads, if that rather than the row is what is new.
+    /// The special register that it reads, if the register and not the row forces the version.
     pub special: Option<Special>,
 }
 
 impl ForcedBy {
-    /// The spelling of what is new: a mnemonic or a special register.
+    /// The spelling of the forcing feature: a mnemonic or a special register.
     pub fn feature(&self) -> &'static str {
         self.special.map_or(self.op.mnemonic(), Special::text)
     }

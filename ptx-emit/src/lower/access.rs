@@ -1,4 +1,4 @@
-//! Access to windows of memory: what one access covers, under which condition, and where.
+//! Accesses to windows of memory: their width, predicate and address.
 
 use super::dealt::Dealt;
 use super::dims::Dims;
@@ -22,8 +22,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 pub(super) const FRAGMENT_BYTES: u32 = 16;
 
 impl Lower<'_> {
-    /// Prepares a window of memory for access with `vec` elements at a time. Where `only` does not hold, a thread does not
-    /// access global memory.
+    /// Prepares accesses of `vec` elements to a window of memory. A thread accesses global memory only if `only` holds.
     pub(super) fn access(
         &mut self,
         e: Expr,
@@ -79,14 +78,14 @@ impl Lower<'_> {
             Window::Global(w) => self.global_address(w, &access.layout, v),
             Window::Shared(w) => Ok(self.shared_address(w, v)),
             Window::Fragment(w) => {
-                // The access that covers it: their first elements go up.
+                // The access that covers `v`: `firsts` has the first elements in ascending order.
                 let place = w.firsts.partition_point(|&first| first <= v).saturating_sub(1);
                 Ok(Operand::at(w.base, place as i64 * w.step))
             }
         }
     }
 
-    /// Of elements that share a byte, the bit of it with which one begins.
+    /// For 4-bit elements: the bit in its byte at which element `v` begins (0 or 4).
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -164,8 +163,9 @@ impl Lower<'_> {
         kept.iter().position(|&d| d == dim)
     }
 
-    /// Which threads store elements of a layout: of several that hold the same one does; `None`: all of them. To the memory of several blocks, lanes that hold the same
-    /// elements store to one block each, or to one of every group of blocks.
+    /// The predicate of threads that store elements of a layout; `None`: all. One of several threads with the same
+    /// element stores it. For stores to the memory of several blocks, lanes with the same elements store to one block
+    /// each, or to one block of every group.
     pub(super) fn storing_threads(&mut self, layout: &RegLayout, space: Space, attrs: &CopyAttrs) -> Option<Reg> {
         self.dealt = None;
         let replicas = replica_bits(layout);
@@ -186,12 +186,12 @@ impl Lower<'_> {
         self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
     }
 
-    /// Of several threads that hold the same element one stores it.
+    /// The predicate by which one of several threads with the same element stores it.
     pub(super) fn replica_predicate(&mut self, layout: &RegLayout) -> Option<Reg> {
         self.without_bits(replica_bits(layout))
     }
 
-    /// Threads that have none of these bits in their numbers; `None`: all of them.
+    /// The predicate of threads whose number has none of these bits; `None`: all threads.
     pub(super) fn without_bits(&mut self, mask: i64) -> Option<Reg> {
         if mask == 0 {
             return None;
@@ -202,7 +202,7 @@ impl Lower<'_> {
     }
 }
 
-/// The bits of a thread's number that threads differ in which hold the same elements.
+/// Bits of the thread's number in which threads with the same elements differ.
 pub(super) fn replica_bits(layout: &RegLayout) -> i64 {
     (0..layout.thread_bits()).filter(|&i| layout.thread_col(i) == 0).fold(0, |mask, i| mask | 1 << i)
 }

@@ -77,7 +77,8 @@ impl Lower<'_> {
         }
     }
 
-    /// What an access reads and writes, as text: both sides of a copy; of a window in an expression the window, and what the expression is for.
+    /// The source and destination of an access as text. For a window in an expression: the window, and the expression's
+    /// destination.
     fn ends_of(&self, s: Stmt, e: Expr) -> (String, String) {
         let text = |e: Expr| tilec_ir::print::print_expr(self.k, e);
         match self.k.stmts[s] {

@@ -1,10 +1,10 @@
-//! Which instruction moves how many registers of a class between a memory and a thread.
+//! Selects load and store instructions by memory space, register class and register count.
 
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::space::Space;
 
-/// Registers of a class, what loads them, and what stores them: global memory first, then shared memory.
+/// Registers, their class, and the load and store instructions: for global memory first, then for shared memory.
 const ACCESSES: &[(usize, Class, [P; 2], [P; 2])] = &[
     (1, Class::B16, [P::LdGlobalB16, P::LdSharedB16], [P::StGlobalB16, P::StSharedB16]),
     (1, Class::B32, [P::LdGlobalB32, P::LdSharedB32], [P::StGlobalB32, P::StSharedB32]),
@@ -23,17 +23,18 @@ fn row(class: Class, regs: usize) -> Option<&'static (usize, Class, [P; 2], [P; 
     ACCESSES.iter().find(|(n, c, ..)| (*n, *c) == (regs, class))
 }
 
-/// The instruction that loads so many registers of a class; `None`: there is none.
+/// The instruction that loads `regs` registers of a class; `None`: there is none.
 pub(super) fn load_op(space: Space, class: Class, regs: usize) -> Option<P> {
     row(class, regs).map(|(_, _, loads, _)| loads[usize::from(!space.has_bounds())])
 }
 
-/// The instruction that stores so many registers of a class; `None`: there is none.
+/// The instruction that stores `regs` registers of a class; `None`: there is none.
 pub(super) fn store_op(space: Space, class: Class, regs: usize) -> Option<P> {
     row(class, regs).map(|(.., stores)| stores[usize::from(!space.has_bounds())])
 }
 
-/// What stores to a block's own shared memory, what stores the same to that of any block of the cluster, and what has an mbarrier there count it.
+/// Stores to a block's own shared memory; the same store to any block of the cluster; and the form that an mbarrier
+/// there counts.
 const IN_CLUSTER: &[(P, P, Option<P>)] = &[
     (P::StSharedU8, P::StClusterU8, None),
     (P::StSharedB16, P::StClusterB16, None),
@@ -49,7 +50,8 @@ const IN_CLUSTER: &[(P, P, Option<P>)] = &[
     (P::StSharedV2F64, P::StClusterV2F64, Some(P::StAsyncV2F64)),
 ];
 
-/// The instruction that stores to the shared memory of any block of the cluster what `op` stores to that of its own, counted there or not; `None`: `op` stores elsewhere.
+/// The form of store `op` for the shared memory of any block of the cluster, `counted` by an mbarrier or not; `None`:
+/// `op` is no store to shared memory.
 pub(super) fn cluster_store(op: P, counted: bool) -> Option<P> {
     let &(_, any, asynchronous) = IN_CLUSTER.iter().find(|(own, ..)| *own == op)?;
     let asynchronous = || asynchronous.unwrap_or_else(|| panic!("bug: bytes and halves are not counted"));

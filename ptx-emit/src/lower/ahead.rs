@@ -24,22 +24,23 @@ use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 use tilec_ir::padded::im2col;
 
-/// A short loop has so many times the steps at most of which the operands are requested.
+/// A loop is prefetched if it has at most this many times the steps that are prefetched.
 const SHORT: i64 = 4;
 
-/// A role requests its first operands.
+/// A role's prefetch code under construction.
 pub(super) struct Asking {
-    /// Whether it has done so.
+    /// Predicate: the prefetches have been issued before.
     again: Reg,
-    /// The label after it.
+    /// The label after the prefetches.
     done: Label,
-    /// The rings as they were.
+    /// The rings' state in front of the prefetches, restored afterwards.
     rings: Vec<Ring>,
 }
 
 impl Lower<'_> {
-    /// Has a role request its first operands before it waits, if the schedule says so, one lane runs it, and places and bounds are made of sizes: what is read of memory
-    /// for them would be read in front of the wait.
+    /// Lets a role prefetch its first loads before it waits for the previous grids, if the schedule says so. One lane
+    /// must run the role, and places and bounds must be computed from sizes: memory must not be read in front of the
+    /// wait.
     pub(super) fn asks_first(&mut self, role: Stmt) {
         self.asked = None;
         if self.follows && self.steps_ahead().is_some() && self.is_elected(role) && self.is_made_of_sizes(role) {
@@ -67,7 +68,7 @@ impl Lower<'_> {
         all
     }
 
-    /// Begins what is done once in a role. The statements that are lowered from here on are not executed.
+    /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_asking`].
     pub(super) fn begin_asking(&mut self) -> Option<Asking> {
         let (asked, steps) = (self.asked?, self.steps_ahead().filter(|&steps| steps > 0)?);
         self.emit.comment("the second-level cache is asked for what is loaded first");
@@ -79,7 +80,7 @@ impl Lower<'_> {
         Some(Asking { again, done, rings: self.rings.clone() })
     }
 
-    /// Ends it.
+    /// Ends the prefetch code.
     pub(super) fn end_asking(&mut self, Asking { again, done, rings }: Asking) {
         self.ahead = None;
         self.rings = rings;
@@ -89,7 +90,8 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// What becomes of a statement that is not executed: whether its inner ones are looked at, or the names that it makes are needed.
+    /// Whether the prefetch code descends into a statement, or needs the names that it defines. TMA loads become
+    /// prefetches here.
     pub(super) fn is_asked_ahead(&mut self, s: Stmt) -> Result<bool, Reported> {
         match self.k.stmts[s] {
             StmtData::Let { init, .. } => Ok(self.reads_no_memory(init)),
@@ -105,14 +107,15 @@ impl Lower<'_> {
         }
     }
 
-    /// The end of a loop, of which only so many steps are looked at; of one that has more than [`SHORT`] times as many, none: TMA takes as long for what it is asked
-    /// for in vain.
+    /// The end of a loop in the prefetch code: the first steps only. A loop of more than [`SHORT`] times as many steps
+    /// is not prefetched, because TMA would spend as much time on it as it saves.
     pub(super) fn end_ahead(&mut self, (start, end): (Int, Int), step: i64) -> Int {
         let Some(steps) = self.ahead else { return end };
         self.first_steps((start, end), step, steps).unwrap_or(start)
     }
 
-    /// `min(end, start + some, start + min(max(start + 4 * some + step - end, 0), step) * steps)`; `None`: its numbers are too large.
+    /// `min(end, start + some, start + min(max(start + 4 * some + step - end, 0), step) * steps)`; `None`: a term may
+    /// overflow.
     fn first_steps(&mut self, (start, end): (Int, Int), step: i64, steps: i64) -> Option<Int> {
         let some = step.checked_mul(steps)?;
         let longest = some.checked_mul(SHORT)?.checked_add(step)?;
@@ -132,7 +135,7 @@ impl Lower<'_> {
         self.k.children(window).into_iter().all(|e| self.reads_no_memory(e))
     }
 
-    /// Asks for the boxes of a copy, which are each requested by one block alone.
+    /// Prefetches the boxes of a TMA load. Multicast loads and im2col loads are not prefetched.
     fn prefetch_boxes(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
         let (from, _, map) = self.mapped_sides(s, src)?;
         if self.multicasts(s).is_some() || im2col(self.k, from.base).is_ok() {

@@ -6,7 +6,8 @@ use crate::ops::Op as P;
 use tilec_ir::ops::Op;
 use tilec_ir::types::Elem;
 
-/// The instruction that an operator on numbers is, where it is one on every target; words without signs differ from those with in some.
+/// The instruction of an operator on numbers, if every target has one; some operators have another one for unsigned
+/// words.
 pub(super) fn instruction(op: Op, (class, unsigned): (Class, bool)) -> Option<P> {
     Some(match (op, class) {
         (Op::Add, Class::F32) => P::AddF32,
@@ -112,7 +113,7 @@ pub(super) fn compare_op(op: Op, (class, unsigned): (Class, bool)) -> Option<P> 
 }
 
 impl Lower<'_> {
-    /// An operation on pairs, rounded to nearest and never fused with another.
+    /// An operation on a pair of 16-bit floats, rounded to nearest and never fused with another.
     pub(super) fn operation(&mut self, op: Op, elem: Elem, a: Reg, b: Reg) -> Reg {
         if elem == Elem::F16 {
             let op = match op {
@@ -123,7 +124,8 @@ impl Lower<'_> {
             };
             return self.emit.def(Class::B32, op, [a.into(), b.into()]);
         }
-        // `a + b` is `1 a + b`, `a - b` is `-1 b + a`, and `a b` is `a b - 0`, which keeps the sign of a zero.
+        // bf16 has only fma: `a + b` is `1 a + b`, `a - b` is `-1 b + a`, `a b` is `a b - 0`, which keeps the sign of a
+        // zero.
         let (x, factor, y) = match op {
             Op::Add => (a, Some(0x3f80_3f80), Some(b)),
             Op::Sub => (b, Some(0xbf80_bf80), Some(a)),

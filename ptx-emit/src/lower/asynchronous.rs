@@ -1,7 +1,7 @@
 //! Copies from global to shared memory that do not pass through registers (`cp.async`).
 //!
-//! Every thread copies the accesses that the thread layout gives it, and waits for its own: see `channel_op`. Elements that
-//! the bounds mask out are written as zeros, by an access that reads no bytes (`src-size` 0).
+//! Every thread copies the accesses that the thread layout gives it, and waits for its own copies (`channel_op`).
+//! Elements outside the bounds are written as zeros, by an access that reads no bytes (`src-size` 0).
 
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand};
@@ -13,8 +13,8 @@ use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::ResolvedView;
 
-/// The instructions for an access: plain, and with the number of bytes that are read as last operand. 16 bytes go past the
-/// L1 cache (`.cg`), because no other thread reads them there.
+/// The instructions for an access of `bytes`: the plain form, and the form whose last operand is the number of bytes to
+/// read. 16-byte accesses bypass L1 (`.cg`), because no other thread reads the data there.
 fn instructions(bytes: u32) -> Option<(P, P)> {
     Some(match bytes {
         4 => (P::CpAsyncCa4, P::CpAsyncCaZfill4),

@@ -1,4 +1,4 @@
-//! Accesses to eight-bit elements, four to a register.
+//! Accesses to 8-bit elements, four to a register.
 
 use super::accesses::{guard, load_op, store_op, vector};
 use super::packing::Pairs;
@@ -12,7 +12,7 @@ use tilec_ir::entities::Expr;
 use tilec_ir::space::Space;
 use tilec_ir::types::Elem;
 
-/// The instruction that loads so many bytes, of the registers [`Lower::loaded_bytes`] makes for it.
+/// The instruction that loads `bytes` bytes into the registers that [`Lower::loaded_bytes`] makes for it.
 fn load_of(space: Space, bytes: usize) -> Option<P> {
     let global = space.has_bounds();
     match bytes {
@@ -35,7 +35,7 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let mut found = Vec::new();
         for (group, &pred) in groups.iter().zip(preds) {
-            // Straight into the tile's registers where they hold whole neighbours.
+            // Loads go directly to the tile's registers if an access fills whole registers.
             let own = if group.len() >= 4 { self.registers_of(tile, group) } else { None };
             let old = keep.then_some(tile);
             let direct = own.is_some();
@@ -48,7 +48,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// One access: the registers its bytes are in, `into` if given. Where it is masked out they are zero, or `old`'s elements.
+    /// Emits one access and returns the registers of its bytes, `into` if given. Masked bytes are zero, or the elements
+    /// of `old`.
     fn loaded_bytes(
         &mut self,
         src: Expr,
@@ -69,7 +70,7 @@ impl Lower<'_> {
         if pred.is_some() {
             for (&r, part) in regs.iter().zip(group.chunks(4)) {
                 match old {
-                    // A load straight into the tile leaves there what was there.
+                    // A masked load into the tile's own registers leaves their old values.
                     Some(_) if direct => {}
                     Some(tile) => {
                         let bytes: Vec<_> = part.iter().map(|&v| tile.byte_of(v)).collect();
@@ -78,7 +79,7 @@ impl Lower<'_> {
                         self.mov(r, word);
                     }
                     None => {
-                        // A single byte has the whole register.
+                        // A single byte is loaded to a whole register.
                         let bits = if group.len() == 1 { 32 } else { 8 };
                         self.fill_reg(r, access.fill.map(|fill| Filled { bits, ..fill }));
                     }
@@ -112,7 +113,7 @@ impl Lower<'_> {
             .collect())
     }
 
-    /// Stores bytes, each given by its register and the byte of it, side by side.
+    /// Stores consecutive bytes, each given by its register and its byte in it.
     pub(super) fn store_bytes(
         &mut self,
         dst: Expr,

@@ -1,9 +1,11 @@
-//! Clusters: blocks that share loads.
+//! Clusters: blocks that share TMA loads.
 //!
-//! A `multicast` copy is divided into as many parts as blocks of the cluster need the same window, along the rows of its boxes. Each of them requests
-//! its part, which arrives in the same slot of all of them, and counts at the `full` barrier of each. A block may fill a slot when the slot is
-//! empty in all blocks of the cluster, including those that share nothing with it. So a warp that releases one arrives at the `empty` barriers of all (PTX ISA 9.7.13.15, `mapa` and
-//! `.shared::cluster`). Blocks start together, and each ends when no other block will access its shared memory.
+//! A `multicast` copy is divided along the rows of its boxes among the blocks that need the same window. Each of these
+//! blocks requests one part. The part is written to the same slot in all of them and counts at the `full` barrier of
+//! each. A block may fill a slot only when that slot is empty in all blocks of the cluster, including those that do not
+//! share the window. So a consumer warp that releases a slot arrives at the `empty` barriers of all blocks (PTX ISA
+//! 9.7.13.15, `mapa` and `.shared::cluster`). Blocks start together, and each ends only when no other block will access
+//! its shared memory.
 
 use super::rings::Ring;
 use super::state::Lower;
@@ -21,7 +23,8 @@ impl Lower<'_> {
         self.emit.func.cluster.iter().product()
     }
 
-    /// Takes the cluster from the schedule, if blocks have something to share: otherwise it would change nothing but what grids are possible.
+    /// Takes the cluster from the schedule if blocks share loads or tiles. Otherwise a cluster would only restrict the
+    /// grid.
     pub(super) fn set_cluster(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
@@ -41,7 +44,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Whether blocks reach one another's memory, so that they begin and end together.
+    /// Whether blocks access one another's shared memory, so that they begin and end together.
     pub(super) fn blocks_meet(&self) -> bool {
         self.cluster_blocks() > 1
     }
@@ -62,7 +65,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether slots of a ring are filled for all blocks.
+    /// Whether slots of a ring are filled by multicast loads.
     pub(super) fn is_multicast(&self, ring: &Ring) -> bool {
         self.cluster_blocks() > 1 && ring.channels.iter().any(|&c| cluster::fills_by_multicast(self.k, c))
     }
@@ -75,7 +78,8 @@ impl Lower<'_> {
         self.arrive_in_each(lane, own);
     }
 
-    /// Arrives at the barrier at `own` in each block: who has the block's `number` does. Other numbers are no block's.
+    /// Arrives at the barrier at offset `own` in each block: the thread whose `number` is a block's rank arrives there.
+    /// Threads with larger numbers do not arrive.
     pub(super) fn arrive_in_each(&mut self, number: Reg, own: Reg) {
         let blocks = Operand::Imm(i64::from(self.cluster_blocks()));
         let one_each = self.emit.pure(Class::Pred, P::SetpLtS32, [number.into(), blocks]);

@@ -1,8 +1,9 @@
-//! Distributed shared memory: tiles that blocks of a cluster pass to the last of them.
+//! Distributed shared memory: blocks of a cluster pass tiles to the last block.
 //!
-//! The tiles lie in the last block's shared memory, behind everything else, with an mbarrier for each entry of the first dimension. Every block has room for them, so that
-//! addresses are the same in all. Who has a tile stores it by `st.async`, 16 bytes at a time in the order of its registers; the mbarrier counts these bytes (PTX ISA 9.7.9.12), and
-//! `signal` arrives with their number. `await` waits for the first phase: an entry is passed once.
+//! The tiles are at the end of the last block's shared memory, with an mbarrier for each entry of the first dimension.
+//! Every block reserves this space, so addresses are the same in all. A block stores its tile by `st.async`, 16 bytes
+//! at a time in the order of its registers. The mbarrier counts these bytes (PTX ISA 9.7.9.12), and `signal` arrives
+//! with their number. `await` waits for the first phase, because each entry is written once.
 //!
 //! ```text
 //! mbarrier.init [entry], 1                                        // every block, before the cluster meets
@@ -12,7 +13,7 @@
 //! ld.shared.v4 {..}, [tile]
 //! ```
 //!
-//! The last block ends when it has everything, and nobody stores to another.
+//! The last block ends when it has all tiles, and no block stores to another one.
 
 use super::accesses::{cluster_store, guard};
 use super::ints::Int;
@@ -30,7 +31,7 @@ use tilec_ir::placement::BARRIER_BYTES;
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
-    /// Where shared memory ends, with the tiles of distributed shared memory behind `used` bytes.
+    /// Places the tiles of distributed shared memory after `used` bytes, and returns the end of shared memory.
     pub(super) fn place_cluster_memory(&mut self, used: u64) -> u64 {
         let mut end = used;
         for memory in cluster::memory(self.k).collect::<Vec<_>>() {
@@ -84,7 +85,7 @@ impl Lower<'_> {
         found
     }
 
-    /// A role begins that stores to another block: all have begun, their mbarriers ready.
+    /// In front of a role that stores to another block: waits until all blocks have initialised their mbarriers.
     pub(super) fn meet_cluster(&mut self, body: Block) {
         if self.meets_later && self.passes_tiles(body) {
             self.emit.comment("all blocks of the cluster have begun");
@@ -93,10 +94,10 @@ impl Lower<'_> {
         }
     }
 
-    /// The address in this block's memory of what each entry has: `bytes` from one to the next.
+    /// The address of an entry's datum in this block's memory; entries are `bytes` apart.
     ///
     /// # Errors
-    /// The index may be that of no entry.
+    /// The index may be out of range.
     pub(super) fn entry_address(
         &mut self,
         (memory, place): (Value, MemoryPlace),
@@ -128,7 +129,7 @@ impl Lower<'_> {
         self.entry_address((memory, place), (place.barriers, BARRIER_BYTES), index)
     }
 
-    /// The same place in the last block of the cluster.
+    /// The same address in the last block of the cluster.
     pub(super) fn in_last_block(&mut self, own: Reg) -> Reg {
         let last = Operand::Imm(i64::from(self.cluster_blocks()) - 1);
         self.emit.pure(Class::B32, P::MapaSharedCluster, [own.into(), last])
@@ -163,7 +164,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Stores to the last block what `op` stores to this one, counted at its mbarrier.
+    /// The form of store `op` that writes to the last block and is counted by its mbarrier.
     pub(super) fn store_to_last(
         &mut self,
         pred: Option<Reg>,

@@ -1,5 +1,5 @@
-//! Copies that combine: threads have memory add to an element, or take the smaller or the larger (`red`, PTX ISA 9.7.13.6), from sm_90 on to several neighbours
-//! at once: each of them by itself.
+//! Copies that combine: memory adds to an element, or keeps the smaller or larger (`red`, PTX ISA 9.7.13.6). From sm_90
+//! on, one instruction combines several adjacent elements, each atomically on its own.
 
 use super::accesses::{guard, store_op};
 use super::dims::Dims;
@@ -15,7 +15,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-/// What combines one element, two neighbours, four, and so on.
+/// Instructions that combine 1, 2, 4, .. elements.
 const INSTRUCTIONS: &[(Combining, Elem, &[P])] = &[
     (
         Combining::Add,
@@ -54,7 +54,7 @@ const INSTRUCTIONS: &[(Combining, Elem, &[P])] = &[
     (Combining::Exchange, Elem::U64, &[P::AtomGlobalExchB64]),
 ];
 
-/// What does the same and has the old value come back.
+/// The `atom` form of a `red` instruction, which returns the old value.
 const WITH_OLD: &[(P, P)] = &[
     (P::RedGlobalAddNoftzF16, P::AtomGlobalAddNoftzF16),
     (P::RedGlobalAddNoftzBf16, P::AtomGlobalAddNoftzBf16),
@@ -78,21 +78,21 @@ const WITH_OLD: &[(P, P)] = &[
 pub(super) struct Combine(&'static [P]);
 
 impl Combine {
-    /// The instruction for so many neighbours.
+    /// The instruction that combines `elems` adjacent elements.
     pub(super) fn op(&self, elems: usize) -> Option<P> {
         self.0.get(elems.ilog2() as usize).filter(|_| elems.is_power_of_two()).copied()
     }
 }
 
-/// Where the old values of a copy go: a buffer of the block.
+/// Where a copy stores the old values: a buffer in shared memory.
 pub(super) struct OldValues {
     access: Access,
-    /// Of several threads that hold an element the one that has it combined.
+    /// The predicate by which one of several threads with the same element combines it.
     only: Option<Reg>,
 }
 
 impl Lower<'_> {
-    /// Where old values go.
+    /// The buffer for old values.
     pub(super) fn old_values(
         &mut self,
         old: Expr,
@@ -106,7 +106,7 @@ impl Lower<'_> {
         Ok(OldValues { access, only })
     }
 
-    /// Combines one element, number `v` of the thread, where `pred` holds; its old value, or zero, goes to the buffer.
+    /// Combines element `v` of the thread if `pred` holds, and stores its old value, or zero, to the buffer.
     pub(super) fn combine_with_old(
         &mut self,
         to: &mut OldValues,
@@ -117,7 +117,7 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let &(_, op) = WITH_OLD.iter().find(|(plain, _)| *plain == op).expect("bug: no instruction with the old value");
         let class = self.emit.func.regs[value];
-        // An exchange moves bits.
+        // `atom.exch` has untyped operands.
         let (moved, value) = match (op, class) {
             (P::AtomGlobalExchB32, Class::F32) => (Class::B32, self.emit.def(Class::B32, P::MovB32F32, [value.into()])),
             (P::AtomGlobalExchB64, Class::F64) => (Class::B64, self.emit.def(Class::B64, P::MovB64F64, [value.into()])),
@@ -141,7 +141,7 @@ impl Lower<'_> {
         self.put(to.only, store, place, old.into())
     }
 
-    /// How threads combine elements of a type in global memory, or what the target lacks.
+    /// The instructions that combine elements of a type in global memory. Reports what the target lacks.
     pub(super) fn combining(&mut self, dst: Expr, op: Combining, elem: Elem) -> Result<Combine, Reported> {
         let target = self.target;
         if combination(op, elem).and_then(|c| c.widest(target)).is_none() {

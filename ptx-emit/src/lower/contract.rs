@@ -19,7 +19,7 @@ impl Lower<'_> {
         self.described(threads, |v| self.may_alias(v))
     }
 
-    /// The contract with what may be at the address of a tensor.
+    /// The launch contract; `may_alias` names the tensors that may share an output's address.
     pub(super) fn described(&self, threads: u32, may_alias: impl Fn(Value) -> Vec<String>) -> Launch {
         let k = self.k;
         let name = |v: Value| k.values[v].name.clone();
@@ -78,7 +78,8 @@ impl Lower<'_> {
                 requires.push(format!("{text} <= {limit}"));
             }
         }
-        // The blocks that divide a tile are those of a cluster, however many tiles there are.
+        // Blocks that share a tile (`ctas`) add no condition: the grid is a multiple of the cluster for any number of
+        // tiles.
         let along = grid.iter().zip(&self.emit.func.cluster).filter(|_| self.ctas() == 1);
         for (text, &blocks) in along.filter(|&(_, &blocks)| blocks > 1) {
             requires.push(format!("({text}) % {blocks} == 0"));
@@ -111,15 +112,15 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether what is between the elements of a tensor is loaded with them.
+    /// Whether accesses to a tensor also load the gaps between its elements.
     fn reads_gaps(&self, tensor: Value) -> bool {
         self.k.statement_data().any(|s| {
             matches!(s, StmtData::Copy { src, attrs, .. } if attrs.unaligned().is_some() && reads(self.k, *src, tensor))
         })
     }
 
-    /// Bytes the address of a tensor, or each of its addresses, must be aligned to: the widest access made to it, or what
-    /// is declared.
+    /// Alignment in bytes of the address of a tensor, or of each of its addresses: that of the widest access, or the
+    /// declared one.
     pub(super) fn pointer_align(&self, tensor: Value) -> u32 {
         let elem = self.elem(tensor).expect("specialised");
         let bytes = |count: u32| elem.bytes_of(count.into()) as u32;
@@ -138,7 +139,7 @@ impl Lower<'_> {
     }
 }
 
-/// That extents and strides that are computed are within the bounds of those that are given.
+/// Conditions that keep computed extents and strides within the bounds of given ones.
 fn limits(k: &Kernel) -> Vec<String> {
     let mut texts = Vec::new();
     for t in k.params.iter().filter_map(|&v| k.tensor_ty(v)).filter(|t| !t.is_of_cluster()) {
@@ -162,7 +163,7 @@ fn largest(k: &Kernel, e: Expr) -> i128 {
     Ranges::of_sizes(k).of(e).map_or(i128::MAX, |x| x.hi)
 }
 
-/// The extents of a tensor as it is in memory, which of a padded one is another matter than the modes that a kernel sees.
+/// The extents of a tensor in memory. For a padded tensor they differ from the modes that the kernel sees.
 fn shape_texts(k: &Kernel, t: &TensorTy) -> Vec<Vec<String>> {
     if t.padded.is_empty() {
         return (0..t.unstrided()).chain(t.strided()).map(|d| extent_texts(k, t, d)).collect();
@@ -170,7 +171,7 @@ fn shape_texts(k: &Kernel, t: &TensorTy) -> Vec<Vec<String>> {
     memory(k, t).into_iter().map(|(extent, _)| vec![print_expr(k, extent)]).collect()
 }
 
-/// The strides that go with these extents.
+/// The strides that belong to [`shape_texts`].
 fn all_stride_texts(k: &Kernel, v: Value, t: &TensorTy) -> Vec<Vec<String>> {
     if t.padded.is_empty() {
         return t.strided().into_iter().map(|d| stride_texts(k, v, d)).collect();
@@ -198,7 +199,7 @@ fn stride_texts(k: &Kernel, tensor: Value, dim: usize) -> Vec<String> {
     }
 }
 
-/// What a leading stride is when its tensor has no gaps.
+/// The value of a leading stride if the tensor has no gaps.
 fn packed(k: &Kernel, stride: Value) -> Option<String> {
     for &v in &k.params {
         let Some(t) = k.tensor_ty(v) else { continue };
@@ -216,7 +217,7 @@ fn factor(k: &Kernel, e: Expr) -> String {
     if k.children(e).is_empty() { text } else { format!("({text})") }
 }
 
-/// The default of a scalar: a literal, or the negative of one; integers of 64 bits stay exact.
+/// The default of a scalar: a literal or its negative; 64-bit integers stay exact.
 fn default_number(k: &Kernel, elem: Elem, e: Expr) -> Option<Number> {
     if let Some(x) = const_int(k, e) {
         return Some(if elem.is_wide() { Number::Wide(x.into()) } else { Number::Float(x as f64) });

@@ -1,5 +1,5 @@
-//! Numbers between the types that they are stored in and the classes that they are computed in. 16-bit floats are computed in f32 and
-//! rounded where they are stored or cast.
+//! Conversions between the types in which numbers are stored and the register classes in which they are computed.
+//! 16-bit floats are computed in f32 and rounded when they are stored or cast.
 
 use super::state::Lower;
 use super::tile::class_of;
@@ -12,7 +12,7 @@ use tilec_ir::numerics::FloatFormat;
 use tilec_ir::types::Elem;
 
 impl Lower<'_> {
-    /// From an 8-bit float in the low byte of a register to f16.
+    /// Converts an 8-bit float in the low byte of a register to f16.
     pub(super) fn half_of_fp8(&mut self, raw: Reg, elem: Elem) -> Reg {
         if !self.target.has_fp8_conversions() {
             return if elem == Elem::E4M3 { self.half_of_e4m3(raw) } else { self.half_of_e5m2(raw) };
@@ -25,7 +25,7 @@ impl Lower<'_> {
         lo
     }
 
-    /// From the stored form to the computed form.
+    /// Converts from the stored form to the computed form.
     pub(super) fn widen(&mut self, raw: Reg, elem: Elem) -> Reg {
         let wide = self.widened_form(raw, elem);
         if wide != raw {
@@ -61,7 +61,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Numbers of type `from` in its stored form: as they were read, or rounded to it.
+    /// Numbers of type `from` in the stored form: unchanged if they were loaded, else rounded.
     pub(super) fn stored_form(&mut self, at: Expr, xs: Vec<Reg>, from: Elem) -> Result<Vec<Reg>, Reported> {
         let mut raw = Vec::new();
         for x in xs {
@@ -73,9 +73,9 @@ impl Lower<'_> {
         Ok(raw)
     }
 
-    /// The bits of an element as stored, as an element of another type of as many, in the computed form.
+    /// Reinterprets the bits of a stored element as an element of another type of the same size, in the computed form.
     pub(super) fn read_as(&mut self, raw: Reg, (from, to): (Elem, Elem)) -> Reg {
-        // The low bits of a tf32 are not part of it.
+        // The low 13 bits of a tf32 are not part of its value.
         let raw = match from {
             Elem::TF32 => self.emit.pure(Class::B32, P::AndB32, [raw.into(), Operand::Imm(0xffff_e000)]),
             _ => raw,
@@ -91,15 +91,15 @@ impl Lower<'_> {
             _ => panic!("bug: bits of {from:?} are read as {}", to.name()),
         };
         let wide = self.widen(raw, to);
-        // An infinity of 8 bits would not survive a conversion back.
+        // A conversion back would lose an infinity of e5m2.
         if to == Elem::E5M2 {
             self.rounded.insert(wide, (to, raw));
         }
         wide
     }
 
-    /// A number of a type in the computed form in which it is converted to another: of u32, which are computed in registers as i32 are, one that
-    /// holds them all.
+    /// Widens a number to the class from which it is converted to `to`. u32 is computed in 32-bit registers as i32, so
+    /// it becomes a class that holds all u32.
     pub(super) fn wide_enough(&mut self, x: Reg, from: Option<Elem>, to: Elem) -> Reg {
         if matches!(from, Some(Elem::I4 | Elem::U4)) && to.is_float() && self.emit.func.regs[x] == Class::B32 {
             return self.small_as_float(x);
@@ -112,7 +112,7 @@ impl Lower<'_> {
         }
         let wide = self.emit.def(Class::B64, P::CvtU64U32, [x.into()]);
         match to {
-            // Exact, so that one rounding is left.
+            // Exact, so that only one rounding remains.
             Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 => {
                 self.emit.def(Class::F64, P::CvtRnF64S64, [wide.into()])
             }
@@ -120,7 +120,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A u64 in a form of which the conversion to a type requests no sign.
+    /// A u64 in a form whose conversion to `to` may treat it as signed.
     fn of_unsigned(&mut self, x: Reg, to: Elem) -> Reg {
         match to {
             Elem::F32 => self.emit.def(Class::F32, P::CvtRnF32U64, [x.into()]),
@@ -129,14 +129,14 @@ impl Lower<'_> {
                 self.round_to_odd_by(x, (P::CvtRzF32U64, P::CvtRziU64F32, P::SetpNeS64))
             }
             Elem::I64 | Elem::U64 | Elem::Bool => x,
-            // What is beyond 63 bits is beyond them.
+            // Numbers above 63 bits saturate in the narrower type anyway.
             Elem::I4 | Elem::U4 | Elem::I8 | Elem::U8 | Elem::I16 | Elem::U16 | Elem::I32 | Elem::U32 => {
                 self.emit.def(Class::B64, P::MinU64, [x.into(), Operand::Imm(i64::MAX)])
             }
         }
     }
 
-    /// A whole number of few bits as an f32: an addition to the bits of 1.5 * 2^23 is one to the number, and the conversion instruction is slower.
+    /// A small integer as f32: added to the bits of 1.5 * 2^23, because the conversion instruction is slower.
     fn small_as_float(&mut self, x: Reg) -> Reg {
         const SHIFTED: f32 = 12_582_912.0;
         let bits = self.emit.def(Class::B32, P::AddS32, [x.into(), Operand::Imm(SHIFTED.to_bits().into())]);
@@ -155,7 +155,7 @@ impl Lower<'_> {
             (Class::F32, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F32, [x.into()]),
             (Class::F64, Elem::F16) => self.emit.def(Class::B16, P::CvtRnF16F64, [x.into()]),
             (Class::F32, Elem::BF16) => self.round_bf16(x),
-            // By way of an f32 rounded to odd the second rounding is the only one that counts.
+            // Rounding to f32 by round-to-odd first makes the second rounding exact.
             (Class::F64, Elem::BF16 | Elem::TF32 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
                 let odd = self.round_to_odd(x);
                 return self.narrow(odd, to);
@@ -245,7 +245,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Numbers of type `from` rounded to the type `to`, in the computed form: what repeats once, and two in one instruction where there is one.
+    /// Rounds numbers of type `from` to type `to`, in the computed form. Equal numbers are rounded once, and two at a
+    /// time if there is an instruction for pairs.
     pub(super) fn rounded(
         &mut self,
         at: Expr,
@@ -278,14 +279,15 @@ impl Lower<'_> {
         Ok(computed.iter().map(|x| known[x]).collect())
     }
 
-    /// The stored form of numbers that were rounded to this type.
+    /// The stored form of numbers that are already rounded to this type.
     pub(super) fn as_stored<const N: usize>(&self, numbers: [Reg; N], elem: Elem) -> Option<[Reg; N]> {
         let raw: Option<Vec<Reg>> =
             numbers.iter().map(|x| self.rounded.get(x).filter(|(of, _)| *of == elem).map(|&(_, raw)| raw)).collect();
         raw?.try_into().ok()
     }
 
-    /// Two numbers of the computed form as a pair of 16-bit floats, `low` in the low half; `None`: in two conversions.
+    /// Converts two numbers of the computed form to a pair of 16-bit floats, `low` in the low half; `None`: there is no
+    /// instruction for pairs.
     pub(super) fn narrow_pair(&mut self, low: Reg, high: Reg, to: Elem) -> Option<Reg> {
         let floats = [low, high].iter().all(|&r| self.emit.func.regs[r] == Class::F32);
         let op = match to {
@@ -302,7 +304,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Numbers of type `from` in the stored form of `to`.
+    /// Converts numbers of type `from` to the stored form of `to`.
     pub(super) fn narrow_all(
         &mut self,
         at: Expr,
@@ -320,7 +322,7 @@ impl Lower<'_> {
         Ok(raw)
     }
 
-    /// [`narrow_all`](Lower::narrow_all), pairs of 16 bits in an instruction where there is one: these come packed.
+    /// Like [`narrow_all`](Lower::narrow_all), but pairs of 16-bit numbers stay packed in one register.
     pub(super) fn narrow_words(
         &mut self,
         at: Expr,
@@ -338,7 +340,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Registers of 16 bits, two by two; others as they are.
+    /// Packs pairs of 16-bit registers; other registers are unchanged.
     pub(super) fn packed(&mut self, raw: Vec<Reg>) -> Vec<Reg> {
         if raw.iter().any(|&r| self.emit.func.regs[r] != Class::B16) {
             return raw;
@@ -347,8 +349,9 @@ impl Lower<'_> {
         raw.chunks(2).map(pack).collect()
     }
 
-    /// An f64 or i64 as the f32 next to it toward zero, with the last bit set if anything was cut off: rounding it to a type with
-    /// two fraction bits less rounds the number itself (Boldo and Melquiond, "When double rounding is odd", 2005).
+    /// An f64 or i64 truncated to f32, with the last bit set if the truncation was inexact. Rounding the result to a
+    /// type with at least two fraction bits less equals rounding the number itself (Boldo and Melquiond, "When double
+    /// rounding is odd", 2005).
     fn round_to_odd(&mut self, x: Reg) -> Reg {
         let wide = self.emit.func.regs[x];
         match wide {
@@ -357,7 +360,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The same by what cuts off, what converts back, and what compares.
+    /// Implements [`Self::round_to_odd`] by the instructions that truncate, convert back and compare.
     fn round_to_odd_by(&mut self, x: Reg, (cut, back, differs): (P, P, P)) -> Reg {
         let wide = self.emit.func.regs[x];
         let cut = self.emit.def(Class::F32, cut, [x.into()]);
@@ -380,7 +383,7 @@ impl Lower<'_> {
         hi
     }
 
-    /// The bits of an f32 rounded to nearest even at bit `drop`; what is below is of no meaning.
+    /// The bits of an f32 rounded to nearest even at bit `drop`; lower bits are undefined.
     fn round_upper(&mut self, x: Reg, drop: i64) -> Reg {
         let bits = self.emit.def(Class::B32, P::MovB32F32, [x.into()]);
         let shifted = self.emit.def(Class::B32, P::ShrU32, [bits.into(), Operand::Imm(drop)]);

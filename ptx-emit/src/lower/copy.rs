@@ -1,7 +1,8 @@
-//! Copies: which of the ways a copy goes.
+//! Copies: selects how a copy is done.
 //!
-//! Every copy moves elements through a register distribution, so there are two halves: loading a window into a tile (`load`), and
-//! storing values into a window (`store`). A copy between two memories loads all of its elements before it stores the first.
+//! Every copy moves elements through a register layout. It has two halves: loading a window into a tile (`load`), and
+//! storing values to a window (`store`). A copy from memory to memory loads all of its elements before it stores the
+//! first.
 
 use super::dims::Dims;
 use super::scope::Scope;
@@ -27,7 +28,7 @@ impl Lower<'_> {
             let tile = self.tile_of(dst).expect("bug: elements are numbered into what is no register variable");
             return self.load_numbered(src, *arg, &tile, numbered);
         }
-        // Registers to registers: a different layout of the same elements.
+        // Registers to registers: a change of layout.
         if let Some(to) = self.target_registers(src, dst)?
             && let Some(mut from) = self.named_registers(src, to.dim_bits.extents())?
         {
@@ -55,7 +56,7 @@ impl Lower<'_> {
                 return self.load(s, src, &from, &tile, attrs, None);
             }
             let value = self.without_cast(src, Some(tile.elem));
-            // Elements of four bits are converted by the register.
+            // 4-bit elements are converted a register at a time.
             if let Some(from) = resolve_view(self.k, value).filter(|v| v.space(self.k).is_memory())
                 && self.elem(from.base).is_some_and(|elem| elem.bits() == 4)
             {
@@ -100,7 +101,7 @@ impl Lower<'_> {
         self.store(s, dst, &to, &Source::Elementwise(value, &scope), attrs)
     }
 
-    /// What is converted to `to`: a copy converts to the type of its destination by itself.
+    /// The operand of a cast to `to`: a copy itself converts to the type of its destination.
     fn without_cast(&self, mut e: Expr, to: Option<Elem>) -> Expr {
         while let ExprData::Cast { elem: ElemRef::Known(elem), arg } = self.k.exprs[e]
             && Some(elem) == to
@@ -110,14 +111,14 @@ impl Lower<'_> {
         e
     }
 
-    /// The extents of the tile a copy moves: those of a whole tile on either side, else those of the expression.
+    /// The extents of the tile that a copy moves: those of a whole tile on either side, else those of the expression.
     pub(super) fn copy_shape(&self, src: Expr, dst: Expr) -> Option<Vec<u64>> {
         let whole = |e: Expr| matches!(self.k.exprs[e], ExprData::Ref(_)).then(|| fixed_shape(self.k, e)).flatten();
         let tile = whole(dst).or_else(|| fixed_shape(self.k, src)).or_else(|| fixed_shape(self.k, dst));
         tile.or_else(|| scalar_shape(self.k, dst))
     }
 
-    /// The registers that a copy goes to: of a whole tile, or of a window of one.
+    /// The destination registers of a copy: a whole tile, or a window of one.
     fn target_registers(&mut self, src: Expr, dst: Expr) -> Result<Option<Tile>, Reported> {
         if let Some(tile) = self.tile_of(dst) {
             return Ok(Some(tile));
@@ -129,7 +130,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The registers that `e` names: of a whole tile, or of a window of these extents of one, as it is or transposed.
+    /// The registers that `e` names: a whole tile, or a window of a tile with these extents, possibly transposed.
     fn named_registers(&mut self, e: Expr, shape: &[u64]) -> Result<Option<Tile>, Reported> {
         if let Some(tile) = self.tile_of(e) {
             return Ok(Some(tile));
@@ -148,7 +149,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A window of a register tile whose place is known: some of its registers. Variables of unrolled loops are known.
+    /// A window of a register tile at constant indices: some of its registers. Variables of unrolled loops are
+    /// constants.
     fn window_of_tile(&mut self, view: &ResolvedView, shape: &[u64]) -> Result<Option<Tile>, Reported> {
         let mut starts = Vec::new();
         for dim in &view.dims {
@@ -163,9 +165,9 @@ impl Lower<'_> {
             starts.extend(start);
         }
         let Some(extents) = view.extents_of_base(shape) else { return Ok(None) };
-        // A place that is not known leaves fewer of them than there are dimensions.
+        // A start that is not constant is missing here, so the lengths differ and there is no window.
         let window = self.tiles[view.base].as_ref().and_then(|tile| tile.window(&starts, &extents));
-        // Dimensions that the window has not are of extent 1, which takes no bit of an index.
+        // Dimensions that the window drops have extent 1 and take no index bits.
         Ok(window.map(|window| Tile { dim_bits: Dims::of(shape), ..window }))
     }
 }

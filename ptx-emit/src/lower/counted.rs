@@ -1,7 +1,8 @@
 //! Comparisons of positions in a tile, as in masks of its edge: `j + iota(s, 1) <= i * 128 + iota(s, 0)`.
 //!
-//! Each side is the sum of a part that depends on the thread and a part that depends on the element, which is a literal here. So a thread subtracts its parts once, and
-//! compares the difference with a literal for each element, instead of computing and holding a coordinate for each.
+//! Each side is the sum of a part that depends on the thread and a part that depends on the element, which is a literal
+//! here. So a thread subtracts its own parts once, and compares the difference with a literal for each element. It need
+//! not compute and hold a coordinate for each element.
 
 use super::ints::Int;
 use super::scope::Scope;
@@ -14,34 +15,34 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::Elem;
 
-/// A number of the thread for each element of a group, and what is known of the element beside it.
+/// Numbers of a group of elements: the sum of a part per thread (`own`) and a literal per element (`known`).
 pub(super) struct Counted {
     pub(super) own: Vec<Int>,
     pub(super) known: Vec<i64>,
-    /// What divides all numbers of the thread: a power of two, or 0 if they are 0.
+    /// A power of two that divides all numbers in `own`, or 0 if they are 0.
     pub(super) divisor: u64,
 }
 
 impl Counted {
-    /// The same number for each element, where nothing is the thread's.
+    /// The same literal for each element, without a thread's part.
     pub(super) fn same(known: i64, elements: usize) -> Counted {
         Counted { own: vec![Int::constant(0); elements], known: vec![known; elements], divisor: 0 }
     }
 }
 
-/// What divides a sum of multiples of two powers of two; 0 is divided by all.
+/// A divisor of the sum of multiples of two powers of two; every number divides 0.
 pub(super) fn common(a: u64, b: u64) -> u64 {
     let all = a | b;
     all & all.wrapping_neg()
 }
 
-/// A literal of which the comparison `literal op x` comes to the same as of `known`, for all multiples `x` of `divisor`: neighbours that no multiple is between
-/// share theirs, and so the comparison.
+/// A literal that can replace `known` in the comparison `literal op x` for all multiples `x` of `divisor`. Elements
+/// between two adjacent multiples get the same literal, so they share the comparison.
 pub(super) fn shared_literal(op: Op, known: i64, divisor: u64) -> i64 {
     let Ok(divisor @ 1..) = i64::try_from(divisor) else { return known };
     let below = known - known.rem_euclid(divisor);
     match op {
-        // Nothing between `below` and `known` is a multiple that could be above the one and not above the other.
+        // No multiple is between `below` and `known`, so both compare alike.
         Op::Lt | Op::Ge => below,
         Op::Le | Op::Gt if below < known => below.checked_add(divisor).unwrap_or(known),
         _ => known,
@@ -49,7 +50,7 @@ pub(super) fn shared_literal(op: Op, known: i64, divisor: u64) -> i64 {
 }
 
 impl Lower<'_> {
-    /// Whether coordinates are among the terms of a sum of 32-bit integers.
+    /// Whether an `iota` is a term of this sum of 32-bit integers.
     pub(super) fn counts(&self, e: Expr) -> bool {
         match &self.k.exprs[e] {
             ExprData::Iota { .. } => self.elem_of_expr(e) == Some(Elem::I32),
@@ -58,7 +59,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The coordinates of elements along an axis: bits of the thread's number, and other bits of the element's.
+    /// The coordinates of elements along an axis: a part from bits of the thread's number, and one from other bits of
+    /// the element's register index.
     pub(super) fn coordinates(&mut self, scope: &Scope, axis: usize, group: &[usize]) -> Option<Counted> {
         let shift: u32 = scope.dim_bits[..axis].iter().sum();
         let mask = (1u64 << scope.dim_bits[axis]) - 1;

@@ -1,14 +1,17 @@
 //! Tiles that blocks of a cluster share (`ctas`).
 //!
-//! Lowering sees one block with the threads of all blocks of the cluster. The number of a thread has the rank of its block in
-//! the cluster above the thread's number in its block ([`tilec_ir::cluster::ctas`]). Buffers are small, because they hold partial results of rows, and each block has all of them. Stores
-//! go to the shared memory of every block (PTX ISA 9.7.9.23, `mapa`), and loads read the block's own. Barriers are
-//! those of the cluster (PTX ISA 9.7.13.3), or wait for the bytes that all blocks store in front of them ([`tilec_ir::ctas::counted`]). A block's memory may be written
-//! from its start until its end.
+//! Lowering sees one block with the threads of all blocks of the cluster. In the number of a thread, the rank of its
+//! block in the cluster is above the thread's number in its block ([`tilec_ir::ctas`]). Buffers hold partial
+//! results of rows, so they are small, and each block has all of them. Stores go to the shared memory of every block
+//! (PTX ISA 9.7.9.23, `mapa`), and loads read the block's own. Barriers are those of the cluster (PTX ISA 9.7.13.3), or
+//! wait for the bytes that all blocks store in front of them ([`tilec_ir::ctas::counted`]). A block's memory may be
+//! written from its start until its end.
 //!
-//! An mbarrier that counts bytes completes one phase: thread 0 sets the expected bytes at the start. The mbarriers are after the buffers. In a loop, iterations alternate between two sets of buffers and mbarriers; the
-//! second set is after all others. Thread 0 sets the expected bytes again when those of an iteration have arrived. The mbarrier also counts an arrival of each block, which shows that it has read the
-//! data of the previous iteration. The bytes of `st.async` order no earlier accesses of its thread.
+//! An mbarrier that counts bytes completes one phase: thread 0 sets the expected bytes at the start. The mbarriers are
+//! after the buffers. In a loop, iterations alternate between two sets of buffers and mbarriers; the second set is
+//! after all others. Thread 0 sets the expected bytes again when those of an iteration have arrived. The mbarrier also
+//! counts an arrival of each block, which shows that this block has read the data of the previous iteration. `st.async`
+//! does not order earlier accesses of its thread.
 //!
 //! ```text
 //! barrier.sync 0                                  // the first barrier of the loop: this block has read the buffers of the iteration before
@@ -36,7 +39,7 @@ use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::typing::resolve_view;
 
 impl Lower<'_> {
-    /// Blocks that divide the tiles of one.
+    /// The number of blocks that share a tile.
     pub(super) fn ctas(&self) -> u32 {
         u32::try_from(ctas::ctas(self.k)).expect("the verifier bounds clusters")
     }
@@ -49,7 +52,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::OrB32, [first.into(), tid.into()])
     }
 
-    /// Finds out where the other blocks must have begun.
+    /// Sets the cluster, and finds the first statement in front of which the other blocks must have begun.
     pub(super) fn begin_ctas(&mut self) -> Result<(), Reported> {
         if self.ctas() == 1 {
             return Ok(());
@@ -64,7 +67,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Says that the block has begun, its mbarriers ready.
+    /// Initialises the counting mbarriers, and signals that the block has begun.
     pub(super) fn ready_ctas(&mut self) {
         if self.writes_first.is_none() {
             return;
@@ -94,7 +97,7 @@ impl Lower<'_> {
         self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
     }
 
-    /// Branches past what thread 0 alone does, up to the label.
+    /// Emits a branch past code that only thread 0 runs, and returns its label.
     fn unless_first(&mut self, label: &str) -> Label {
         let tid = self.block_tid();
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
@@ -103,13 +106,14 @@ impl Lower<'_> {
         behind
     }
 
-    /// Says how many bytes there will be.
+    /// Sets the number of bytes that an mbarrier expects.
     fn expect(&mut self, at: Operand, bytes: u64) {
         let state = self.emit.reg(Class::B64);
         self.emit.push(P::MbarrierArriveExpectTx, [state.into(), at, Operand::Imm(bytes as i64)]);
     }
 
-    /// Registers for where iterations stand that take buffers alternately: the first one moves them to the first set.
+    /// Defines the registers of double-buffered iterations (set offset and parity), so that the first iteration flips
+    /// them to the first set.
     fn begin_iterations(&mut self) {
         for i in 0..self.counted.len() {
             let Some(stride) = self.counted[i].in_turns.as_ref().map(|turns| turns.stride) else { continue };
@@ -122,13 +126,14 @@ impl Lower<'_> {
         }
     }
 
-    /// Where the set of buffers is after the first one that a buffer is of, if iterations take it alternately with another.
+    /// The offset of the current iteration's copy of a double-buffered buffer.
     pub(super) fn in_turns(&self, buffer: Value) -> Option<Reg> {
         let own = |turns: &&InTurns| turns.buffers.contains(&buffer);
         self.counted.iter().filter_map(|counted| counted.in_turns.as_ref()).find(own)?.slot()
     }
 
-    /// Where shared memory ends, with the mbarriers that count stores after `used` bytes, and the second set of what iterations take alternately.
+    /// Places the mbarriers that count stores after `used` bytes, then the second sets of double-buffered loops.
+    /// Returns the end of shared memory.
     pub(super) fn place_counted(&mut self, used: u64) -> u64 {
         let (mut end, mut placed) = (used, Vec::new());
         for of in ctas::counted(self.k) {
@@ -154,7 +159,7 @@ impl Lower<'_> {
         end
     }
 
-    /// A barrier of the threads of all blocks: where their stores are counted, until these are there.
+    /// A barrier of the threads of all blocks. If their stores are counted, it waits for the bytes of these stores.
     pub(super) fn ctas_barrier(&mut self, s: Stmt) {
         if let Some(counted) = self.counted.iter().find(|counted| counted.of.begins == Some(s)).cloned() {
             let turns = counted.in_turns.expect("bug: a loop counts without buffers that take turns");
@@ -172,8 +177,9 @@ impl Lower<'_> {
             }
             None => (Operand::shared(0, offset as i64), Operand::Imm(0)),
         };
-        // By the letter a wait of other blocks' stores acquires in the scope of the cluster. What they store is in shared memory, which no cache is in front of,
-        // and the wider scope has the assembler invalidate L1 and wait for every load (docs/notes/rows.md).
+        // Formally, a wait for stores of other blocks must acquire at cluster scope. These stores are to shared memory,
+        // which no cache holds. The wider scope would make the assembler invalidate L1 and wait for every load
+        // (docs/notes/rows.md).
         self.wait_for(at.clone(), parity, "stored");
         if registers.is_some() {
             let expected = self.unless_first("expected");
@@ -182,7 +188,8 @@ impl Lower<'_> {
         }
     }
 
-    /// An iteration begins: the threads of this block have read what the one before has stored, and say so to each block.
+    /// Begins an iteration: the threads of this block have read the buffers of the previous iteration and signal this
+    /// to each block.
     fn next_of_turns(&mut self, turns: &InTurns, offset: u64) {
         let (slot, parity) = turns.registers.expect("bug: an iteration that has not begun");
         self.emit.push(P::BarSync, [Operand::Imm(0)]);
@@ -197,7 +204,7 @@ impl Lower<'_> {
         self.arrive_in_each(tid, own);
     }
 
-    /// In front of the first statement that stores to the memory of other blocks: they have begun.
+    /// In front of the first statement that stores to the memory of other blocks: waits until they have begun.
     pub(super) fn meet_ctas(&mut self, s: Stmt) {
         self.counts = self.counted.iter().position(|counted| counted.of.stores.contains(&s));
         if self.writes_first == Some(s) {
@@ -207,7 +214,7 @@ impl Lower<'_> {
         }
     }
 
-    /// After all statements: no block ends while others may write to its memory.
+    /// Emitted after all statements: no block ends while others may write to its memory.
     pub(super) fn end_ctas(&mut self) {
         if self.writes_first.is_none() {
             return;
@@ -230,7 +237,7 @@ impl Lower<'_> {
         self.emit.push(P::BarrierClusterWaitAligned, []);
     }
 
-    /// The number of a block that the thread stores to, the `turn`-th.
+    /// The rank of the `turn`-th block that the thread stores to.
     fn rank_in_turn(&mut self, turn: u32) -> Operand {
         match self.dealt {
             None => Operand::Imm(i64::from(turn)),
@@ -242,7 +249,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores to memory; to shared memory in all blocks that divide tiles.
+    /// Emits a store; a store to shared memory goes to all blocks that share tiles.
     pub(super) fn put(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
         let any = cluster_store(op, self.counts.is_some()).filter(|_| self.ctas() > 1);
         let (Some(op), &Operand::Addr { base, offset }) = (any, &address) else {

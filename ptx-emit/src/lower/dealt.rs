@@ -1,12 +1,12 @@
-//! Which lanes store to which blocks of a cluster.
+//! Distribution of stores to several blocks of a cluster over lanes.
 
 use crate::inst::Reg;
 
-/// Lanes that hold the same elements store them to different blocks.
+/// Lanes with the same elements store them to different blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Dealt {
-    /// The first block that the lane stores to; of the next group of blocks it is the one with the same number.
+    /// The first block that the lane stores to. It stores to the block with the same position in each further group.
     pub(super) first: Reg,
-    /// Blocks of a group.
+    /// Blocks in a group.
     pub(super) blocks: u32,
 }

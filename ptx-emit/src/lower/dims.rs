@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use tilec_ir::layout::shape_bits;
 
-/// Extents; as a slice, the bits that coordinates take: those of the next power of two where an extent is none.
+/// Extents of a tile. As a slice: the bits of each coordinate, `ceil(log2(extent))`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Dims {
     extents: Vec<u64>,

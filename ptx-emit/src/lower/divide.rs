@@ -1,21 +1,22 @@
-//! Division: of 32-bit indices that are not negative, and of elements.
+//! Division of non-negative 32-bit indices, and of elements.
 //!
-//! The assembler (ptxas 13.0) makes some 25 dependent instructions of `div.u32`, of a literal divisor too. A walk over tiles divides in front of its
-//! first TMA load, and nothing hides that.
+//! The assembler (ptxas 13.0) emits some 25 dependent instructions for `div.u32`, also with a literal divisor. A
+//! persistent grid divides in front of its first TMA load, where nothing hides this latency.
 
 use super::ints::Int;
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
-/// The quotient rounded toward minus infinity, and what it leaves.
+/// The quotient rounded toward minus infinity, and the remainder.
 pub(super) struct Floored {
     pub(super) quotient: Reg,
     pub(super) remainder: Reg,
 }
 
 impl Lower<'_> {
-    /// Of an i32 by a positive literal that is not a power of two: of a negative number the complement is divided, which is not negative.
+    /// Divides an i32 by a positive literal that is not a power of two. For a negative number, the complement, which is
+    /// not negative, is divided.
     pub(super) fn floored_by_literal(&mut self, n: Reg, d: i64) -> Floored {
         let sign = self.emit.pure(Class::B32, P::ShrS32, [n.into(), Operand::Imm(31)]);
         let size = self.emit.pure(Class::B32, P::XorB32, [n.into(), sign.into()]);
@@ -24,7 +25,8 @@ impl Lower<'_> {
         Floored { quotient, remainder: self.rest(n, quotient, Operand::Imm(d)) }
     }
 
-    /// Of elements of u32, by one that may be zero if `maybe_zero`. The machine's result for zero is undefined, and is replaced.
+    /// Divides u32 elements by a divisor that may be zero if `maybe_zero`. The machine's result for zero is undefined
+    /// and is replaced.
     pub(super) fn unsigned_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
         let class = self.emit.func.regs[n];
         let pick = |narrow: P, wide: P| if class == Class::B32 { narrow } else { wide };
@@ -41,8 +43,8 @@ impl Lower<'_> {
         Floored { quotient, remainder: self.emit.pure(class, P::SubS64, [n.into(), product.into()]) }
     }
 
-    /// Of elements with a sign, by one that may be zero if `maybe_zero`. The machine truncates: where a remainder has the other sign than the
-    /// divisor, the quotient is one less.
+    /// Divides signed elements by a divisor that may be zero if `maybe_zero`. The machine truncates: if remainder and
+    /// divisor have different signs, the quotient is one less.
     pub(super) fn floored_division(&mut self, n: Reg, d: Reg, maybe_zero: bool) -> Floored {
         let class = self.emit.func.regs[n];
         let pick = |narrow: P, wide: P| if class == Class::B32 { narrow } else { wide };
@@ -54,7 +56,7 @@ impl Lower<'_> {
         }
         let product = self.emit.pure(class, pick(P::MulLoS32, P::MulLoS64), [q.into(), d.into()]);
         let rest = self.emit.pure(class, pick(P::SubS32, P::SubS64), [n.into(), product.into()]);
-        // By zero the rest is the number itself.
+        // For a zero divisor, the remainder is the number itself.
         let signs = self.emit.pure(class, pick(P::XorB32, P::XorB64), [rest.into(), d.into()]);
         let apart = self.emit.pure(Class::Pred, pick(P::SetpLtS32, P::SetpLtS64), [signs.into(), Operand::Imm(0)]);
         let left = self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [rest.into(), Operand::Imm(0)]);
@@ -68,14 +70,14 @@ impl Lower<'_> {
         Floored { quotient: self.choose(short, less, q), remainder: self.choose(short, back, rest) }
     }
 
-    /// Quotient and remainder of a number below 2^31 by a positive one that is not a power of two.
+    /// Quotient and remainder of a number below 2^31 by a positive divisor that is not a power of two.
     pub(super) fn divide32(&mut self, n: Int, d: Int) -> (Reg, Reg) {
         let x = self.in32(n);
         if let Some(d) = d.as_const() {
             return self.divide_by_literal(x, d);
         }
         let divisor = self.in32(d);
-        // The reciprocal is computed in front of what changes the number, if it can be.
+        // The reciprocal is hoisted in front of a loop that changes only the number.
         if self.emit.depth_of(divisor) < self.emit.depth_of(x) {
             return self.divide_by_reciprocal(x, d);
         }
@@ -83,7 +85,7 @@ impl Lower<'_> {
         (q, self.rest(x, q, divisor.into()))
     }
 
-    /// The same by a literal.
+    /// The same with a literal divisor.
     fn divide_by_literal(&mut self, n: Reg, d: i64) -> (Reg, Reg) {
         let (factor, shift) = factor(d);
         let high = self.emit.pure(Class::B32, P::MulHiU32, [n.into(), Operand::Imm(factor)]);
@@ -114,9 +116,10 @@ impl Lower<'_> {
     }
 }
 
-/// The factor `m` of 32 bits and the shift `s - 1` with which `(n * m >> 32) >> (s - 1)` is `n / d`, for `n` below 2^31 and a `d` below 2^31 that is not a power of two. With
-/// `2^(s - 1) < d < 2^s` and `m = floor(2^(31 + s) / d) + 1`, `m * d = 2^(31 + s) + e` where `0 < e <= d`. So `n * m / 2^(31 + s) = n / d + n * e / (d * 2^(31 + s))`,
-/// and what is added is less than `1 / d`.
+/// The 32-bit factor `m` and the shift `s - 1` with which `(n * m >> 32) >> (s - 1)` is `n / d`, for `n` and `d` below
+/// 2^31, where `d` is not a power of two. With `2^(s - 1) < d < 2^s` and `m = floor(2^(31 + s) / d) + 1`, `m * d =
+/// 2^(31 + s) + e` where `0 < e <= d`. So `n * m / 2^(31 + s) = n / d + n * e / (d * 2^(31 + s))`, and the second term
+/// is less than `1 / d`.
 fn factor(d: i64) -> (i64, i64) {
     assert!(d > 2 && d.count_ones() > 1 && d <= i64::from(i32::MAX), "bug: {d} is divided by in another way");
     let bits = i64::from(64 - d.leading_zeros());

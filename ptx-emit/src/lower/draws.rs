@@ -1,9 +1,12 @@
-//! Loops that take their tiles from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
+//! Dynamic tile scheduler, loops that take their tiles from a counter: `for tile in cta..tiles step 132 next turns from
+//! drawn`.
 //!
-//! `publish turns` takes a tile: one thread increments the counter (`atom.inc`, which wraps to 0 after the last number), stores the old value to the slot, and arrives. Other threads of
-//! its role wait for it. A thread that waits for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one after that, so the
-//! incrementing thread, which also waits for the next one, overwrites no slot that is still read. In a role of several warps each warp takes the number of its first lane. Then the
-//! assembler knows that the loop is uniform in the warp, which wgmma requires.
+//! `publish turns` takes a tile: one thread increments the counter (`atom.inc`, which wraps to 0 after the last
+//! number), stores the old value to the slot, and arrives. Other threads of its role wait for it. A thread that waits
+//! for the slot reads it in front of `release turns`. A thread that reads a slot arrives at the next one after that.
+//! The incrementing thread also waits for the next one, so it overwrites no slot that is still read. In a role of
+//! several warps, each warp broadcasts the number from its first lane. Then the assembler knows that the loop is
+//! uniform in the warp, which wgmma requires.
 
 use super::ints::Int;
 use super::rings::{Draws, Position, Ring};
@@ -16,23 +19,23 @@ use tilec_ir::kernel::{ChannelOp, Next};
 use tilec_ir::ops::Op;
 
 impl Lower<'_> {
-    /// In front of the body of a loop up to `end`.
+    /// Records the loop up to `end`, in front of its body.
     pub(super) fn begin_draws(&mut self, next: Next, end: Int) {
         self.draws.push(Draws { next, end, drawn: None });
     }
 
-    /// After the body: what was drawn.
+    /// After the body: the tile number that was taken from the counter.
     pub(super) fn end_draws(&mut self, next: Next) -> Reg {
         let draws = self.draws.pop().filter(|d| d.next == next).and_then(|d| d.drawn);
         draws.unwrap_or_else(|| panic!("bug: a loop draws no number, which is verified"))
     }
 
-    /// The loop whose numbers a ring hands over.
+    /// The loop whose tile numbers pass through a ring.
     fn draws_of(&self, ring: usize) -> Option<usize> {
         self.draws.iter().position(|d| self.rings[ring].channels.contains(&d.next.channel))
     }
 
-    /// The place of a slot.
+    /// The address of a slot.
     fn number_at(&mut self, channel: Value, at: Position) -> Operand {
         let place = self.placed[channel].unwrap_or_else(|| panic!("bug: a channel without a place"));
         match at {
@@ -56,7 +59,7 @@ impl Lower<'_> {
         self.emit.def(Class::B32, P::ShflSyncIdxB32, first)
     }
 
-    /// What an operation on a ring of numbers does in front of the arrival.
+    /// Emits what an operation on a ring of tile numbers does before it arrives.
     pub(super) fn number_before(&mut self, op: ChannelOp, ring: usize) -> Result<(), Reported> {
         let Some(i) = self.draws_of(ring) else { return Ok(()) };
         let (Draws { next, end, .. }, own) = (self.draws[i], self.rings[ring].clone());
@@ -90,14 +93,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What it does after the arrival: threads beside the one that draws wait for the number.
+    /// Emits what it does after it arrived: the other threads of the role wait for the number.
     pub(super) fn number_behind(&mut self, op: ChannelOp, ring: usize) {
         let Some(i) = self.draws_of(ring).filter(|_| op == ChannelOp::Publish) else { return };
         let own: Ring = self.rings[ring].clone();
         if own.fill.stored == 1 {
             return;
         }
-        // The phase that `full` completes is the one after that which let the slot be taken.
+        // `full` completes the phase after the one that freed the slot.
         let turn = own.known_turn(own.put_turn);
         let parity = self.emit.def(Class::B32, P::XorB32, [turn.parity.into(), Operand::Imm(1)]);
         self.wait_for(Operand::at(turn.barrier, 0), parity, "wait_number");

@@ -1,7 +1,8 @@
-//! Single elements of tensors from which indices are computed: `X[table[z] * 16.., ..]`.
+//! Single elements of tensors as parts of indices: `X[table[z] * 16.., ..]`.
 //!
-//! They are loaded in front of the statement. The kernel does not write them, and their index is clamped to the tensor, so the address is always
-//! valid. So a load is as pure as arithmetic: it is shared, and hoisted to where its index is known.
+//! They are loaded in front of the statement. The kernel does not write them, and their index is clamped to the tensor,
+//! so the address is always valid. So such a load is as pure as arithmetic: it is shared, and hoisted to where its
+//! index is known.
 
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Operand, Reg};
@@ -13,13 +14,14 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::{ViewDim, let_init, resolve_view};
 
 impl Lower<'_> {
-    /// Loads the elements that the indices of a statement are made of.
+    /// Loads the elements that indices of a statement use.
     pub(super) fn load_elements_of(&mut self, s: Stmt) -> Result<(), Reported> {
         let roots = self.k.stmts[s].exprs();
         roots.into_iter().try_for_each(|e| self.load_elements_in(e, false))
     }
 
-    /// The same of an expression, which is an index made of a number (`number`), or has such indices inside.
+    /// Loads the elements that an expression uses: it is an index computed from an element (`number`), or contains such
+    /// indices.
     fn load_elements_in(&mut self, e: Expr, number: bool) -> Result<(), Reported> {
         if let ExprData::Ref(v) = self.k.exprs[e]
             && number
@@ -44,7 +46,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// An element of a tensor that nobody writes; zero outside of it.
+    /// Loads an element of a read-only tensor; zero outside of it.
     fn load_element(&mut self, e: Expr) -> Result<Reg, Reported> {
         let view = resolve_view(self.k, e).expect("bug: an element is one of a tensor");
         let tensor = view.base;
@@ -68,7 +70,7 @@ impl Lower<'_> {
                 terms.push(vec![(index, stride)]);
             }
         }
-        // What is in the padding is read where the memory begins, and dropped.
+        // In the padding, the load reads the start of the memory, and the value is dropped.
         let on_lines = self.element_on_lines(tensor, &place)?;
         inside = self.emit.and(inside, on_lines);
         if elem.size().whole_bytes().is_none() {
@@ -96,13 +98,13 @@ impl Lower<'_> {
         Ok(self.or_zero(found, inside))
     }
 
-    /// An address where something holds, and another elsewhere.
+    /// `address` if `inside` holds, else `other`.
     fn where_inside(&mut self, address: Reg, other: Reg, inside: Option<Reg>) -> Reg {
         let Some(inside) = inside else { return address };
         self.emit.pure(Class::B64, P::SelpB64, [address.into(), other.into(), inside.into()])
     }
 
-    /// A number where something holds, and zero elsewhere.
+    /// `found` if `inside` holds, else zero.
     fn or_zero(&mut self, found: Reg, inside: Option<Reg>) -> Reg {
         let Some(inside) = inside else { return found };
         let class = self.emit.func.regs[found];
@@ -110,7 +112,7 @@ impl Lower<'_> {
         self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()])
     }
 
-    /// An element of four bits: the half of a byte, whose address counts halves.
+    /// Loads a 4-bit element by its address in half bytes: loads the byte and extracts one half.
     fn load_half(&mut self, place: Reg, elem: Elem) -> Reg {
         let byte = self.emit.pure(Class::B64, P::ShrU64, [place.into(), Operand::Imm(1)]);
         let low = self.emit.pure(Class::B32, P::CvtU32U64, [place.into()]);

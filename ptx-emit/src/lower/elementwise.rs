@@ -1,5 +1,5 @@
-//! Elementwise expressions group by group, a group being the elements that one access of the destination covers, so that
-//! operands in memory are loaded as wide as the result is stored and few registers are live. Reductions in them are computed first.
+//! Elementwise expressions, group by group. A group is the elements of one access to the destination: operands in
+//! memory are loaded as wide as the result is stored, and few registers are live. Reductions inside are computed first.
 
 use super::dims::Dims;
 use super::joins::{By, Join, Part};
@@ -22,8 +22,7 @@ use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
 
 impl Lower<'_> {
-    /// Prepares the windows of memory that an expression reads; where `only` does not hold, a thread reads nothing from
-    /// global memory.
+    /// Prepares the windows of memory that an expression reads. A thread reads global memory only if `only` holds.
     pub(super) fn operands(
         &mut self,
         e: Expr,
@@ -51,7 +50,7 @@ impl Lower<'_> {
             out.windows.push((e, access, elem));
             return Ok(());
         }
-        // Of what it counts along only the extents are wanted.
+        // Only the extents of the tile that an `iota` counts along are needed.
         if matches!(self.k.exprs[e], ExprData::Iota { .. }) {
             return Ok(());
         }
@@ -79,7 +78,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Loads what an expression reads for group `g`, and computes what is named in it.
+    /// Loads what an expression reads for group `g`, and computes the deferred `let`s that it names.
     pub(super) fn begin_group(&mut self, operands: &mut Operands, g: usize, group: &[usize]) -> Result<(), Reported> {
         self.report_operands(operands, group.len());
         operands.group = group.to_vec();
@@ -114,7 +113,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Says of each window of an expression, once, how it is read.
+    /// Reports once for each window of an expression how it is read.
     fn report_operands(&mut self, operands: &mut Operands, elements: usize) {
         let Some(s) = self.emit.origin.expand().filter(|_| !std::mem::replace(&mut operands.reported, true)) else {
             return;
@@ -152,7 +151,7 @@ impl Lower<'_> {
         self.eval_bool(e, operands, group)
     }
 
-    /// A tile of truth values that a `let` names: predicates, which nothing changes.
+    /// A tile of truth values that a `let` names, as predicates that are never written again.
     pub(super) fn conditions(&mut self, e: Expr, layout: RegLayout, dim_bits: Dims) -> Result<Tile, Reported> {
         let Some(held) = Held::of(&layout, dim_bits.extents()) else {
             return Err(self.unsupported(e, NO_WHOLE_TILE));
@@ -171,7 +170,7 @@ impl Lower<'_> {
                 found[v] = Some(reg);
             }
         }
-        // Nobody reads what is not there.
+        // Predicates of absent elements are never read.
         let regs = found.into_iter().map(|reg| reg.unwrap_or_else(|| self.emit.reg(Class::Pred))).collect();
         Ok(Tile { elem: Elem::Bool, layout, dim_bits, regs, held, per_register: 1 })
     }
@@ -181,7 +180,7 @@ impl Lower<'_> {
         self.copy_elementwise(at, tile, e, &CopyAttrs::default())
     }
 
-    /// `copy e -> tile`: windows in `e` are read as wide as the copy says.
+    /// `copy e -> tile`: windows in `e` are read as wide as the copy's attributes say.
     pub(super) fn copy_elementwise(
         &mut self,
         at: Expr,
@@ -192,7 +191,7 @@ impl Lower<'_> {
         if let ExprData::Ref(v) = self.k.exprs[e]
             && let Some(other) = self.tiles[v].clone().filter(|other| other.same_shape(tile))
         {
-            // As they are: an infinity of e5m2 would not survive a conversion.
+            // The bits are copied: a conversion would lose an infinity of e5m2.
             for i in tile.registers() {
                 self.mov(tile.regs[i], other.regs[i]);
             }
@@ -320,7 +319,8 @@ impl Lower<'_> {
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }
 
-    /// What segments of the rows of a tile come to, a component in each of the tiles `totals`; the tile that is scanned is distributed like `scope`.
+    /// The totals of segments of a tile's rows, one component in each of the tiles `totals`. The scanned tile has the
+    /// layout of `scope`.
     pub(super) fn totals(
         &mut self,
         e: Expr,

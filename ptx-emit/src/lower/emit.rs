@@ -1,11 +1,11 @@
 //! Building the instruction list: nested regions, value numbering, hoisting.
 //!
-//! Code is emitted into a stack of *frames*: the kernel, and one for each loop or branch being built. A pure instruction
-//! goes to the end of the outermost frame in which all its operands are defined, and is reused when
-//! the same instruction is requested again. So addresses, predicates and constants of a loop body are computed once, in front of the
-//! loop, without a separate analysis. In loops that have no registers for them, values that only a branch needs
-//! stay in the branch. Registers that are written more than once are *mutable*: instructions on them stay
-//! where they are and are not shared.
+//! Code is emitted into a stack of *frames*: the kernel, and one for each loop or branch being built. A pure
+//! instruction goes to the end of the outermost frame in which all its operands are defined, and is reused when the
+//! same instruction is requested again. So addresses, predicates and constants of a loop body are computed once, in
+//! front of the loop, without a separate analysis. In loops with high register pressure, values that only a branch
+//! needs stay in the branch. Registers that are written more than once are *mutable*: instructions on them stay where
+//! they are and are not shared.
 
 use super::known::{Key, Known};
 use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg};
@@ -18,9 +18,9 @@ use tilec_ir::entities::Stmt;
 /// One open region.
 struct Frame {
     items: Vec<Item>,
-    /// Its number among all that were ever opened.
+    /// Its number in the order of opening, unique in the function.
     number: u32,
-    /// Whether it is a side of a branch that pure instructions do not leave.
+    /// Whether pure instructions stay in it: a side of a branch.
     keeps: bool,
 }
 
@@ -28,7 +28,7 @@ struct Frame {
 #[derive(Clone, Copy, Default)]
 struct Def {
     depth: usize,
-    /// The frame at this depth, by its number.
+    /// The number of the frame at this depth.
     frame: u32,
     mutable: bool,
 }
@@ -41,9 +41,10 @@ pub(super) struct Emit {
     known: Known,
     /// Frames opened so far.
     opened: u32,
-    /// The outermost frame that pure instructions go to: that of the role being built, whose registers are its own.
+    /// The outermost frame to which pure instructions are hoisted: the frame of the role being built, whose warps have
+    /// their own registers.
     floor: usize,
-    /// The statement that instructions are made for.
+    /// The statement that the instructions implement.
     pub(super) origin: PackedOption<Stmt>,
 }
 
@@ -60,7 +61,7 @@ impl Emit {
         }
     }
 
-    /// Number of open frames minus one: 0 in the kernel's own.
+    /// The number of open frames minus one: 0 in the kernel's own frame.
     pub(super) fn depth(&self) -> usize {
         self.frames.len() - 1
     }
@@ -69,12 +70,13 @@ impl Emit {
         self.open(false);
     }
 
-    /// Opens the frame of a side of a branch that pure instructions do not leave: in front of the loop around it their results would take registers all the time.
+    /// Opens the frame of a branch's side that keeps its pure instructions. In front of the surrounding loop, their
+    /// results would occupy registers for the whole loop.
     pub(super) fn push_side(&mut self) {
         self.open(true);
     }
 
-    /// Whether pure instructions stay where they are: in such a side.
+    /// Whether pure instructions stay in the innermost frame.
     pub(super) fn keeps(&self) -> bool {
         self.frames.last().is_some_and(|frame| frame.keeps)
     }
@@ -84,13 +86,13 @@ impl Emit {
         self.opened += 1;
     }
 
-    /// Closes the innermost frame; what was computed in it is not shared any more.
+    /// Closes the innermost frame. Results computed in it are not shared any more.
     pub(super) fn pop_frame(&mut self) -> Vec<Item> {
         self.frames.pop().map_or_else(Vec::new, |f| f.items)
     }
 
-    /// Registers that are read and written nowhere, such as those of a tile that only a loop without iterations fills,
-    /// start as zero.
+    /// Initialises to zero the registers that are read but never written, such as those of a tile that only a loop
+    /// without iterations fills.
     pub(super) fn define_unwritten(&mut self) {
         const WRITTEN: u8 = 1;
         const READ: u8 = 2;
@@ -140,7 +142,7 @@ impl Emit {
         self.here().push(item);
     }
 
-    /// An instruction is of the statement that is being lowered, wherever it goes.
+    /// Marks an instruction with the statement that is being lowered.
     fn with_origin(&self, mut item: Item) -> Item {
         if let Item::Inst(inst) = &mut item {
             inst.origin = self.origin;
@@ -148,7 +150,7 @@ impl Emit {
         item
     }
 
-    /// Appends what a frame held. Fresh memory is what takes time here: of the two lists the longer one is kept.
+    /// Appends what a frame held. Allocation takes most of the time here, so the longer of the two lists is kept.
     pub(super) fn items(&mut self, mut items: Vec<Item>) {
         let here = self.here();
         if here.len() < items.len() {
@@ -180,7 +182,7 @@ impl Emit {
         self.func.labels.push(unique)
     }
 
-    /// A register of this frame that is written once, by the caller.
+    /// A register of this frame that the caller writes once.
     pub(super) fn reg(&mut self, class: Class) -> Reg {
         let depth = self.depth();
         self.reg_at(class, depth, false)
@@ -194,15 +196,15 @@ impl Emit {
 
     pub(super) fn reg_at(&mut self, class: Class, depth: usize, mutable: bool) -> Reg {
         let reg = self.func.regs.push(class);
-        // A loop's index belongs to the frame that is opened next.
+        // A loop's index belongs to the frame that will be opened next.
         let frame = self.frames.get(depth).map_or(self.opened, |frame| frame.number);
         let known = self.defs.push(Def { depth, frame, mutable });
         debug_assert_eq!(reg, known, "every register of the function is made here");
         reg
     }
 
-    /// A register that changes only at the end of the loop whose frame is open, such as its index: what is computed from
-    /// it is shared within the iteration.
+    /// A register that changes only at the end of the loop whose frame is open, such as its index: values computed from
+    /// it are shared within the iteration.
     pub(super) fn loop_carried(&mut self, class: Class, depth: usize) -> Reg {
         self.reg_at(class, depth, false)
     }
@@ -229,7 +231,8 @@ impl Emit {
         dst
     }
 
-    /// Opens the frame of a role, which pure instructions do not leave: in front of the roles their results would take registers of all of them.
+    /// Opens the frame of a role, which keeps its pure instructions. In front of the roles, their results would occupy
+    /// registers of all roles.
     pub(super) fn push_role(&mut self) {
         self.push_frame();
         self.floor = self.depth();
@@ -241,12 +244,12 @@ impl Emit {
         self.pop_frame()
     }
 
-    /// Shares no result of before with what follows.
+    /// Stops sharing earlier results with what follows.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }
 
-    /// A pure instruction: hoisted as far as its operands allow, shared with equal ones.
+    /// A pure instruction: hoisted as far as its operands allow, and shared with equal ones.
     pub(super) fn pure(&mut self, class: Class, op: Op, srcs: impl AsRef<[Operand]>) -> Reg {
         self.pure_of(class, op, srcs.as_ref())
     }
@@ -276,7 +279,7 @@ impl Emit {
                 Operand::Special(s) => Key::Special(*s),
                 Operand::SharedSym(i) => Key::Shared(*i),
                 Operand::Addr { base: AddrBase::Param(i), offset } => Key::Param(*i, *offset),
-                // In memory that does not change.
+                // A load from memory that does not change.
                 Operand::Addr { base: AddrBase::Reg(r), offset } => Key::At(see(*r), *offset),
                 Operand::ParamSym(i) => Key::ParamSym(*i),
                 Operand::ConstSym(i) => Key::ConstSym(*i),
@@ -308,12 +311,12 @@ impl Emit {
         dst
     }
 
-    /// What a register holds now, in one that does not change.
+    /// The current value of a register, in a register that does not change.
     pub(super) fn kept(&mut self, reg: Reg) -> Reg {
         self.kept_at(self.depth(), reg)
     }
 
-    /// The same of what it holds at the end of the frame at `depth`.
+    /// The value of a register at the end of the frame at `depth`, in a register that does not change.
     pub(super) fn kept_at(&mut self, depth: usize, reg: Reg) -> Reg {
         if !self.defs[reg].mutable {
             return reg;

@@ -1,7 +1,8 @@
 //! Ends of windows of shared memory.
 //!
-//! `s[k.., 0..n]` has the elements of the buffer in front of `n`: those past the end read as zero and are not written. A buffer has no bounds check. So
-//! elements in front of the end must be inside the buffer ([`Lower::check_inside`]). If the window begins past the end, its address is not used.
+//! `s[k.., 0..n]` has the elements of the buffer in front of `n`: elements past the end read as zero and are not
+//! written. A buffer has no bounds check, so elements in front of the end must be inside the buffer
+//! ([`Lower::check_inside`]). If the window begins past the end, its address is not used.
 
 use super::dims::Dims;
 use super::ints::Int;
@@ -16,7 +17,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
-/// The end that a dimension of a window has.
+/// The end of a window along a dimension.
 pub(super) fn end_of(dim: &ViewDim) -> Option<Expr> {
     match dim {
         ViewDim::From { end, .. } => *end,
@@ -25,7 +26,8 @@ pub(super) fn end_of(dim: &ViewDim) -> Option<Expr> {
 }
 
 impl Lower<'_> {
-    /// The predicate under which the elements of each group (by their first register index) are in front of the ends of a window of shared memory; `None`: always.
+    /// The predicates of the groups (by their first register index): their elements are in front of the ends of a
+    /// window of shared memory. `None`: always.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -74,7 +76,8 @@ impl Lower<'_> {
         })
     }
 
-    /// Where dimension `d` of a window starts: inside the buffer with all of its elements in front of its end, or past that end.
+    /// The start of a window in dimension `d`. All elements in front of the window's end are inside the buffer, or the
+    /// start is past the end.
     ///
     /// # Errors
     /// An element may be outside of the buffer.
@@ -86,7 +89,7 @@ impl Lower<'_> {
         extent: u64,
         tile: i128,
     ) -> Result<Int, Reported> {
-        // The first and the last multiple of the extent that the start may be.
+        // The first and the last possible start; aligned starts are multiples of the extent.
         let Interval { lo: first, hi: last } = match aligned {
             true => start.interval().multiples_of(extent),
             false => start.interval(),

@@ -39,13 +39,14 @@ impl Lower<'_> {
         let four = self.literal(4.0, class);
         let bounded = self.emit.pure(class, P::MinF32, [size.into(), four.into()]);
         let log = self.polynomial(&Q_COEFFICIENTS, bounded);
-        // It is no smaller than 2^-27, so nothing is flushed.
+        // The argument of `ex2` gives at least 2^-27, so nothing is flushed to zero.
         let rest = self.emit.pure(class, P::Ex2ApproxFtzF32, [log.into()]);
         let far = self.emit.pure(class, P::SubF32, [one.into(), rest.into()]);
         self.odd(x, size, near, (far, 1.0))
     }
 
-    /// An odd function of `x`, whose size is `size`: `near`, or from `limit` on `far`, with the sign of `x`, which zeros have too. `near` is taken where `x` is not a number.
+    /// An odd function of `x` with `|x| = size`: `near`, or `far` from `limit` on, with the sign of `x`, also for
+    /// zeros. NaN takes `near`.
     pub(super) fn odd(&mut self, x: Reg, size: Reg, near: Reg, (far, limit): (Reg, f64)) -> Reg {
         let bits = self.emit.pure(Class::B32, P::MovB32F32, [x.into()]);
         let sign = self.emit.pure(Class::B32, P::AndB32, [bits.into(), Operand::Imm(0x8000_0000)]);
@@ -57,7 +58,7 @@ impl Lower<'_> {
         self.emit.pure(Class::F32, P::MovF32B32, [bits.into()])
     }
 
-    /// A polynomial, of coefficients from the highest power.
+    /// A polynomial in `x`, with the coefficient of the highest power first.
     pub(super) fn polynomial(&mut self, coefficients: &[f32], x: Reg) -> Reg {
         let mut sum = self.literal(f64::from(coefficients[0]), Class::F32);
         for &c in &coefficients[1..] {

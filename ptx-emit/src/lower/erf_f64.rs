@@ -1,7 +1,8 @@
 //! The error function of f64: within 1.3 units in the last place.
 //!
-//! Below 1 it is `x + x P(x^2)`; above, `1 - 2^Q(|x| - 2)`, where `Q` approximates the base-two logarithm of the complement, which is below 2^-55 from 6 on. Both polynomials are
-//! fits of our own in 60-digit arithmetic: `P` is within 2^-62 of the result, and what `2^Q` is off by is below 2^-59 of one.
+//! Below 1 it is `x + x P(x^2)`; above, `1 - 2^Q(|x| - 2)`, where `Q` approximates the base-two logarithm of the
+//! complement, which is below 2^-55 from 6 on. Both polynomials are fits of our own in 60-digit arithmetic: `P` is
+//! within 2^-62 of the result, and the error of `2^Q` is below 2^-59.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -47,7 +48,7 @@ const FAR: [u64; 19] = [
     0xc01e_f5bb_c912_e9e0,
 ];
 
-/// From here on the result is one.
+/// From here on the result is 1.
 const FLAT: f64 = 6.0;
 
 impl Lower<'_> {
@@ -65,7 +66,7 @@ impl Lower<'_> {
         let rest = self.exp_f64(log, true);
         let far = self.d(P::SubRnF64, &[one, rest]);
         let far = self.with_sign_f64(far, x);
-        // Where `x` is not a number, `near` is none.
+        // For NaN the comparison is false, and `near` is NaN.
         let is_far = self.emit.pure(Class::Pred, P::SetpGeF64, [size.into(), Operand::F64(1.0)]);
         self.choose(is_far, far, near)
     }

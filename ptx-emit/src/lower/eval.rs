@@ -1,7 +1,7 @@
 //! Expressions: indices, conditions, and elements of tiles.
 //!
-//! The three ask each other: an index may be a selection by a condition, a condition compares numbers, and an element may be an index. So they
-//! are in one file.
+//! The three are in one file because they call each other: an index may be a selection by a condition, a condition
+//! compares numbers, and an element may be an index.
 
 use super::arithmetic::compare_op;
 use super::counted::{Counted, common, shared_literal};
@@ -24,10 +24,10 @@ use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, let_init};
 
-/// Terms of a number that is computed wherever it is read. One of more terms is read from its registers.
+/// Most terms of a number that is recomputed at each use. A number of more terms is kept in registers.
 const POSITION: u64 = 64;
 
-/// Whether a number is made of indices and positions in a tile alone, so that it may be computed wherever it is read.
+/// Whether a number consists only of indices and positions in a tile, so that it may be recomputed at each use.
 fn is_position(k: &Kernel, e: Expr) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
@@ -46,7 +46,8 @@ fn is_position(k: &Kernel, e: Expr) -> bool {
 }
 
 impl Lower<'_> {
-    /// The elements of `e` in a class: in the class that its type is computed in, and then, beside a wider type, as one of that.
+    /// The elements of `e` in `class`. They are computed in the class of their own type, and then widened if `class` is
+    /// wider.
     pub(super) fn eval(
         &mut self,
         e: Expr,
@@ -55,7 +56,7 @@ impl Lower<'_> {
         class: Class,
     ) -> Result<Vec<Reg>, Reported> {
         let wide = matches!(class, Class::B64 | Class::F64);
-        // What is made of literals has no type of its own, and is computed as what it is beside.
+        // An expression of literals has no type of its own and is computed in the class that the other operand needs.
         if wide
             && let Kind::Number(own @ (Class::B32 | Class::F32)) = self.kind_of(e)?
             && let Some(elem) = self.elem_of_expr(e)
@@ -66,7 +67,7 @@ impl Lower<'_> {
         self.eval_as(e, operands, group, class)
     }
 
-    /// The same, computed in the class all the way.
+    /// The elements of `e`, computed in `class` throughout.
     fn eval_as(&mut self, e: Expr, operands: &Operands, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         if let Some((_, regs)) = operands.loaded.iter().find(|(x, _)| *x == e) {
             return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
@@ -85,7 +86,7 @@ impl Lower<'_> {
             ExprData::Float(bits) => Ok(vec![self.literal(f64::from_bits(bits), class); group.len()]),
             ExprData::Ref(v) => self.eval_ref(e, v, operands, group, class),
             ExprData::Cast { elem: ElemRef::Known(elem), arg } => {
-                // An index is taken in the class of what it becomes, which holds it.
+                // An index is evaluated directly in the class of the cast's result, which holds it.
                 let inner = match self.kind_of(arg)? {
                     Kind::Index => compute_class(elem),
                     Kind::Number(class) => class,
@@ -167,7 +168,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A numeric operation; what is the same for several elements is computed once.
+    /// A numeric operation; subexpressions that are equal for several elements are computed once.
     fn eval_repeated(
         &mut self,
         e: Expr,
@@ -241,7 +242,7 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// Whole numbers as numbers of 64 bits.
+    /// Integers widened to 64 bits.
     fn eval_wide(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
         let class = match self.kind_of(e)? {
             Kind::Index => return self.eval_index(e, group, Class::B64),
@@ -252,7 +253,8 @@ impl Lower<'_> {
         Ok(xs.into_iter().map(|x| self.widened(x, elem, Class::B64)).collect())
     }
 
-    /// Whole numbers modulo 2^64, each as one of the thread's and what is known of the element beside it, as far as sums of positions tell.
+    /// Integers modulo 2^64, each split into a register part per thread and a literal per element, as far as sums of
+    /// positions allow it.
     fn places(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Place>, Reported> {
         let elem = self.elem_of_expr(e);
         if self.kind_of(e)? == Kind::Index {
@@ -263,7 +265,7 @@ impl Lower<'_> {
             let own = self.eval_index(e, group, Class::B64)?;
             return Ok(own.into_iter().map(|x| Place { own: Some(x), known: 0, zeros }).collect());
         }
-        // Of what is repeated, coordinates are others than those of the tile here.
+        // In an operand that is repeated along dimensions, coordinates are not those of this tile.
         let whole = fixed_shape(self.k, e).is_some_and(|shape| shape == operands.scope.dim_bits.extents());
         match self.k.exprs[e].clone() {
             ExprData::Cast { elem: ElemRef::Known(Elem::I64 | Elem::U64), arg }
@@ -316,7 +318,8 @@ impl Lower<'_> {
         Place { own, known, zeros: a.zeros.min(b.zeros) }
     }
 
-    /// Low bits that are zero of what a sum of positions has of the thread: of coordinates the bits of its number.
+    /// Trailing zero bits of the thread's part of a sum of positions: an `iota` contributes bits of the thread's
+    /// number.
     fn zeros_of_thread(&self, e: Expr, scope: &Scope) -> u32 {
         match &self.k.exprs[e] {
             ExprData::Int(_) => i64::BITS,
@@ -328,7 +331,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Low bits that are zero in all elements of a whole number.
+    /// Trailing zero bits of an integer, in all elements.
     fn zeros(&self, e: Expr, scope: &Scope) -> u32 {
         match &self.k.exprs[e] {
             ExprData::Iota { axis, .. } => scope.zeros_along(*axis as usize, true),
@@ -339,7 +342,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether `e` counts along a dimension of extent 1: it is zero, however many elements there are of what it is beside.
+    /// Whether `e` is an `iota` along a dimension of extent 1: then it is zero for all elements.
     fn counts_one(&self, e: Expr) -> bool {
         match self.k.exprs[e] {
             ExprData::Iota { axis, like } => {
@@ -402,11 +405,11 @@ impl Lower<'_> {
 
     fn eval_index(&mut self, e: Expr, group: &[usize], class: Class) -> Result<Vec<Reg>, Reported> {
         let x = self.index(e)?;
-        // Of a literal a register of integers holds the low bits.
+        // Only the low 32 bits of a literal fit the register.
         if let Some(c) = x.as_const().filter(|_| class == Class::B32) {
             return Ok(vec![self.int_literal(i64::from(c as i32), class); group.len()]);
         }
-        // Of a larger one beside integers of 32 bits the low bits count, as of a literal.
+        // Next to 32-bit integers, only the low bits of a larger index count, as for a literal.
         let narrow = class == Class::B32 || super::ints::fits32(x.lo, x.hi);
         if let Some(c) = x.as_const() {
             return Ok(vec![self.int_literal(c, class); group.len()]);
@@ -471,7 +474,7 @@ impl Lower<'_> {
                     return Ok(found);
                 }
                 let classes = [self.kind_of(args[0])?, self.kind_of(args[1])?];
-                // Of two types the wider one.
+                // The wider of the two types.
                 let class = match classes {
                     [Kind::Index, Kind::Number(class)] | [Kind::Number(class), Kind::Index] => class,
                     [_, Kind::Number(class @ (Class::B64 | Class::F64))] | [Kind::Number(class), _] => class,
@@ -491,7 +494,7 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// Truth values that a `let` names.
+    /// Truth values that a `let` defines.
     fn named_conditions(
         &mut self,
         e: Expr,
@@ -512,7 +515,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A condition that is the same in all threads.
+    /// A condition that is equal in all threads.
     pub(super) fn condition(&mut self, e: Expr) -> Result<Reg, Reported> {
         if let ExprData::Ref(v) = self.k.exprs[e]
             && let Some(holds) = self.scalars[v]
@@ -555,7 +558,7 @@ impl Lower<'_> {
         self.scalar_in(e, class)
     }
 
-    /// The same in a class.
+    /// A scalar expression, converted to `class`.
     pub(super) fn scalar_in(&mut self, e: Expr, class: Class) -> Result<Reg, Reported> {
         let scope = Scope {
             layout: RegLayout::new(Vec::new(), vec![0; self.thread_bits as usize], 0).expect("a scalar's layout"),
@@ -644,7 +647,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The index that a number in a register stands for.
+    /// The index that is the value of a number in a register.
     fn index_of(&mut self, number: Expr) -> Result<Int, Reported> {
         if self.kind_of(number)? == Kind::Index {
             return self.index(number);
@@ -655,7 +658,7 @@ impl Lower<'_> {
         Ok(self.whole_number(reg, elem))
     }
 
-    /// The comparison of two sums of indices and coordinates, for each element; `None`: they are something else.
+    /// Compares two sums of indices and coordinates for each element; `None`: other operands.
     fn compare_counted(
         &mut self,
         op: Op,
@@ -671,7 +674,7 @@ impl Lower<'_> {
         let divisor = common(a.divisor, b.divisor);
         let mut found = Vec::new();
         for i in 0..group.len() {
-            // Within 32 bits on both sides: then nothing wraps in the tile's arithmetic.
+            // If both sides fit 32 bits, the tile's arithmetic does not wrap.
             let fits = |own: Int, known: i64| fits32(own.lo + i128::from(known), own.hi + i128::from(known));
             if !fits(a.own[i], a.known[i]) || !fits(b.own[i], b.known[i]) {
                 return Ok(None);
@@ -685,8 +688,9 @@ impl Lower<'_> {
         Ok(Some(found))
     }
 
-    /// Whether coordinates equal a number, or differ from it, for each element, `iota(x, 1) == label`: what the thread has of the coordinate is subtracted from the
-    /// number, once where a row has one number. Integers of 32 bits wrap, so nothing is asked of their values. `None`: it is something else.
+    /// `==` or `!=` of coordinates and a number for each element, `iota(x, 1) == label`. The thread's part of the
+    /// coordinate is subtracted from the number, once if a row has one number. 32-bit integers wrap, so no range is
+    /// needed. `None`: other operands.
     fn equals_counted(
         &mut self,
         op: Op,

@@ -1,9 +1,13 @@
-//! Functions of f64, of which the machine has none: within 2 units in the last place.
+//! Functions of f64 that have no instruction, within 2 units in the last place.
 //!
-//! `exp` and `exp2` take a whole power of two out, in two factors so that the last multiplication alone rounds, and leave a series of at most `ln 2 / 2` on either
-//! side of zero. A logarithm is that of a fraction `m` between `sqrt(1/2)` and `sqrt(2)` beside an exponent: with `f = m - 1` and `s = f / (2 + f)` it is
-//! `f - f^2/2 + s (f^2/2 + 2/3 s^2 + 2/5 s^4 + ..)`, kept as the sum of two numbers until the exponent is added. `tanh(x)` is `e / (e + 2)`, `e = exp(2 |x|) - 1`.
-//! Additions and multiplications say how they round, for what rounding loses is computed from them, and none may be fused.
+//! `exp` and `exp2` split off a power of two. It is multiplied back in two factors, so that only the last
+//! multiplication rounds. A series covers the rest, which is at most `ln 2 / 2` in size. The logarithm splits its
+//! argument into an exponent and a fraction `m` between `sqrt(1/2)` and `sqrt(2)`. With `f = m - 1` and `s = f / (2 +
+//! f)`, the logarithm of `m` is `f - f^2/2 + s (f^2/2 + 2/3 s^2 + 2/5 s^4 + ..)`, kept as the sum of two numbers until
+//! the exponent is added. `tanh(x)` is `e / (e + 2)`, `e = exp(2 |x|) - 1`.
+//!
+//! Additions and multiplications have a rounding modifier, so that ptxas does not fuse them: rounding errors are
+//! computed from their results.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -11,23 +15,23 @@ use crate::ops::Op as P;
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 use tilec_ir::ops::Op;
 
-/// `ln 2` in two parts, the first of 21 bits: a multiple of it by an exponent is exact.
+/// `ln 2` in two parts. The first has 21 bits, so its product with an exponent is exact.
 pub(super) const LN2_PARTS: [f64; 2] = [f64::from_bits(0x3fe6_2e42_0000_0000), f64::from_bits(0x3e9f_df47_3de6_af28)];
-/// What rounding takes of `1 / ln 2`.
+/// The rounding error of `1 / ln 2`.
 const LOG2_E_REST: f64 = f64::from_bits(0x3c77_77d0_ffda_0d24);
-/// Terms of the series of `(exp(r) - 1 - r) / r^2`: the next is below 2^-58 where `r` is `ln 2 / 2`.
+/// Terms of the series of `(exp(r) - 1 - r) / r^2`: the next term is below 2^-58 for `r = ln 2 / 2`.
 pub(super) const EXP_TERMS: u32 = 13;
-/// Terms of the series of `log`: the next is below 2^-60.
+/// Terms of the series of `log`: the next term is below 2^-60.
 const LOG_TERMS: u32 = 11;
-/// From here on both ways `exp2`, and `exp`, are infinite or zero.
+/// Beyond plus or minus this, `exp2` and `exp` are infinite or zero.
 const FAR: [f64; 2] = [1100.0, 760.0];
-/// From here on `tanh` is one.
+/// From here on `tanh` is 1.
 const FLAT: f64 = 20.0;
-/// The exponent that the field of bits of an f64 has 1 for.
+/// The exponent bias of f64.
 const BIAS: i64 = 1023;
-/// The bits of the fraction of an f64.
+/// Fraction bits of f64.
 const FRACTION: i64 = 52;
-/// What makes numbers below the normal ones normal, as a power of two.
+/// The power of two that scales subnormal numbers to normal ones.
 const RAISED: i32 = 54;
 
 /// `n!`, exact up to 22.
@@ -53,7 +57,7 @@ impl Lower<'_> {
         self.literal(x, Class::F64)
     }
 
-    /// A function of f64 that is no instruction; none where there is no such function yet.
+    /// A function of f64 without an instruction; `None`: it is not implemented.
     pub(super) fn function_of_f64(&mut self, op: Op, x: Reg) -> Option<Reg> {
         Some(match op {
             Op::Exp2 => self.exp_f64(x, true),
@@ -69,7 +73,7 @@ impl Lower<'_> {
         })
     }
 
-    /// `c0 + c1 x + ..`, the coefficients from the highest power on.
+    /// `c0 + c1 x + ..`, with the coefficient of the highest power first.
     pub(super) fn series(&mut self, coefficients: &[f64], x: Reg) -> Reg {
         let mut sum = self.double(coefficients[0]);
         for &c in &coefficients[1..] {
@@ -79,7 +83,7 @@ impl Lower<'_> {
         sum
     }
 
-    /// `exp(r) - 1` of an `r` of at most `ln 2 / 2` on either side.
+    /// `exp(r) - 1` for `|r| <= ln 2 / 2`.
     fn exp_less_one(&mut self, r: Reg) -> Reg {
         let coefficients: Vec<f64> = (2..2 + EXP_TERMS).rev().map(|n| 1.0 / factorial(n)).collect();
         let tail = self.series(&coefficients, r);
@@ -87,7 +91,7 @@ impl Lower<'_> {
         self.d(P::FmaRnF64, &[square, tail, r])
     }
 
-    /// The whole number nearest to `x / ln 2`, and what is left of `x`.
+    /// The integer nearest to `x / ln 2`, and the rest of `x`.
     fn without_powers(&mut self, x: Reg) -> (Reg, Reg) {
         let per = self.double(LOG2_E);
         let count = self.d(P::MulRnF64, &[x, per]);
@@ -99,7 +103,7 @@ impl Lower<'_> {
         (count, rest)
     }
 
-    /// `2^n` of a whole number between -1022 and 1023, of 64 bits.
+    /// `2^n` for a 64-bit integer `n` from -1022 to 1023.
     fn power_of_two(&mut self, n: Reg) -> Reg {
         let biased = self.long(P::AddS64, n, BIAS);
         let bits = self.long(P::ShlB64, biased, FRACTION);
@@ -126,7 +130,7 @@ impl Lower<'_> {
         self.unless_none(x, power)
     }
 
-    /// `x 2^n` of a whole number between -2044 and 2046: in two factors, so that the last multiplication alone rounds.
+    /// `x 2^n` for an integer `n` from -2044 to 2046, in two factors, so that only the last multiplication rounds.
     pub(super) fn times_power_of_two(&mut self, x: Reg, n: Reg) -> Reg {
         let n = self.emit.pure(Class::B64, P::CvtRniS64F64, [n.into()]);
         let first = self.long(P::ShrS64, n, 1);
@@ -137,14 +141,14 @@ impl Lower<'_> {
         })
     }
 
-    /// The sum of two, of which the first is zero or the larger, and what rounding took of it (Dekker, 1971).
+    /// The sum of two numbers and its rounding error; the first is zero or the larger one (Dekker, 1971).
     pub(super) fn sum_in_two_f64(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
         let sum = self.d(P::AddRnF64, &[a, b]);
         let added = self.d(P::SubRnF64, &[sum, a]);
         [sum, self.d(P::SubRnF64, &[b, added])]
     }
 
-    /// A number that is not below zero with the sign of `x`.
+    /// A non-negative number with the sign of `x`.
     pub(super) fn with_sign_f64(&mut self, size: Reg, x: Reg) -> Reg {
         let sign = self.emit.pure(Class::B64, P::MovB64F64, [x.into()]);
         let sign = self.long(P::ShrU64, sign, 63);
@@ -154,7 +158,7 @@ impl Lower<'_> {
         self.d(P::MovF64B64, &[bits])
     }
 
-    /// `y`, but where `x` is not a number.
+    /// `y`, or NaN if `x` is NaN.
     pub(super) fn unless_none(&mut self, x: Reg, y: Reg) -> Reg {
         let number = self.emit.pure(Class::Pred, P::SetpEqF64, [x.into(), x.into()]);
         let none = self.d(P::AddRnF64, &[x, x]);
@@ -199,7 +203,7 @@ impl Lower<'_> {
         (self.choose(small, less, exponent), fraction)
     }
 
-    /// `log(1 + f)` as the sum of two.
+    /// `log(1 + f)` as the sum of two numbers.
     fn log_of_fraction(&mut self, f: Reg) -> [Reg; 2] {
         let (two, half) = (self.double(2.0), self.double(0.5));
         let below = self.d(P::AddRnF64, &[f, two]);
@@ -232,7 +236,7 @@ impl Lower<'_> {
             let whole = self.d(P::MulRnF64, &[exponent, factor]);
             (whole, high, self.d(P::FmaRnF64, &[exponent, factor_rest, low]))
         };
-        // The exponent's part is zero, or larger than the fraction's.
+        // The exponent's part is zero, or larger than that of the fraction.
         let [sum, lost] = self.sum_in_two_f64(whole, part);
         let rest = self.d(P::AddRnF64, &[lost, rest]);
         let log = self.d(P::AddRnF64, &[sum, rest]);

@@ -1,10 +1,11 @@
 //! Moving elements between any two register layouts inside a warp.
 //!
-//! The source thread and register of an element of the new layout are linear functions of the thread's number and the new register's number
-//! ([`Gather`]). Each lane reads the register of the source lane (`shfl.sync.idx`, or `bfly` if lanes differ by a
-//! constant). If lanes need different registers, all of these are shuffled, and each lane selects one by bits of its number.
-//! A register with several elements is shuffled once for all of them, and as a whole if they stay together. If lanes need the same bytes of different registers,
-//! registers are selected as a whole, too, and new registers are assembled from their bytes.
+//! The source thread and register of an element of the new layout are linear functions of the thread's number and the
+//! new register's number ([`Gather`]). Each lane reads the register of the source lane (`shfl.sync.idx`, or `bfly` if
+//! lanes differ by a constant). If lanes need different registers, all of these are shuffled, and each lane selects one
+//! by bits of its number. A register with several elements is shuffled once for all of them, and as a whole if its
+//! elements stay in one register. If lanes need the same bytes of different registers, whole registers are selected,
+//! too, and new registers are assembled from their bytes.
 
 use super::shuffles::shuffled;
 use super::state::Lower;
@@ -16,7 +17,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::layout::{F2Map, Gather};
 
-/// Fills `to` with the elements of `from`, which are of one type.
+/// Fills `to` with the elements of `from`. Both have one element type.
 pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gather: &Gather) -> Result<(), Reported> {
     let Some(selection) = Selection::of(cx, gather) else {
         return Err(cx.unsupported(dst, "this exchange between lanes"));
@@ -50,7 +51,7 @@ pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gath
     Ok(())
 }
 
-/// A selected element in the form in which tiles are set: of 16 bits in a register of its own.
+/// A selected element in the form that a tile stores: 16-bit elements in a register of their own.
 fn stored(cx: &mut Lower<'_>, x: Reg, to: &Tile) -> Reg {
     if to.elem.bits() != 16 {
         return x;
@@ -60,7 +61,7 @@ fn stored(cx: &mut Lower<'_>, x: Reg, to: &Tile) -> Reg {
     low
 }
 
-/// Whether the elements of a register are those of one register of the other tile, in order.
+/// Whether the elements of each new register come from one old register, in the same order.
 fn stay_together(from: &Tile, to: &Tile, gather: &Gather) -> bool {
     let low = from.per_register.ilog2() as usize;
     let mask = from.per_register as u64 - 1;
@@ -73,11 +74,11 @@ fn stay_together(from: &Tile, to: &Tile, gather: &Gather) -> bool {
         && gather.reg_of_thread.iter().all(|c| c & mask == 0)
 }
 
-/// The registers among which threads select.
+/// The set of registers among which threads select.
 struct Selection {
-    /// They differ by these.
+    /// The set is the linear span of these differences of register numbers.
     basis: Vec<u64>,
-    /// Whether the thread wants that with the difference.
+    /// One predicate for each difference: the thread's register includes it.
     wanted: Vec<Reg>,
 }
 
@@ -102,40 +103,40 @@ impl Selection {
         Some(Selection { basis, wanted })
     }
 
-    /// Whether threads select among registers of a tile, and not among the elements of one.
+    /// Whether threads select among registers, not among the elements of one register.
     fn keeps_bytes(&self, from: &Tile) -> bool {
         self.basis.iter().all(|c| c.is_multiple_of(from.per_register as u64))
     }
 }
 
-/// What has been read of other lanes.
+/// Registers that were read from other lanes.
 struct Moves<'a> {
     from: &'a Tile,
     gather: &'a Gather,
     /// Whether registers are moved as a whole.
     together: bool,
-    /// The lane that a thread reads, but for what depends on the register.
+    /// The lane from which a thread reads, without the part that depends on the register.
     lane: Option<Reg>,
-    /// By register and what is added to the number of the lane.
+    /// Shuffled registers, by register and the number that is XORed to the lane.
     moved: BTreeMap<(usize, u64), Reg>,
-    /// The same of what threads select among several, by the first of these.
+    /// Selected registers, by the first register of the selection and the number that is XORed to the lane.
     selected: BTreeMap<(u64, u64), Reg>,
 }
 
 impl Moves<'_> {
-    /// The element `v` of the new layout: in the low bits of its register, if it is narrower than that.
+    /// Element `v` of the new layout, in the low bits of its register.
     fn element(&mut self, cx: &mut Lower<'_>, selection: &Selection, v: usize) -> Reg {
         let (first, lane) = self.source(v);
         self.selected(cx, selection, first, lane)
     }
 
-    /// The register of the old layout that the first thread takes the element `v` from, and what is added to the number of the lane.
+    /// The old register from which thread 0 takes element `v`, and the number that is XORed to the lane.
     fn source(&self, v: usize) -> (u64, u64) {
         let apply = |cols: &[u64]| cols.iter().enumerate().fold(0, |a, (i, c)| if v >> i & 1 == 1 { a ^ c } else { a });
         (apply(&self.gather.reg_of_value), apply(&self.gather.lane_of_value))
     }
 
-    /// The element `v` of the new layout, as the register that it is in and the byte of it.
+    /// Element `v` of the new layout, as a register and its byte in it.
     fn byte(&mut self, cx: &mut Lower<'_>, selection: &Selection, v: usize) -> (Reg, usize) {
         let (first, lane) = self.source(v);
         let part = first as usize % self.from.per_register;
@@ -168,7 +169,7 @@ impl Moves<'_> {
         xs[0]
     }
 
-    /// Element `v` of the old layout as the lane has it that a thread reads, `lane` added to its number.
+    /// Element `v` of the old layout as the source lane has it. `lane` is XORed to the number of that lane.
     fn read(&mut self, cx: &mut Lower<'_>, v: usize, lane: u64) -> Reg {
         let index = v / self.from.per_register;
         let known = self.moved.get(&(index, lane)).copied();
@@ -192,7 +193,7 @@ impl Moves<'_> {
         }
     }
 
-    /// A register of the lane that a thread reads.
+    /// A register of the source lane.
     fn word(&mut self, cx: &mut Lower<'_>, index: usize, lane: u64) -> Reg {
         let mut x = self.from.regs[index];
         let mut class = cx.emit.func.regs[x];
@@ -202,7 +203,7 @@ impl Moves<'_> {
         let plain = self.gather.lane_of_thread.iter().enumerate().all(|(i, &c)| c == if i < 5 { 1 << i } else { 0 });
         if plain {
             if lane == 0 {
-                // The tile may be written before the element is: its register is not.
+                // The tile's register may be overwritten before this copy is read.
                 return x;
             }
             return shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(lane as i64)));

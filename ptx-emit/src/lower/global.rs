@@ -1,14 +1,16 @@
 //! Global memory: addresses and bounds of windows of tensors.
 //!
-//! The address of an element is `base + Σ (start + coordinate) · stride`. What depends on the thread is one 64-bit pointer;
-//! what depends on the register index is an immediate along dimensions whose stride is a literal, and a chain of additions
-//! of a loop-invariant step along the others. In a loop that moves the window, the pointer is *induced*: computed in front
-//! of the loop, advanced by a constant at its end. Along a dimension of several modes (`modes`) this holds within blocks of
-//! neighbours that are known to be in one mode; each block that a thread reaches has a pointer of its own, and so has each part of a
-//! tile along coordinate bits that both the thread and the register index set.
+//! The address of an element is `base + Σ (start + coordinate) · stride`. The part that depends on the thread is one
+//! 64-bit pointer. The part that depends on the register index is an immediate along dimensions with a literal stride,
+//! and a chain of additions of a loop-invariant step along the others. In a loop that moves the window, the pointer is
+//! *induced*: computed in front of the loop and advanced by a constant at its end. Along a dimension of several modes
+//! (`modes`) this holds within blocks of neighbours that are known to be in one mode. Each block that a thread reaches
+//! has its own pointer. So has each part of a tile along coordinate bits that both the thread and the register index
+//! set.
 //!
-//! Bounds are compared as unsigned numbers, so an index below zero is out of bounds too. Inside loops, comparisons that do
-//! not depend on the loop are done in front of it and packed into a bit mask: a thread has 8 predicate registers only.
+//! Bounds are compared as unsigned numbers, so an index below zero is out of bounds, too. Comparisons that do not
+//! depend on the loop are done in front of it and packed into a bit mask, because a thread has only 8 predicate
+//! registers.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
@@ -25,14 +27,14 @@ use tilec_ir::types::GivenStride;
 use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
 use tilec_ir::values::is_of_value;
 
-/// Immediate offsets stay below this: the instruction holds 24 signed bits.
+/// Immediate offsets stay below this: the instruction has a signed 24-bit offset.
 const REACH: i64 = 1 << 22;
 
 /// Bytes of an address in an array of pointers.
 const ADDRESS_BYTES: i64 = 8;
 
 impl Lower<'_> {
-    /// The stride of a tensor's dimension, in elements; of several modes, that of the innermost.
+    /// The stride of a tensor's dimension in elements; for several modes, that of the innermost.
     pub(super) fn stride(&mut self, tensor: Value, dim: usize) -> Result<Int, Reported> {
         match self.k.tensor_ty(tensor).cloned().expect("only tensors have strides").given_stride(dim) {
             Some(GivenStride::Written(stride)) => match stride.strides().last() {
@@ -41,14 +43,14 @@ impl Lower<'_> {
             },
             Some(GivenStride::Leading(v)) => Ok(self.ints[v].expect("strides are parameters")),
             Some(GivenStride::Contiguous) => Ok(Int::constant(1)),
-            // What is at the address of the part is counted from there.
+            // The part's own address is the base, so its index adds nothing.
             Some(GivenStride::Pointer | GivenStride::Repeats) => Ok(Int::constant(0)),
             None => unreachable!("specialised, and dimensions are counted"),
         }
     }
 
-    /// The address that offsets of a window count from: that of the tensor, or of the part of it that the window's first
-    /// index names, which is read from the array of addresses.
+    /// The base address of a window: that of the tensor, or for an array of pointers the one that the window's first
+    /// index selects.
     pub(super) fn base(&mut self, view: &ResolvedView) -> Result<Reg, Reported> {
         let table = self.pointers[view.base].expect("every tensor has a pointer");
         if !self.k.tensor_ty(view.base).is_some_and(|t| t.pointers) {
@@ -59,7 +61,7 @@ impl Lower<'_> {
         };
         let mut index = self.index(e)?;
         if is_of_value(self.k, e) {
-            // Where it is none of a part, nothing is accessed.
+            // An index out of range accesses nothing; it is clamped so that the address load is valid.
             let first = self.k.tensor_ty(view.base).expect("a tensor").shape[0];
             let parts = self.index(first)?;
             index = self.cut_off(index, parts);
@@ -72,7 +74,7 @@ impl Lower<'_> {
                 Operand::at(self.emit.pure(Class::B64, P::AddS64, [table.into(), bytes.into()]), 0)
             }
         };
-        // Where the index exists its address does; elsewhere it must not be read ahead of what guards it.
+        // If the index is always in range, the load may be hoisted; else it must stay after the branch that guards it.
         let (load, cast) = (P::LdGlobalNcB64, P::CvtaToGlobalU64);
         Ok(if is_of_value(self.k, e) || self.inside_extent(view, 0, e) {
             let generic = self.emit.pure(Class::B64, load, [slot]);
@@ -98,7 +100,7 @@ impl Lower<'_> {
         Ok(w)
     }
 
-    /// The same with no pointer yet.
+    /// [`Self::global_window`] without pointers.
     pub(super) fn unplaced_window(
         &mut self,
         view: &ResolvedView,
@@ -123,7 +125,8 @@ impl Lower<'_> {
             let start = self.window_start(view, d)?;
             let first = self.sum(view, start, thread)?;
             let stride = self.stride(tensor, d)?;
-            // Bits of a coordinate that both the thread and the register index set are no sum: each such part has a pointer of its own.
+            // Coordinate bits that both thread and register index set do not add up. So each such part has its own
+            // pointer.
             let value = layout.value().cols().iter().fold(0, |a, c| a | c >> shift & mask);
             let blocks = if rows.is_some() { mask } else { self.blocks(view, d, mask) | reach & value };
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
@@ -161,7 +164,7 @@ impl Lower<'_> {
         Ok(GlobalWindow { view: view.clone(), pointers, dims, bytes, halves, chain, rounded: false, shift: None })
     }
 
-    /// The bits of a coordinate that number blocks: `mask` has those that the window's coordinates have.
+    /// The bits of a coordinate that are block numbers; `mask` has the bits of the window's coordinates.
     fn blocks(&self, view: &ResolvedView, d: usize, mask: u64) -> u64 {
         let block = self.facts.block(self.k, view.base, d);
         let aligned = view.dims[d].starts().iter().map(|&e| self.facts.divisor(self.k, e)).min();
@@ -231,7 +234,7 @@ impl Lower<'_> {
                 }
             }
             if coefficient != 0 {
-                // From mode to mode the distance changes.
+                // The distance of elements changes from mode to mode.
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(d).is_some()) {
                     return self.first_pointer(w, base, blocks);
                 }
@@ -247,8 +250,8 @@ impl Lower<'_> {
                 per_unit = sum;
             }
         }
-        // What a pointer is rounded by must not change from one iteration to the next. In a side of a branch that keeps what it needs nothing is computed in front of
-        // the loop.
+        // A rounded pointer cannot be induced if its rounding differs between iterations. A branch that keeps its pure
+        // instructions computes nothing in front of the loop.
         if !moves || w.rounded && !whole || self.emit.keeps() {
             return self.first_pointer(w, base, blocks);
         }
@@ -258,7 +261,7 @@ impl Lower<'_> {
         // The pointer for the loop's first iteration.
         let saved = self.ints[var];
         self.ints[var] = Some(loop_start);
-        // What is named in the loop after its variable has another value there.
+        // Names in the loop that depend on its variable have another value there.
         let mut named = Vec::new();
         for e in view.dims.iter().flat_map(ViewDim::starts) {
             self.forget_named(*e, var, &mut named);
@@ -267,7 +270,7 @@ impl Lower<'_> {
         named.into_iter().rev().for_each(|(v, int)| self.ints[v] = int);
         self.ints[var] = saved;
         let initial = initial?;
-        // Two windows may begin at one place and move on by different steps.
+        // Two windows may begin at one place and advance by different steps.
         let key = format!("{initial:?} {:?}", advance.repr);
         if let Some(l) = self.loops.last()
             && let Some((_, reg, _)) = l.induced.iter().find(|(k, ..)| *k == key)
@@ -286,17 +289,19 @@ impl Lower<'_> {
         Ok(reg)
     }
 
-    /// The same address, which the assembler does not know to be the same for all lanes. What lanes load from one place it moves to a uniform register as soon as it is
-    /// there, and the warp waits for it: also where the next iteration is the first to request it (`R2UR`, ptxas 12.9 and 13).
+    /// The same address in a form that the assembler does not know to be uniform. The assembler moves a load from a
+    /// uniform address to a uniform register (`R2UR`, ptxas 12.9 and 13) as soon as it arrives. Then the warp waits for
+    /// it, even if the value is first used in the next iteration.
     fn of_lane(&mut self, pointer: Reg) -> Reg {
-        // The lanes below one never include the last: bit 31 is 0.
+        // No lane mask of lower lanes has bit 31, so `none` is 0.
         let lower = self.emit.pure(Class::B32, P::MovSpecialU32, [Operand::Special(Special::LanemaskLt)]);
         let none = self.emit.pure(Class::B32, P::ShrU32, [lower.into(), Operand::Imm(31)]);
         let none = self.emit.pure(Class::B64, P::CvtU64U32, [none.into()]);
         self.emit.def(Class::B64, P::AddS64, [pointer.into(), none.into()])
     }
 
-    /// Takes the values of the names in an index that stand for something with `var` in it; gives them back in `taken`. Whether it has `var` in it.
+    /// Removes the values of names in an index that depend on `var`, and keeps them in `taken`. The result says whether
+    /// the index depends on `var`.
     fn forget_named(&mut self, e: Expr, var: Value, taken: &mut Vec<(Value, Option<Int>)>) -> bool {
         let k = self.k;
         fn has(k: &Kernel, e: Expr, var: Value, with: &BTreeSet<Value>) -> bool {
@@ -313,7 +318,7 @@ impl Lower<'_> {
         has(k, e, var, &with)
     }
 
-    /// The pointer to the thread's first element in a block, rounded if the window says so.
+    /// The pointer to the thread's first element in a block, rounded down if the window requires it.
     fn first_pointer(&mut self, w: &mut GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
         let exact = self.pointer_of(w, base, blocks)?;
         if !w.rounded {
@@ -324,11 +329,11 @@ impl Lower<'_> {
         Ok(self.emit.pure(Class::B64, P::AndB64, [exact.into(), Operand::Imm(-WORD)]))
     }
 
-    /// `base + bytes · Σ index · stride`, dropped dimensions included, of the thread's first element in a block.
+    /// `base + bytes · Σ index · stride` of the thread's first element in a block, with dropped dimensions.
     fn pointer_of(&mut self, w: &GlobalWindow, base: Reg, blocks: &[u64]) -> Result<Reg, Reported> {
         let (view, bytes) = (&w.view, w.bytes);
         let base = self.first_of_padded(view.base, base, bytes)?;
-        // Those of each dimension.
+        // The terms of each dimension.
         let mut terms: Vec<Vec<(Int, Int)>> = Vec::new();
         let mut several = false;
         for (dim, &block) in w.dims.iter().zip(blocks) {
@@ -408,7 +413,7 @@ impl Lower<'_> {
         self.k.by_names(e, |e, known| self.coefficient_in(e, var, known))
     }
 
-    /// The same, where it is known of the names in the expression.
+    /// Like [`Self::coefficient`], with known coefficients of names in the expression.
     fn coefficient_in(&self, e: Expr, var: Value, known: &BTreeMap<Value, Option<i64>>) -> Option<i64> {
         match &self.k.exprs[e] {
             ExprData::Int(_) => Some(0),
@@ -428,13 +433,13 @@ impl Lower<'_> {
                     _ => parts.iter().all(|&p| p == 0).then_some(0),
                 }
             }
-            // A number that is computed in front of the loop.
+            // A number that is computed in front of the loop is constant in it.
             ExprData::Index(arg) => (self.depth_of_number(*arg)? < self.loops.last()?.depth).then_some(0),
             _ => Some(0),
         }
     }
 
-    /// The depth at which the number that an index is made of is available, if it is in a register.
+    /// The depth at which the number of an index is available, if it is in a register.
     fn depth_of_number(&self, e: Expr) -> Option<usize> {
         let reg = match self.k.exprs[e] {
             ExprData::Ref(v) => match self.scalars[v] {
@@ -465,7 +470,7 @@ impl Lower<'_> {
         Ok(Operand::at(byte, rest / 2))
     }
 
-    /// Of elements that share a byte, the bit of it with which the one with register index `v` begins.
+    /// For 4-bit elements: the bit in its byte at which the element with register index `v` begins (0 or 4).
     ///
     /// # Errors
     /// As those of [`Lower::global_address`].
@@ -486,7 +491,8 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::ShlB32, [odd.into(), Operand::Imm(2)])
     }
 
-    /// Where the element with register index `v` is: a pointer, and what is added to it, in bytes or halves of bytes, of these an even number.
+    /// The place of the element with register index `v`: a pointer and an offset, in bytes or an even number of half
+    /// bytes.
     fn global_place(&mut self, w: &mut GlobalWindow, layout: &RegLayout, v: usize) -> Result<(Reg, i64), Reported> {
         let index = layout.at(0, v as u64);
         let mut immediate = 0i64;
@@ -517,8 +523,8 @@ impl Lower<'_> {
         Ok((reg, rest))
     }
 
-    /// The pointer moved by register coordinates along run-time strides: from the last one made if only one coordinate
-    /// grew, so that evenly spaced rows share one step.
+    /// The pointer moved by register coordinates along run-time strides. It starts from the last pointer if only one
+    /// coordinate grew, so that evenly spaced rows share one step.
     fn chained(&mut self, w: &mut GlobalWindow, pointer: Reg, blocks: &[u64], coords: &[u64]) -> Reg {
         if coords.iter().all(|&c| c == 0) {
             return pointer;
@@ -538,7 +544,7 @@ impl Lower<'_> {
             let step = self.int_op(Op::Mul, stride, Int::constant(delta));
             let step = match step {
                 Some(s) => self.as64(s),
-                // Strides are below 2^40 and tiles below 2^20, so this does not happen; wrapping is what a pointer does.
+                // Strides are below 2^40 and tiles below 2^20, so this does not happen; pointers wrap.
                 None => {
                     let s = self.as64(stride);
                     self.emit.pure(Class::B64, P::MulLoS64, [s, Operand::Imm(delta)]).into()
@@ -550,8 +556,8 @@ impl Lower<'_> {
         reg
     }
 
-    /// The predicate under which the elements of each group (by their first register index) are inside the bounds;
-    /// `None`: always. Outside all of them if `when` does not hold.
+    /// The predicates of groups (by their first register index): their elements are inside the bounds; `None`: always.
+    /// All are false if `when` is false.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -573,7 +579,7 @@ impl Lower<'_> {
                 let c = index >> dim.shift & ((1 << dim.bits) - 1);
                 let coordinate = match dim.thread {
                     _ if let Some(rows) = &dim.rows => row_of(rows, c),
-                    // Bits that both the thread and the register index set are mixed by xor.
+                    // Bits that both the thread and the register index set are combined by XOR.
                     Some(t) if dim.reach & c != 0 => {
                         let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), Operand::Imm(c as i64)]);
                         let x = Int::r32(x, 0, i128::from(dim.reach | c));
@@ -591,7 +597,8 @@ impl Lower<'_> {
         Ok(self.pack(out, when))
     }
 
-    /// Loop-invariant predicates become bits of one register, tested where they are used; a condition clears all of them.
+    /// Packs loop-invariant predicates into one register, to be tested where they are used. `when` clears all bits if
+    /// it is false.
     pub(super) fn pack(&mut self, preds: Vec<Option<Reg>>, when: Option<Reg>) -> Vec<Option<Reg>> {
         let both = |emit: &mut super::emit::Emit, p| emit.and(p, when);
         let Some(l) = self.loops.last() else { return preds.into_iter().map(|p| both(&mut self.emit, p)).collect() };

@@ -1,4 +1,4 @@
-//! Launches that follow one another while they overlap (programmatic dependent launch).
+//! Programmatic dependent launch: consecutive launches overlap.
 
 use super::state::Lower;
 use crate::ops::Op as P;
@@ -6,15 +6,16 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, StmtData};
 
 impl Lower<'_> {
-    /// Waits for the grids in front of this one, after what needs no global memory and in front of everything that does. Roles wait by themselves.
+    /// Waits for the previous grids, in front of the first access to global memory. Roles wait by themselves.
     pub(super) fn follow_other_grids(&mut self) {
         if self.overlaps() && !self.waits_in_roles() {
             self.wait_for_grids();
         }
     }
 
-    /// Whether a role waits in front of a statement: the first that is more than a name for an index made of sizes, for distributing the work hides behind the grid in
-    /// front. Who requests its first operands before it waits does both inside the loops over tiles: what is in front of them there is computed of sizes, too.
+    /// Whether a role waits in front of a statement: the first one that is more than a name for an index computed from
+    /// sizes. So the tile scheduler overlaps with the previous grid. A role that prefetches its first operands waits
+    /// inside the loops over tiles, whose code in front of the wait reads only sizes, too.
     pub(super) fn waits_in_front_of(&self, s: Stmt) -> bool {
         if !self.follows || self.ahead.is_some() {
             return false;
@@ -23,7 +24,7 @@ impl Lower<'_> {
         !(of_sizes || self.asked.is_some() && self.walks(s))
     }
 
-    /// Whether a statement is a loop around others, whose iterations are made of sizes.
+    /// Whether a statement is a loop around others whose bounds read no memory.
     fn walks(&self, s: Stmt) -> bool {
         let StmtData::For { start, end, cond: None, next: None, body, .. } = self.k.stmts[s] else { return false };
         let mut inner = false;
@@ -31,22 +32,23 @@ impl Lower<'_> {
         inner && [start, end].into_iter().all(|e| self.reads_no_memory(e))
     }
 
-    /// Waits, if a role has begun and not waited yet.
+    /// Waits if the role has not waited yet.
     pub(super) fn wait_in_role(&mut self) {
         if std::mem::take(&mut self.follows) {
             self.wait_for_grids();
         }
     }
 
-    /// Whether an expression reads no memory, and no name in it stands for what does.
+    /// Whether an expression reads no memory, directly or through a name.
     pub(super) fn reads_no_memory(&self, e: Expr) -> bool {
         let reads =
             |e: Expr| matches!(self.k.exprs[e], ExprData::View(_) | ExprData::Index(_) | ExprData::Lookup { .. });
         !self.k.has_part(e, reads)
     }
 
-    /// Waits for the grids in front of this one, and lets the next one begin. Not before: blocks of a third grid would gather on the multiprocessors
-    /// that the blocks of these two leave free, and share their ports to the second-level cache (1x7168x7168 of bf16 on an H200: 32 us, 26 without overlap).
+    /// Waits for the previous grids, and then lets the next one begin. Not earlier: blocks of a third grid would occupy
+    /// the multiprocessors that these two leave free, and share their ports to the second-level cache (1x7168x7168 of
+    /// bf16 on an H200: 32 us, 26 us without overlap).
     pub(super) fn wait_for_grids(&mut self) {
         self.emit
             .comment("what this launch reads and writes waits for those in front of it; then the next one may begin");

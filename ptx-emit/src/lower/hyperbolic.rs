@@ -1,9 +1,9 @@
-//! The hyperbolic tangent of f32 within 2 units in the last place; `tanh.approx` is within 2^-11 of it.
+//! The hyperbolic tangent of f32 within 2 units in the last place (`tanh.approx` is within 2^-11).
 //!
-//! Below 1.15, `x + x P(x^2)`, where `P` is a fit of our own with a relative error of 2^-28.5 of the whole. Above,
-//! `1 - 2 / (2^(2 |x| log2 e) + 1)`, where the error of the power counts for little: 1.29 units where `ex2` and `rcp` are
-//! exact, and 1.81 with the 2 units and the one that `ex2.approx` and `rcp.approx` may be off by (PTX ISA 9.7.3.20,
-//! 9.7.3.13). Infinities give 1 and -1. NaN stays NaN, since no comparison with it holds.
+//! Below 1.15, `x + x P(x^2)`, where `P` is a fit of our own with a relative error of 2^-28.5 of the result. Above,
+//! `1 - 2 / (2^(2 |x| log2 e) + 1)`, which is insensitive to errors of the power. The error is 1.29 units with exact
+//! `ex2` and `rcp`, and 1.81 units with the errors of `ex2.approx` (2 units) and `rcp.approx` (1 unit; PTX ISA
+//! 9.7.3.20, 9.7.3.13). Infinities give 1 and -1. NaN stays NaN, because comparisons with it are false.
 
 use super::state::Lower;
 use crate::inst::{Class, Reg};
@@ -21,7 +21,7 @@ const COEFFICIENTS: [f32; 8] = [
     -0.333_333_1,
 ];
 
-/// Where one formula takes over from the other.
+/// From here on the second formula is used.
 const FAR: f64 = 1.15;
 
 impl Lower<'_> {
@@ -38,8 +38,8 @@ impl Lower<'_> {
         self.odd(x, size, near, (far, FAR))
     }
 
-    /// `1 - 2 / (2^(2 x log2 e) + 1)`: within 2^-22, and right at both infinities. Where `.ftz` changes a power or a reciprocal the
-    /// result is 1 or -1.
+    /// `1 - 2 / (2^(2 x log2 e) + 1)`: within 2^-22, and exact at both infinities. If `.ftz` flushes the power or the
+    /// reciprocal, the result is 1 or -1.
     pub(super) fn tanh_of_powers(&mut self, x: Reg) -> Reg {
         let class = Class::F32;
         let factor = self.literal(2.0 * std::f64::consts::LOG2_E, class);

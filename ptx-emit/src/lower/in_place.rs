@@ -1,16 +1,19 @@
-//! Which tensors an output may be on: proved from the program as it is lowered.
+//! Finds tensors that an output may alias, by a proof on the program as it is lowered.
 //!
-//! A kernel that reads `C` and writes `D` may be launched with both at one address if every element that two accesses could
-//! meet at belongs to one thread, which reads it before it writes it, and never again:
+//! A kernel that reads `C` and writes `D` may be launched with both at one address under these conditions. Every
+//! element that two accesses could share belongs to one thread, which reads it before it writes it, and does not read
+//! it again:
 //!
-//! * both tensors are read and written by copies to `D` alone, through the very window that is written; or read in front of all of these into
-//!   register tiles ([`reads_ahead`](Lower::reads_ahead)), each element by the thread that writes it;
-//! * the copy's distribution gives each element to one thread, and once (replicas of an element in other threads neither
+//! * both tensors are read and written only by copies to `D`, through the window that is written; or they are read
+//!   before all of these into register tiles ([`reads_ahead`](Lower::reads_ahead)), each element by the thread that
+//!   writes it;
+//! * the copy's distribution gives each element to one thread, once (replicas of an element in other threads neither
 //!   read nor write it: see [`Lower::store`](super::Lower));
-//! * no two executions of these copies meet: every grid axis and every loop around them moves the window along one dimension,
-//!   past all that the others cover there, and of several copies one is executed at most, as branches of an `if`.
+//! * no two executions of these copies overlap: every grid axis and every loop around them moves the window along one
+//!   dimension, past all that the others cover there; of several copies at most one is executed, as branches of an
+//!   `if`.
 //!
-//! Everything else is not promised: it may be right all the same.
+//! The contract promises nothing in other cases, although aliasing may be correct there.
 
 use super::state::Lower;
 use super::uses::{Uses, uses};
@@ -26,14 +29,14 @@ use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
 /// A block, and the index of a statement in it.
 type Step = (Block, usize);
 
-/// A copy to the tensor in question.
+/// A copy to the output tensor.
 struct Store {
-    /// The blocks down to the copy, with the index of the statement on the way.
+    /// The nested blocks down to the copy, each with the index of the statement in it.
     path: Vec<Step>,
     to: ResolvedView,
 }
 
-/// A grid index or loop variable, with how often it takes another value, if that is known.
+/// A grid index or loop variable, with the number of its values, if that is known.
 struct Mover {
     var: Value,
     step: i64,
@@ -41,7 +44,7 @@ struct Mover {
 }
 
 impl Lower<'_> {
-    /// The tensors at whose address `written` may stand, if the strides are equal too.
+    /// The tensors whose address `written` may have, if the strides are equal too.
     pub(super) fn may_alias(&self, written: Value) -> Vec<String> {
         let k = self.k;
         if !uses(k, written).write {
@@ -51,11 +54,11 @@ impl Lower<'_> {
             let (Some(a), Some(b)) = (k.tensor_ty(written), k.tensor_ty(other)) else { return false };
             let text = |e: &Expr| print_expr(k, *e);
             let same_shape = a.shape.iter().map(text).eq(b.shape.iter().map(text));
-            // Of a dimension of several modes, each.
+            // All mode extents of the dimension.
             let extents =
                 |t: &TensorTy, d| t.modes(d).map(|modes| modes.iter().map(|m| text(&m.extent)).collect::<Vec<_>>());
             let same_modes = (0..a.shape.len()).all(|d| extents(a, d) == extents(b, d));
-            // Padding moves all elements.
+            // Padding moves all elements, so padded tensors never alias.
             let unmoved = a.padded.is_empty() && b.padded.is_empty();
             other != written && unmoved && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
         };
@@ -70,7 +73,7 @@ impl Lower<'_> {
         candidates.into_iter().filter(proved).map(|v| k.values[v].name.clone()).collect()
     }
 
-    /// The copies to `tensor`, if no two executions of them meet and nothing else touches it.
+    /// The copies to `tensor`, if no two executions of them overlap and no other statement accesses it.
     fn stores_to(&self, tensor: Value) -> Option<Vec<Store>> {
         let k = self.k;
         let mut stores = Vec::new();
@@ -89,7 +92,8 @@ impl Lower<'_> {
         (ok && apart && moved && self.only_read_under(tensor, &stores)).then_some(stores)
     }
 
-    /// Whether a copy's distribution gives every element to one thread once, but for replicas that are switched off.
+    /// Whether a copy's distribution gives every element to one thread once, apart from replicas that are predicated
+    /// off.
     fn once_each(&self, src: Expr, attrs: &CopyAttrs) -> bool {
         let Some(layout) = attrs.threads.clone().or_else(|| layout_of(self.k, src)) else { return false };
         let threads = (0..layout.thread_bits()).map(|i| layout.thread_col(i)).filter(|&c| c != 0);
@@ -108,12 +112,12 @@ impl Lower<'_> {
                 movers.push(Mover { var, step, times });
             }
         }
-        // Rows that numbers name may be any.
+        // Gathered rows may be any rows.
         if store.to.is_gathered() {
             return false;
         }
         let Some(extents) = self.extents(store) else { return false };
-        // For each dimension, by how much and how often its windows are moved.
+        // For each dimension, the distances and counts by which its windows are moved.
         let mut moves: Vec<Vec<(u64, Option<u64>)>> = vec![Vec::new(); extents.len()];
         for mover in movers {
             let mut moved = 0;
@@ -130,7 +134,7 @@ impl Lower<'_> {
                 return false;
             }
         }
-        // Each move must clear all that the shorter ones cover.
+        // Each move must exceed the range that all shorter moves cover.
         moves.iter_mut().zip(extents).all(|(moves, extent)| {
             moves.sort_unstable();
             let mut covered = Some(extent);
@@ -155,7 +159,7 @@ impl Lower<'_> {
         (0..store.to.dims.len()).map(of).collect()
     }
 
-    /// Whether `tensor` is read by these copies alone, through the windows that they write.
+    /// Whether `tensor` is read only by these copies, through the windows that they write.
     fn only_read_under(&self, tensor: Value, stores: &[Store]) -> bool {
         let k = self.k;
         let mut ok =
@@ -164,7 +168,7 @@ impl Lower<'_> {
             let store = stores.iter().find(|store| store.path == path);
             let mut windows = Vec::new();
             for e in reads(&k.stmts[s]) {
-                // What a deferred `let` reads is read where it is stored; another `let` that names elements reads them here.
+                // A deferred `let` reads where it is stored; any other `let` reads its elements here.
                 let named = match k.stmts[s] {
                     StmtData::Let { value, .. } => resolve_view(k, e).is_some() || self.deferred.init(value).is_some(),
                     _ => false,
@@ -181,10 +185,12 @@ impl Lower<'_> {
         ok
     }
 
-    /// Whether a statement reads windows into a register tile in front of all stores, so that each element is read by the thread that stores it.
+    /// Whether a statement reads windows into a register tile before all stores, so that each element is read by the
+    /// thread that stores it.
     ///
-    /// Both are in one layout, that of the tile that is loaded and of what is stored, and an element belongs to one thread. The windows are
-    /// those that are written, in loops of their own that run alike: a whole row is read before, as often as it takes.
+    /// The loaded tile and the stored tile have the same layout, and each element belongs to one thread. The windows
+    /// are those that are written, in separate loops with the same iterations: a whole row is read before its first
+    /// store.
     fn reads_ahead(&self, path: &[Step], s: Stmt, windows: &[ResolvedView], stores: &[Store]) -> bool {
         let k = self.k;
         let variable = match &k.stmts[s] {
@@ -224,7 +230,7 @@ impl Lower<'_> {
     }
 }
 
-/// Whether indices in an expression are made of elements of a tensor.
+/// Whether elements of a tensor are part of indices in an expression.
 fn names_places(k: &Kernel, e: Expr, tensor: Value) -> bool {
     let element = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tensor);
     let own = matches!(k.exprs[e], ExprData::Index(_)) && k.children(e).into_iter().any(|c| any_part(k, c, &element));
@@ -235,7 +241,7 @@ fn any_part(k: &Kernel, e: Expr, holds: &dyn Fn(Expr) -> bool) -> bool {
     holds(e) || k.children(e).into_iter().any(|c| any_part(k, c, holds))
 }
 
-/// What a statement reads, but for the destination of a copy.
+/// The expressions that a statement reads, without the destination of a copy.
 fn reads(stmt: &StmtData) -> Vec<Expr> {
     match stmt {
         StmtData::Copy { src, attrs, .. } => std::iter::once(*src).chain(attrs.when).collect(),
@@ -247,7 +253,7 @@ fn reads(stmt: &StmtData) -> Vec<Expr> {
     }
 }
 
-/// Calls `f` with every statement under `block` and the way to it.
+/// Calls `f` with every statement under `block` and its path.
 fn walk(k: &Kernel, block: Block, path: &mut Vec<Step>, f: &mut dyn FnMut(&[Step], Stmt)) {
     for (i, &s) in k.blocks[block].iter().enumerate() {
         path.push((block, i));
@@ -266,20 +272,20 @@ fn statement(k: &Kernel, path: &[Step]) -> Option<Stmt> {
 /// Whether two statements are in different branches of one `if` that no loop repeats between them.
 fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    // The statement in which the ways part: in different blocks of it.
+    // The last common statement: the paths continue in different blocks of it.
     let Some(&(block, index)) = common.checked_sub(1).and_then(|last| a.get(last)) else { return false };
     let branches = matches!(k.stmts[k.blocks[block][index]], StmtData::If { .. });
     branches && a.get(common).zip(b.get(common)).is_some_and(|(x, y)| x.0 != y.0)
 }
 
-/// Where two ways part, if the first statement comes before the second one in the block in which they do.
+/// The depth at which two paths diverge, if the first statement precedes the second in that block.
 fn in_front(first: &[Step], second: &[Step]) -> Option<usize> {
     let common = first.iter().zip(second).take_while(|(x, y)| x == y).count();
     let (&(a, i), &(b, j)) = first.get(common).zip(second.get(common))?;
     (a == b && i < j).then_some(common)
 }
 
-/// The variables of the loops on two ways, pair by pair, if the loops run alike.
+/// The loop variables on two paths, pair by pair, if the loops have the same bounds.
 fn run_alike(k: &Kernel, a: &[Step], b: &[Step]) -> Option<Vec<(Value, Value)>> {
     let loops = |path: &[Step]| -> Vec<StmtData> {
         let stmts = path.iter().map(|&(block, index)| &k.stmts[k.blocks[block][index]]);
@@ -298,7 +304,7 @@ fn run_alike(k: &Kernel, a: &[Step], b: &[Step]) -> Option<Vec<(Value, Value)>> 
     (a.len() == b.len()).then_some(pairs)
 }
 
-/// Whether two indices are the same, where variables of loops that run alike are.
+/// Whether two indices are equal for equal values of the paired loop variables.
 fn same_index(k: &Kernel, a: Expr, b: Expr, pairs: &[(Value, Value)]) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Ref(v), ExprData::Ref(w)) => v == w || pairs.contains(&(*v, *w)),
@@ -309,7 +315,7 @@ fn same_index(k: &Kernel, a: Expr, b: Expr, pairs: &[(Value, Value)]) -> bool {
     }
 }
 
-/// Whether two windows are the same elements of tensors of one shape, where variables of loops that run alike are the same.
+/// Whether two windows cover the same elements for equal values of the paired loop variables.
 fn same_window(k: &Kernel, a: &ResolvedView, b: &ResolvedView, pairs: &[(Value, Value)]) -> bool {
     let same = |a: Expr, b: Expr| same_index(k, a, b, pairs);
     let same_dim = |(a, b): (&ViewDim, &ViewDim)| match (a, b) {

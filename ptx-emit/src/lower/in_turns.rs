@@ -1,10 +1,10 @@
-//! What barriers count that blocks of a cluster store.
+//! Mbarriers that count the bytes that blocks of a cluster store.
 
 use crate::inst::Reg;
 use tilec_ir::ctas::Counted;
 use tilec_ir::entities::Value;
 
-/// A barrier that counts what blocks of a cluster store, and where its mbarrier lies.
+/// A barrier that counts stores of blocks of a cluster, and the offset of its mbarrier.
 #[derive(Clone, Debug)]
 pub(super) struct CountedAt {
     pub(super) of: Counted,
@@ -12,13 +12,13 @@ pub(super) struct CountedAt {
     pub(super) in_turns: Option<InTurns>,
 }
 
-/// What iterations of a loop take alternately.
+/// Double buffering of counted stores in a loop.
 #[derive(Clone, Debug)]
 pub(super) struct InTurns {
     pub(super) buffers: Vec<Value>,
-    /// How far the second set is after the first.
+    /// Bytes from the first set of buffers to the second.
     pub(super) stride: u64,
-    /// Where the set of the present iteration is after the first, and the parity of the phase that it completes.
+    /// Offset of the current iteration's set, and the parity of the phase that it completes.
     pub(super) registers: Option<(Reg, Reg)>,
 }
 

@@ -1,6 +1,6 @@
-//! Operations on integers, in 32 bits where their range proves that enough.
+//! Operations on integers, in 32 bits if their range proves that enough.
 //!
-//! The width of each operation is a proof, not a guess. Divisions of values that cannot be negative become shifts, or are in `divide.rs`.
+//! Divisions of values that cannot be negative become shifts, or are in `divide.rs`.
 
 use super::ints::{Int, Repr, fits32};
 use super::state::Lower;
@@ -14,8 +14,8 @@ use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
 
 impl Lower<'_> {
-    /// What keeps an operation from being compiled: a divisor that may not be positive, a shift by what may be negative, or a result that may be too
-    /// large.
+    /// Reports why an operation cannot be compiled: the divisor may not be positive, the shift may be negative, or the
+    /// result may be too large.
     pub(super) fn overflow(&mut self, e: Expr, right: Option<(Op, Int)>) -> Reported {
         let text = tilec_ir::print::print_expr(self.k, e);
         let (message, note) = match right {
@@ -52,7 +52,7 @@ impl Lower<'_> {
         if let Some(x) = a.as_const() {
             return Some(Int::constant(index::unary(op, x).ok()?.int()?));
         }
-        // Of a negative number the bits of all 64 count.
+        // The bit count of a negative number is that of all 64 bits.
         let narrow = fits32(a.lo, a.hi) && (op == Op::BitNot || a.lo >= 0);
         let (x, pick) = if narrow { (self.as32(a), 0) } else { (self.as64(a), 1) };
         let (class, instr) = match op {
@@ -86,7 +86,7 @@ impl Lower<'_> {
             let one = Int::constant(1);
             let bias = self.int_op(Op::Sub, b, one)?;
             let sum = self.int_op(Op::Add, a, bias)?;
-            // The sum is larger where the divisor may be.
+            // The range of the sum is too wide, because it is largest for the largest divisor.
             return self.int_op(Op::Div, sum, b).map(|x| Int { lo, hi, ..x });
         }
         let narrow = fits32(lo, hi) && fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
@@ -124,7 +124,7 @@ impl Lower<'_> {
             (Op::Add, _) => (pick(P::AddS32, P::AddS64), y),
             (Op::Sub, _) => (pick(P::SubS32, P::SubS64), y),
             (Op::Mul, _) => (pick(P::MulLoS32, P::MulLoS64), y),
-            // Truncation is flooring where nothing is negative.
+            // Truncation equals rounding down for non-negative numbers.
             (Op::Div, _) => (P::DivU64, y),
             (Op::Rem, _) => (P::RemU64, y),
             (Op::Min, _) => (pick(P::MinS32, P::MinS64), y),
@@ -136,14 +136,14 @@ impl Lower<'_> {
         Some(Int { repr, lo, hi })
     }
 
-    /// `a / b` or `a % b` of an `a` that may be negative, by a positive `b`: the machine truncates, so a remainder below zero is put
-    /// back by one divisor.
+    /// `a / b` or `a % b` for an `a` that may be negative and a positive `b`. The machine truncates, so a negative
+    /// remainder is corrected by one divisor.
     fn floored(&mut self, op: Op, (a, b): (Int, Int), (lo, hi): (i128, i128), narrow: bool) -> Int {
         let class = if narrow { Class::B32 } else { Class::B64 };
         let pick = |n: P, w: P| if narrow { n } else { w };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let rest = self.emit.pure(class, pick(P::RemS32, P::RemS64), [x.clone(), y.clone()]);
-        // All ones where the remainder is negative, else nothing.
+        // All ones if the remainder is negative, else zero.
         let sign = Operand::Imm(if narrow { 31 } else { 63 });
         let below = self.emit.pure(class, pick(P::ShrS32, P::ShrS64), [rest.into(), sign]);
         let reg = if op == Op::Div {
@@ -156,10 +156,10 @@ impl Lower<'_> {
         Int { repr: if narrow { Repr::R32(reg) } else { Repr::R64(reg) }, lo, hi }
     }
 
-    /// A comparison, as a predicate; `None`: always true by range.
+    /// A comparison as a predicate.
     pub(super) fn int_compare(&mut self, op: Op, a: Int, b: Int) -> Reg {
         let narrow = fits32(a.lo, a.hi) && fits32(b.lo, b.hi);
-        // PTX has no comparison of a literal with a register.
+        // PTX comparisons take a literal only as second operand.
         let (op, a, b) = if a.as_const().is_some() { (flip(op), b, a) } else { (op, a, b) };
         let (x, y) = if narrow { (self.as32(a), self.as32(b)) } else { (self.as64(a), self.as64(b)) };
         let x = match x {
@@ -186,7 +186,7 @@ impl Lower<'_> {
 
     /// A linear map over F2 of the bits of a 32-bit register: the xor of `cols[i]` over the set bits `i`.
     ///
-    /// Bits that keep their distance move together: one shift and one mask for each run.
+    /// Bits that move by the same distance share one shift and one mask.
     pub(super) fn linear_map(&mut self, src: Reg, cols: &[u64]) -> Int {
         // (shift to the left, source mask), one entry per distance.
         let mut runs: Vec<(i32, u64)> = Vec::new();
@@ -232,13 +232,13 @@ impl Lower<'_> {
         }
     }
 
-    /// The sum over F2 of what [`Self::linear_map`] gives.
+    /// The XOR of two numbers that are sums over F2, such as results of [`Self::linear_map`].
     pub(super) fn xor(&mut self, a: Int, b: Int) -> Int {
         match (a.as_const(), b.as_const()) {
             (Some(0), _) => b,
             (_, Some(0)) => a,
             _ => {
-                // The highest bit of either, and all below it.
+                // All bits up to the highest bit of either operand.
                 let bits = 128 - (a.hi | b.hi).max(0).leading_zeros();
                 let (x, y) = (self.as32(a), self.as32(b));
                 let xor = self.emit.pure(Class::B32, P::XorB32, [x, y]);

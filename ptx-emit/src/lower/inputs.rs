@@ -1,4 +1,4 @@
-//! Pairs of types that products multiply.
+//! Pairs of operand types of products.
 
 use tilec_ir::atoms::Inputs;
 use tilec_ir::types::Elem::{self, E4M3, E5M2, I8, U8};

@@ -1,4 +1,4 @@
-//! Indices that are inside the extents of a tensor, and those that are made to be.
+//! Indices that are provably inside the extents of a tensor, and clamping of others.
 
 use super::ints::{Int, fits32};
 use super::state::Lower;
@@ -12,7 +12,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 use tilec_ir::values::is_of_value;
 
 impl Lower<'_> {
-    /// Whether the index `e` is inside the extent of dimension `d` of the window's tensor wherever it has a value: the index of a grid
+    /// Whether index `e` is always inside the extent of dimension `d` of the window's tensor: it is the index of a grid
     /// axis, or of a loop from 0, of that extent.
     pub(super) fn inside_extent(&self, view: &ResolvedView, d: usize, e: Expr) -> bool {
         let k = self.k;
@@ -25,7 +25,7 @@ impl Lower<'_> {
         })
     }
 
-    /// The predicate under which the single indices of a window that are made of numbers are inside their extents; `None`: always.
+    /// The predicate that single indices of a window that are computed from numbers are in range; `None`: always.
     pub(super) fn named_inside(&mut self, view: &ResolvedView) -> Result<Option<Reg>, Reported> {
         let mut all = None;
         for (d, dim) in view.dims.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Lower<'_> {
         if a.lo >= 0 && a.hi < b.lo {
             return None;
         }
-        // As unsigned numbers a negative bound would be larger than everything.
+        // As an unsigned number, a negative bound would exceed every index.
         let b = if b.lo < 0 { self.int_op(Op::Max, b, Int::constant(0)).expect("a maximum fits") } else { b };
         if fits32(a.lo, a.hi) && fits32(b.lo, b.hi) {
             let (a, b) = (self.in32(a), self.as32(b));
@@ -56,7 +56,7 @@ impl Lower<'_> {
         Some(self.emit.pure(Class::Pred, P::SetpLtU64, [a.into(), b]))
     }
 
-    /// The nearest index inside an extent.
+    /// The index, clamped to `0..extent`.
     pub(super) fn cut_off(&mut self, index: Int, extent: Int) -> Int {
         let one = Int::constant(1);
         let last = self.int_op(Op::Sub, extent, one).expect("an extent fits 64 bits");

@@ -1,4 +1,4 @@
-//! Operators on integer elements, of which PTX has no instruction that does what the language says.
+//! Operators on integer elements for which PTX has no instruction with the semantics of the language.
 
 use super::divide::Floored;
 use super::state::Lower;
@@ -11,7 +11,8 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::const_int;
 
 impl Lower<'_> {
-    /// `op` of elements of an integer type; `args` are its operands in the text. `None`: it is an instruction, or none of integers.
+    /// `op` on elements of an integer type; `args` are its operands as expressions. `None`: there is an instruction, or
+    /// the operator is not for integers.
     pub(super) fn integer(&mut self, op: Op, elem: Elem, args: &[Expr], xs: &[Reg]) -> Option<Reg> {
         let class = self.emit.func.regs[*xs.first()?];
         let narrow = match class {
@@ -34,7 +35,7 @@ impl Lower<'_> {
                 let shift = if unsigned { pick(P::ShrU32, P::ShrU64) } else { pick(P::ShrS32, P::ShrS64) };
                 self.emit.pure(class, shift, [a.into(), by])
             }
-            // The bits of an element are those of its own type.
+            // Only the bits of the element's type are inverted.
             (Op::BitNot, &[a]) if matches!(elem, Elem::U4 | Elem::U8 | Elem::U16) => {
                 self.emit.pure(class, P::XorB32, [a.into(), Operand::Imm((1 << elem.bits()) - 1)])
             }
@@ -51,8 +52,8 @@ impl Lower<'_> {
         })
     }
 
-    /// The bits by which is shifted. The machine takes an amount without a sign for as many bits as the register has, if it is larger; only
-    /// one of 64 bits must be made so small that the lower word says it.
+    /// The shift amount. The machine clamps an unsigned 32-bit amount to the register width; a 64-bit amount is first
+    /// clamped so that its low word is enough.
     fn shift_amount(&mut self, by: Reg, literal: Option<i64>) -> Operand {
         if let Some(n) = literal {
             return Operand::Imm(if (0..64).contains(&n) { n } else { 64 });
@@ -64,7 +65,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::CvtU32U64, [most.into()]).into()
     }
 
-    /// `a / b`, `a % b` or `ceildiv(a, b)`, by `literal` if it is one.
+    /// `a / b`, `a % b` or `ceildiv(a, b)`; `literal` is the divisor if it is a literal.
     fn divided(&mut self, op: Op, unsigned: bool, (a, b): (Reg, Reg), literal: Option<i64>) -> Reg {
         let class = self.emit.func.regs[a];
         let narrow = class == Class::B32;
@@ -87,7 +88,7 @@ impl Lower<'_> {
             Op::Rem => remainder,
             _ if literal == Some(0) => quotient,
             _ => {
-                // One more where something is left; of a division by zero, nothing.
+                // Ceiling division: one more if the remainder is not zero, except for a division by zero.
                 let zero = Operand::Imm(0);
                 let mut rest =
                     self.emit.pure(Class::Pred, pick(P::SetpNeS32, P::SetpNeS64), [remainder.into(), zero.clone()]);

@@ -1,5 +1,5 @@
-//! Integers as lowering knows them: a number or a register, with the range of its values over all admissible launches
-//! (sizes up to [`tilec_ir::extents::MAX_SIZE`], strides up to [`tilec_ir::extents::MAX_STRIDE`]).
+//! Integers during lowering: a constant or a register, with the range of its values over all admissible launches (sizes
+//! up to [`tilec_ir::extents::MAX_SIZE`], strides up to [`tilec_ir::extents::MAX_STRIDE`]).
 
 use crate::inst::Reg;
 use tilec_ir::index::Interval;

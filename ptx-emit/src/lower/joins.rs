@@ -1,5 +1,5 @@
-//! What makes one of two elements of a row, for each reduction: of numbers an instruction, of conditions one on predicates, and where the place of an element
-//! is wanted the number and its place.
+//! Combining two elements in a reduction: an instruction for numbers, predicate logic for conditions, and for `argmax`
+//! and `argmin` a selection of number and index.
 
 use super::arithmetic::{compare_op, instruction};
 use super::shuffles::shuffle;
@@ -14,27 +14,27 @@ use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{Type, type_of};
 
-/// What is left of some elements of a row.
+/// A partial result of a reduction.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) value: Reg,
-    /// Where it stands along the dimension, where that is wanted.
+    /// The index of the element along the dimension, for `argmax` and `argmin`.
     pub(super) place: Option<Operand>,
 }
 
-/// How two parts become one.
+/// How two partial results are combined.
 #[derive(Clone, Copy)]
 pub(super) enum Join {
-    /// Of numbers.
+    /// Numbers, by an instruction of a class.
     Number(Class, P),
-    /// Of predicates, and of words that are 0 or 1.
+    /// Truth values: the instruction on predicates, and the one on words that are 0 or 1.
     Truth(P, P),
-    /// The one that is better, or in front of the other.
+    /// `argmax`, `argmin`: the better number, or the lower index if both are equal.
     Place { class: Class, unsigned: bool, larger: bool },
 }
 
 impl Join {
-    /// That of a reduction of such elements.
+    /// The combination of a reduction of elements of a type.
     pub(super) fn of(op: ReduceOp, elem: Elem) -> Option<Join> {
         let class = compute_class(elem);
         let unsigned = is_unsigned(elem, class);
@@ -47,17 +47,17 @@ impl Join {
     }
 }
 
-/// What makes one of two elements, of which one is in front of the other.
+/// How two elements in order are combined.
 #[derive(Clone, Copy)]
 pub(super) enum By<'c> {
-    /// An instruction, of two numbers, whichever is first.
+    /// By a commutative instruction on numbers.
     Instruction(Class, P),
-    /// What the program writes, of two tuples.
+    /// By the program's own function on tuples.
     Program(&'c Combine),
 }
 
 impl Lower<'_> {
-    /// Two elements as one.
+    /// Combines two elements.
     pub(super) fn two(&mut self, by: By<'_>, a: &[Reg], b: &[Reg]) -> Result<Vec<Reg>, Reported> {
         match by {
             By::Instruction(class, op) => Ok(vec![self.emit.def(class, op, [a[0].into(), b[0].into()])]),
@@ -73,13 +73,13 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the first of two tuples stays in front of the second.
+    /// Whether the first of two tuples stays in front of the second in a sort.
     pub(super) fn stays(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<Reg, Reported> {
         self.name_components(combine, a, b)?;
         self.condition(combine.results[0])
     }
 
-    /// Has the names of components stand for these numbers, and those of what is computed of them for that.
+    /// Binds the component names to these registers, and computes the names that depend on them.
     fn name_components(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<(), Reported> {
         for (&v, &x) in combine.first.iter().zip(a).chain(combine.second.iter().zip(b)) {
             self.scalars[v] = Some(x);
@@ -102,21 +102,23 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Of a lane's tuple and that of the lane that differs in a bit of its number the one of the lower lane, and the other; `upper`: this lane has the bit.
+    /// The tuples of two lanes in lane order; the lanes differ in one bit of their number, and `upper` says that this
+    /// lane has the bit set.
     pub(super) fn in_order(&mut self, upper: Reg, own: &[Reg], other: &[Reg]) -> (Vec<Reg>, Vec<Reg>) {
         let pairs = || own.iter().zip(other);
         let lower = pairs().map(|(&own, &other)| self.choose(upper, other, own)).collect();
         (lower, pairs().map(|(&own, &other)| self.choose(upper, own, other)).collect())
     }
 
-    /// Whether a bit of the lane's number is set.
+    /// The predicate that a bit of the lane's number is set.
     pub(super) fn has_lane_bit(&mut self, bit: u32) -> Reg {
         let tid = self.tid();
         let masked = self.emit.pure(Class::B32, P::AndB32, [tid.into(), Operand::Imm(1 << bit)]);
         self.emit.pure(Class::Pred, P::SetpNeS32, [masked.into(), Operand::Imm(0)])
     }
 
-    /// The parts joined by a tree: neighbours first, an odd one with the next round. `ascending`: each is in front of those that follow.
+    /// Combines the parts in a tree of neighbours; an odd part joins in the next level. `ascending`: the parts are in
+    /// the order of their indices.
     pub(super) fn joined(&mut self, join: Join, mut parts: Vec<Part>, ascending: bool) -> Part {
         while parts.len() > 1 {
             let pair = |p: &[Part]| match p {
@@ -156,7 +158,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether a number is better than another one, whatever their places: a NaN is better than any number.
+    /// Whether `x` is better than `than`, regardless of their indices: a NaN is better than any number.
     fn better(&mut self, (class, unsigned, larger): (Class, bool, bool), x: Reg, than: Reg) -> Reg {
         let compare =
             |op| compare_op(op, (class, unsigned)).unwrap_or_else(|| unreachable!("bug: numbers are compared"));
@@ -170,7 +172,8 @@ impl Lower<'_> {
         self.emit.def(Class::Pred, compare(if larger { Op::Gt } else { Op::Lt }), [x.into(), than.into()])
     }
 
-    /// What lanes have that differ in some bits of their numbers: all of them get the same, for a sum of two does not depend on which is first.
+    /// Combines a number over lanes that differ in some bits of their numbers. All lanes get the same result, because
+    /// the operation is commutative.
     pub(super) fn combine_lanes(&mut self, mut x: Reg, class: Class, combine: P, lanes: &[u32]) -> Reg {
         for &lane in lanes {
             let other = shuffle(self, x, class, lane);
@@ -179,7 +182,7 @@ impl Lower<'_> {
         x
     }
 
-    /// What all lanes have that differ in some bits of their numbers, joined: the number, the condition, or the place.
+    /// Combines a part over lanes that differ in some bits of their numbers: a number, a condition or an index.
     pub(super) fn join_lanes(&mut self, join: Join, part: Part, lanes: &[u32]) -> Reg {
         match join {
             Join::Number(class, op) => self.combine_lanes(part.value, class, op, lanes),
@@ -205,7 +208,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Where a part stands.
+    /// The register of a part's index.
     fn place_of(&mut self, part: &Part) -> Reg {
         match part.place {
             Some(Operand::Reg(r)) => r,

@@ -1,4 +1,4 @@
-//! What expressions are, looked up once.
+//! Classes and types of expressions, cached.
 
 use super::scope::Kind;
 use super::state::Lower;
@@ -26,7 +26,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What an expression is, looked up once: expressions are evaluated once per group of elements.
+    /// The kind of an expression. It is cached, because expressions are evaluated once for each group of elements.
     pub(super) fn kind_of(&mut self, e: Expr) -> Result<Kind, Reported> {
         if let Some(kind) = self.kinds[e] {
             return Ok(kind);

@@ -1,7 +1,7 @@
-//! Instructions whose results can be shared, found by opcode and operands.
+//! Value numbering: instructions whose results can be shared, found by opcode and operands.
 //!
-//! A table with open addressing over keys that lie one after the other in one vector: requesting an instruction allocates nothing.
-//! Results do not leave it: whether one may still be used says who asks.
+//! The table has open addressing, and all keys are in one vector, so a lookup allocates nothing. Entries are never
+//! removed: the caller decides whether a result may still be used.
 
 use crate::inst::{Reg, Special};
 use crate::ops::Op;
@@ -26,7 +26,7 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Two words, different for different operands.
+    /// Two words that identify the operand.
     fn words(self) -> [u64; 2] {
         let tagged = |tag: u64, low: u32, high: i64| [tag << 32 | u64::from(low), high as u64];
         match self {
@@ -47,7 +47,7 @@ impl Key {
     }
 }
 
-/// A known instruction: where its key lies, and its result.
+/// A known instruction: the position of its key, and its result.
 #[derive(Clone, Copy)]
 struct Entry {
     start: u32,
@@ -59,30 +59,30 @@ struct Entry {
 /// No entry.
 const EMPTY: u32 = u32::MAX;
 
-/// Slots of a table at first, a power of two.
+/// Initial number of slots, a power of two.
 const SLOTS: usize = 256;
 
-/// The table. [`Known::begin`] and [`Known::operand`] spell an instruction, [`Known::find`] and [`Known::insert`] are about it.
+/// The table. [`Known::begin`] and [`Known::operand`] write a key; [`Known::find`] and [`Known::insert`] use it.
 #[derive(Default)]
 pub(super) struct Known {
     words: Vec<u64>,
     entries: Vec<Entry>,
-    /// Numbers of entries; at most half of them are in use.
+    /// Indices of entries; at most half of the slots are in use.
     slots: Vec<u32>,
-    /// The instruction that is spelled: the words from here on.
+    /// Start of the current key in `words`.
     start: usize,
     hash: u64,
 }
 
 impl Known {
-    /// Begins to spell an instruction.
+    /// Begins the key of an instruction.
     pub(super) fn begin(&mut self, op: Op) {
         self.words.truncate(self.start);
         self.hash = 0;
         self.word(op as u64);
     }
 
-    /// The next operand of the instruction that is spelled.
+    /// Appends an operand to the current key.
     pub(super) fn operand(&mut self, key: Key) {
         let [first, second] = key.words();
         self.word(first);
@@ -95,12 +95,12 @@ impl Known {
         self.words.push(word);
     }
 
-    /// The result of the instruction that is spelled, where there is one that is `usable`.
+    /// The result of the instruction with the current key, if there is one that is `usable`.
     pub(super) fn find(&self, usable: impl Fn(Reg) -> bool) -> Option<Reg> {
         self.probe().map(|at| self.entries[at].result).filter(|&result| usable(result))
     }
 
-    /// The result of the instruction that is spelled, from now on.
+    /// Records the result of the instruction with the current key.
     pub(super) fn insert(&mut self, result: Reg) {
         if let Some(at) = self.probe() {
             self.entries[at].result = result;
@@ -121,7 +121,7 @@ impl Known {
         *self = Known::default();
     }
 
-    /// The entry of the instruction that is spelled.
+    /// The entry with the current key.
     fn probe(&self) -> Option<usize> {
         let spelled = &self.words[self.start..];
         let mut slot = self.first(self.hash)?;
@@ -139,7 +139,7 @@ impl Known {
         }
     }
 
-    /// Where the search for a hash begins; `None`: the table has no slots yet.
+    /// The first slot to search for a hash; `None`: the table has no slots yet.
     fn first(&self, hash: u64) -> Option<usize> {
         (!self.slots.is_empty()).then(|| (hash >> 32) as usize & (self.slots.len() - 1))
     }

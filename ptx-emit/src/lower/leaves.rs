@@ -1,4 +1,4 @@
-//! Parts of an expression that are there already, and tiles that lie otherwise than what they are combined with.
+//! Parts of an expression that are computed already, and the report of tiles in different layouts.
 
 use super::operands::{Operands, repeated_elements};
 use super::state::Lower;
@@ -9,7 +9,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
 
 impl Lower<'_> {
-    /// A reduction's part of a group.
+    /// The elements of a group from a reduction's result.
     pub(super) fn eval_reduced(
         &mut self,
         e: Expr,
@@ -28,7 +28,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Refuses a tile that threads hold in another way than what it is combined with.
+    /// Refuses a tile whose register layout differs from that of the tile with which it is combined.
     pub(super) fn different_layouts(&mut self, e: Expr, v: Value, tile: &Tile, operands: &Operands) -> Reported {
         let name = &self.k.values[v].name;
         let message = format!(

@@ -66,7 +66,7 @@ impl Lower<'_> {
         // Load as stored, then convert.
         let raw = self.new_tile(elem, tile.layout.clone(), tile.dim_bits.clone(), true);
         let Some(raw) = raw else { return Err(self.unsupported(src, "elements of this type in registers")) };
-        // What is masked is chosen away below.
+        // Masked elements are replaced below.
         self.load(s, src, from, &raw, &CopyAttrs { keep: false, ..attrs.clone() }, only)?;
         if !attrs.keep && self.unpacked(&raw, tile) {
             return Ok(());
@@ -83,7 +83,7 @@ impl Lower<'_> {
                     let new = self.widen(r, tile.elem);
                     let old = self.get(tile, v);
                     let kept = self.choose(inside, new, old);
-                    // It is a number of the type, which this does not round again.
+                    // It is already a number of the type, so this rounding is exact.
                     let Some(r) = self.narrow(kept, tile.elem) else {
                         return Err(self.unsupported(src, "this conversion"));
                     };
@@ -107,7 +107,7 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let op = if access.space.has_bounds() { P::LdGlobalB16 } else { P::LdSharedB16 };
         for pair in tile.registers() {
-            // Of extents that are no power of two a register may hold one element.
+            // If extents are no powers of two, a register may hold only one element.
             let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.held.has(v)).collect();
             let mut regs: Vec<Reg> = [0, 1].map(|_| self.emit.mutable(Class::B16)).to_vec();
             if keep {
@@ -130,8 +130,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Loads whose neighbours in memory do not share a register of the packed tile: whole accesses into registers of
-    /// their own, then the halves are paired as the tile wants them.
+    /// Loads elements whose neighbours in memory are in different registers of the packed tile: whole accesses go to
+    /// temporary registers, then the halves are paired as in the tile.
     fn load_across(
         &mut self,
         src: Expr,
@@ -210,7 +210,7 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// Asks the second-level cache for the lines in which the runs of a thread begin.
+    /// Prefetches the lines at which the contiguous runs of a thread begin into the second-level cache.
     pub(super) fn prefetch(
         &mut self,
         src: Expr,

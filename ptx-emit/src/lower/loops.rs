@@ -1,4 +1,4 @@
-//! What is around the body of a loop.
+//! Loop counters, and the code in front of and after a loop's body.
 
 use super::ints::{Int, fits32};
 use super::state::Lower;
@@ -12,46 +12,46 @@ use tilec_ir::ops::Op;
 /// How wide the counter of a loop is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Width {
-    /// 32 bits, which hold what the last trip makes of it, too.
+    /// 32 bits, which also hold the index after the last iteration.
     Narrow,
-    /// 32 bits, which hold every index of the loop, but not what comes after the last one.
+    /// 32 bits, which hold every index of the loop, but not the index after the last iteration.
     Exact,
     /// 64 bits.
     Wide,
 }
 
-/// How a loop goes from one iteration to the next.
+/// How a loop proceeds from one iteration to the next.
 pub(super) struct Trips {
     pub(super) counter: Reg,
-    /// The loop's index in it.
+    /// The index in the loop's body.
     pub(super) index: Int,
     pub(super) width: Width,
     pub(super) start: Int,
     pub(super) end: Int,
-    /// What the counter grows by.
+    /// The step.
     pub(super) every: i64,
     /// Labels of the body, and after the loop.
     pub(super) head: Label,
     pub(super) skip: Label,
-    /// Whether all threads make the same iterations.
+    /// Whether all threads execute the same iterations.
     pub(super) uniform: bool,
-    /// What holds where the loop is entered at all, and where it goes on; `None`: its index alone says it.
+    /// The predicates of a `while` condition at the entry and at the end of the body; `None`: the index alone decides.
     pub(super) while_: Option<(Reg, Reg)>,
-    /// What the next index is after the step, where it is drawn.
+    /// The next index from the tile counter (`next .. from`).
     pub(super) drawn: Option<Reg>,
 }
 
 impl Lower<'_> {
-    /// Start and end of a loop as it is counted, and how wide it counts; `None`: 64 bits may not suffice.
+    /// Start, end and width of a loop's counter; `None`: 64 bits may not suffice.
     pub(super) fn width_of_loop(&mut self, start: Int, end: Int, step: i64) -> Option<(Int, Int, Width)> {
         let step = i128::from(step);
         let narrow = |x: Int| x.lo >= i128::from(i32::MIN) && x.hi + step <= i128::from(i32::MAX);
-        // Where the loop has an iteration it starts in front of its end.
+        // A loop that has an iteration starts below its end.
         let first = if narrow(start) { start } else { self.int_op(Op::Min, start, end).unwrap_or(start) };
         if narrow(first) && narrow(end) {
             return Some((first, end, Width::Narrow));
         }
-        // And where it has none, it ends where it starts.
+        // A loop that has none ends at its start.
         let end = self.int_op(Op::Max, start, end)?;
         let fits = |x: Int| fits32(x.lo, x.hi);
         if fits(start) && fits(end) && step <= i128::from(i32::MAX) {
@@ -64,7 +64,7 @@ impl Lower<'_> {
         ))
     }
 
-    /// The end of a loop whose body is in the innermost frame, and what leads into it in the one around that.
+    /// Closes a loop whose body is in the innermost frame; the entry code is in the frame around it.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
         let Trips { counter, index, width, start, end, every, head, skip, uniform, while_, drawn } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };
@@ -81,7 +81,7 @@ impl Lower<'_> {
                 self.emit.push(P::SetpLtS32, [more.into(), counter.into(), limit]);
                 Some(more)
             }
-            // Its condition alone ends it.
+            // Only its condition ends the loop.
             Width::Exact | Width::Wide if endless => {
                 let add = if width == Width::Wide { P::AddS64 } else { P::AddS32 };
                 self.emit.push(add, [counter.into(), counter.into(), Operand::Imm(every)]);
@@ -112,7 +112,8 @@ impl Lower<'_> {
         self.emit.item(Item::Pragma("nounroll"));
         self.emit.items(inner);
         let whole = self.emit.pop_frame();
-        // After everything that the body had computed in front of the loop: later code may share it.
+        // The entry test follows everything that the body hoisted in front of the loop, so that later code may share
+        // it.
         if start.lo >= end.hi || start.hi >= end.lo {
             let none = self.int_compare(Op::Ge, start, end);
             self.emit.push_if(Some(Guard { reg: none, negated: false }), branch, [skip.into()]);

@@ -1,7 +1,8 @@
-//! 8x8 matrices of 16-bit elements between shared memory and fragments: `ldmatrix`, and what `stmatrix` needs.
+//! 8x8 matrices of 16-bit elements between shared memory and fragments: `ldmatrix`, and the parts that `stmatrix`
+//! shares.
 //!
-//! The lanes name rows of 16 bytes, each register of a fragment is a lane's share of a matrix ([`matrix_load`]). Both walk over the
-//! matrices of a fragment in the same order.
+//! Each lane gives the address of a row of 16 bytes. Each register of a fragment is a lane's part of one matrix
+//! ([`matrix_load`]). Both instructions visit the matrices of a fragment in the same order.
 
 use super::dims::Dims;
 use super::ends::end_of;
@@ -21,7 +22,8 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
 
 impl Lower<'_> {
-    /// `ldmatrix`: the lanes name rows of 16 bytes, each register of the fragment is a share of an 8x8 matrix.
+    /// Loads a fragment by `ldmatrix`: each lane gives the address of a row of 16 bytes, and each register is a lane's
+    /// part of an 8x8 matrix.
     pub(super) fn load_matrices(
         &mut self,
         s: Stmt,
@@ -64,7 +66,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The instructions whose matrices are in the tile.
+    /// The instructions whose matrices are inside the tile.
     pub(super) fn outer_matrices(
         &mut self,
         e: Expr,
@@ -84,7 +86,7 @@ impl Lower<'_> {
         Ok(inside)
     }
 
-    /// The rows that the lanes name.
+    /// The access to the rows whose addresses the lanes give.
     pub(super) fn matrix_access(
         &mut self,
         view: &ResolvedView,

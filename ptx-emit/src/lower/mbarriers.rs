@@ -1,12 +1,14 @@
-//! Channels of roles: a pair of mbarriers for each slot.
+//! Channels between roles: a pair of mbarriers for each slot.
 //!
-//! `full` completes a phase when the producer has arrived and the expected bytes have landed. If threads fill channels of the ring, each
-//! of them arrives as well: for `cp.async` when its copies have landed (`cp.async.mbarrier.arrive`). `empty` completes a phase when every consuming
-//! warp has arrived. A waiting thread knows the parity of the next phase: it flips each time the ring wraps. An unused
-//! barrier has completed the phase of parity 1, so the producer finds all slots empty (PTX ISA 9.7.13.15). If slots of a channel
-//! are filled for all blocks of a cluster, `empty` counts the consuming warps of all blocks ([`super::cluster`]).
+//! `full` completes a phase when the producer has arrived and the expected bytes have landed. If threads fill channels
+//! of the ring, each of them arrives as well: for `cp.async` when its copies have landed (`cp.async.mbarrier.arrive`).
+//! `empty` completes a phase when every consumer warp has arrived. A waiting thread keeps the parity of the next phase,
+//! which flips each time the ring wraps. A new barrier counts as having completed the phase of parity 1, so the
+//! producer finds all slots empty (PTX ISA 9.7.13.15). If slots of a channel are filled for all blocks of a cluster,
+//! `empty` counts the consumer warps of all blocks ([`super::cluster`]).
 //!
-//! The addresses of the barriers, and their arrival counts, are in the text: for each ring first its `full` barriers, then its `empty` ones.
+//! The addresses of the barriers and their arrival counts follow from the IR: for each ring first the `full` barriers,
+//! then the `empty` ones.
 
 use super::rings::{Barriers, Ring, Turn};
 use super::state::Lower;
@@ -20,7 +22,8 @@ use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
 
 impl Lower<'_> {
-    /// What one thread readies for all: it requests the descriptors of tensors and makes the barriers of all rings, which are then shown to the others.
+    /// One thread prefetches the tensor maps and initialises the mbarriers of all rings; then they are made visible to
+    /// the other threads.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
         let barriers = !rings.is_empty() || !self.turns.is_empty() || !self.cluster_places.is_empty();
@@ -33,8 +36,8 @@ impl Lower<'_> {
         let maps = self.map_addresses();
         let tid = self.block_tid();
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
-        // One branch around all of them: of guarded instructions the assembler (ptxas 13.0) makes as many branches, each with a fence and the base address
-        // of shared memory anew, and the first TMA load waits for that.
+        // One branch around all of them. From guarded instructions the assembler (ptxas 13.0) would make a branch each,
+        // with a fence and the base address of shared memory computed anew, and the first TMA load would wait for that.
         let ready = self.emit.label("ready");
         self.emit.push_if(Some(Guard { reg: other, negated: false }), P::Bra, [ready.into()]);
         for map in maps {
@@ -62,10 +65,10 @@ impl Lower<'_> {
         self.emit.push(P::FenceMbarrierInit, []);
         self.emit.item(Item::Label(ready));
         if self.blocks_meet() {
-            // The barriers are all that the others must see, and the fence in front has published them; `.release` would wait for
-            // everything else that is on its way to memory.
+            // Only the barriers must be visible, and the fence in front has published them. `.release` would also wait
+            // for all other outstanding stores.
             self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
-            // TMA loads into this block's own slots need not wait for the others.
+            // TMA loads into this block's own slots need not wait for the other blocks.
             self.meets_later = has_roles(self.k) && !self.rings.iter().any(|ring| self.is_multicast(ring));
             match self.meets_later {
                 true => self.emit.push(P::BarSync, [Operand::Imm(0)]),
@@ -80,8 +83,8 @@ impl Lower<'_> {
         self.report.barriers += 1;
     }
 
-    /// Registers for where a side of a ring stands. The producer begins a phase ahead; so does a consumer that holds several slots, at the
-    /// last one, since its first `wait` moves it on.
+    /// Initial barrier address and parity of one side of a ring. The producer's parity is one phase ahead. A consumer
+    /// that holds several slots begins one phase ahead at the last slot, because its first `wait` advances it.
     pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<Turn> {
         let Barriers { offset, .. } = ring.barriers?;
         let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
@@ -93,7 +96,7 @@ impl Lower<'_> {
         Some(Turn { barrier, parity })
     }
 
-    /// A register for the slot that is released next, where several are held.
+    /// A register with the `full` barrier of the slot that is released next, if several slots are held.
     pub(super) fn first_oldest(&mut self, ring: &Ring) -> Option<Reg> {
         let Barriers { offset, .. } = ring.barriers.filter(|_| ring.several)?;
         let oldest = self.emit.mutable(Class::B32);
@@ -102,7 +105,7 @@ impl Lower<'_> {
         Some(oldest)
     }
 
-    /// Moves that on, after a release.
+    /// Advances `oldest` after a release.
     pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
         let Barriers { offset, .. } = ring.known_barriers();
         self.emit.push(P::AddS32, [oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
@@ -117,7 +120,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::AddS32, [base.into(), Operand::Imm(offset as i64)])
     }
 
-    /// To the next slot: the ring begins anew where `wrap` holds.
+    /// Advances to the next slot. The ring wraps if `wrap` holds.
     pub(super) fn next_turn(&mut self, ring: &Ring, turn: Turn, wrap: Option<Reg>) {
         let Barriers { offset, .. } = ring.known_barriers();
         let flip = vec![turn.parity.into(), turn.parity.into(), Operand::Imm(1)];
@@ -133,7 +136,8 @@ impl Lower<'_> {
         self.emit.push_if(guard, P::XorB32, flip);
     }
 
-    /// The operation itself, in front of the step to the next slot. `asks`: who publishes the bytes of TMA copies; `None`: whoever comes here.
+    /// The channel operation itself, in front of the advance to the next slot. `asks` guards the lane that publishes
+    /// the bytes of TMA loads; `None`: every thread that executes this.
     pub(super) fn operate(&mut self, op: ChannelOp, ring: &Ring, asks: Option<Guard>) {
         if ring.barriers.is_none() {
             return;
@@ -166,7 +170,7 @@ impl Lower<'_> {
             ChannelOp::Release => {
                 let turn = ring.known_turn(ring.get_turn);
                 if ring.read {
-                    // One lane arrives for all: the others have read.
+                    // One lane arrives for its warp after all lanes have read.
                     self.emit.push(P::BarWarpSync, [Operand::Imm(0xffff_ffff)]);
                 }
                 let barrier = ring.oldest.unwrap_or(turn.barrier);

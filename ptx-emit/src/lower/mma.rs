@@ -1,8 +1,8 @@
 //! Products: tensor-core instructions and scalar multiply-adds.
 //!
-//! Which registers an instruction takes follows from the layouts: register indices of a fragment are looked up by the row
-//! (or column) and reduction coordinate they hold. Instructions are issued slice by slice of the reduction, columns outer,
-//! rows inner and alternating in direction, so that neighbours share an operand.
+//! The registers of an instruction follow from the layouts: register indices of a fragment are looked up by their row
+//! (or column) and reduction coordinate. Instructions are issued slice by slice of the reduction, columns outer, rows
+//! inner and in alternating direction, so that adjacent instructions share an operand.
 
 use super::inputs::{E4M3_E5M2, E5M2_E4M3, I8_U8, U8_I8, both};
 use super::state::Lower;
@@ -18,11 +18,12 @@ use tilec_ir::kernel::{ExprData, Mma, StmtData};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::fixed_shape;
 
-/// Register index of the elements of a fragment by (outer coordinate, reduction coordinate), thread part left out.
+/// Register index of a fragment's elements by (outer coordinate, reduction coordinate) without the thread's part.
 type Lookup = BTreeMap<(u64, u64), usize>;
 
-/// `outer`: the dimension that is not the reduction. Only indices whose low `atom_bits` are 0. Of an accumulator with a sum
-/// for each slice of the reduction a warp holds one slice, whose index is left out like the rest of the thread part.
+/// Looks up register indices whose low `atom_bits` are 0. `outer`: the dimension that is not the reduction. If an
+/// accumulator has a sum for each slice of the reduction, a warp holds one slice, and the slice index is left out like
+/// the thread's part.
 fn lookup(tile: &Tile, outer: usize, atom_bits: u32) -> Lookup {
     let (slice, first) = match tile.dim_bits[..] {
         [slices, first, _] => (slices, first),
@@ -41,8 +42,8 @@ fn lookup(tile: &Tile, outer: usize, atom_bits: u32) -> Lookup {
 /// Row and column of an accumulator's element, and its register index.
 type Element = ((u64, u64), usize);
 
-/// The elements of an accumulator row by row, in alternating direction: neighbours share an operand, which the assembler can
-/// keep in a reuse slot instead of reading the register banks again.
+/// The elements of an accumulator row by row, in alternating direction. Adjacent elements share an operand, which the
+/// assembler can keep in an operand reuse cache instead of reading the register banks again.
 fn serpentine(c: &Lookup) -> Vec<Element> {
     let mut rows: BTreeMap<u64, Vec<Element>> = BTreeMap::new();
     for (&at, &v) in c {
@@ -55,7 +56,7 @@ fn serpentine(c: &Lookup) -> Vec<Element> {
     out
 }
 
-/// Whether register neighbours of a fragment differ in the reduction coordinate.
+/// Whether adjacent registers of a fragment differ in the reduction coordinate.
 fn along_k(tile: &Tile, k_dim: usize) -> bool {
     tile.layout.value_bits() > 0 && {
         let first = tile.dim_bits[0];
@@ -64,13 +65,13 @@ fn along_k(tile: &Tile, k_dim: usize) -> bool {
     }
 }
 
-/// The variant of an operand for a fragment whose register neighbours are `along_k`.
+/// The variant of an operand for a fragment whose adjacent registers are `along_k`.
 fn variant(variants: &'static [Fragment], along_k: bool) -> &'static Fragment {
     let fits = |f: &&Fragment| matches!(f.value.first(), Some(Bit::K(_))) == along_k;
     variants.iter().find(fits).unwrap_or(&variants[0])
 }
 
-/// The opcode of an atom for element types and the names of its operands' variants.
+/// The opcode of an atom for element types and operand variants.
 fn opcode(row: &AtomRow, inputs: Inputs, acc: Elem, a: &str, b: &str) -> Option<P> {
     let fits = |o: &&Opcode| o.0 == row.name && o.1 == inputs && o.2 == acc && o.3 == a && o.4 == b;
     OPCODES.iter().find(fits).map(|o| o.5)
@@ -81,7 +82,7 @@ type Opcode = (&'static str, Inputs, Elem, &'static str, &'static str, P);
 
 use Elem::{BF16, E4M3, E5M2, F16, F32, F64, I8, I32, TF32, U8};
 
-/// The instruction of every row of the atom table whose instruction sums several products.
+/// The instructions of all rows of the atom table that sum several products.
 const OPCODES: &[Opcode] = &[
     ("m8n8k4", both(F16), F32, "row", "row", P::MmaM8n8k4RowRowF32),
     ("m8n8k4", both(F16), F32, "row", "col", P::MmaM8n8k4RowColF32),
@@ -124,17 +125,17 @@ const OPCODES: &[Opcode] = &[
 ];
 
 impl Lower<'_> {
-    /// The extent of the reduction, of a product's left operand.
+    /// The extent of the reduction, from a product's left operand.
     pub(super) fn depth(&self, a: Expr) -> Option<u64> {
         fixed_shape(self.k, a)?.get(1).copied()
     }
 
-    /// Whether wgmma products add to a tile.
+    /// Whether wgmma products accumulate into a tile.
     pub(super) fn accumulates_asynchronously(&self, acc: Value) -> bool {
         self.k.statements().into_iter().any(|s| self.sums_into(s, acc))
     }
 
-    /// Whether a statement is a wgmma product that adds to a tile.
+    /// Whether a statement is a wgmma product that accumulates into a tile.
     pub(super) fn sums_into(&self, s: Stmt, acc: Value) -> bool {
         match self.k.stmts[s] {
             StmtData::Assign { dst, src } if dst == acc => {
@@ -178,7 +179,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// An instruction that sums several products: of tensor cores (PTX ISA 9.7.14.5), or `dp4a` of a thread. Its rows are the tile's, or its columns if swapped.
+    /// An instruction that sums several products: on tensor cores (PTX ISA 9.7.14.5), or `dp4a` of a thread. Its rows
+    /// are the tile's rows, or its columns if `swap`.
     fn summed_product(
         &mut self,
         src: Expr,
@@ -202,9 +204,10 @@ impl Lower<'_> {
         self.issue(src, op, (a, b, c), swap, bits, types.reused)
     }
 
-    /// Issues an instruction for every repetition, slices of the reduction outermost. Within a slice consecutive instructions reuse
-    /// the fragment of one operand (`reused`): each of A for all columns, or each of B for all rows. The other operand goes back and
-    /// forth, so that consecutive instructions always share a fragment. `bits`: value bits that one instruction takes of A, B and the accumulator.
+    /// Issues an instruction for every repetition, with slices of the reduction outermost. Within a slice, consecutive
+    /// instructions reuse the fragment of one operand (`reused`): each of A for all columns, or each of B for all rows.
+    /// The other operand alternates its direction, so that consecutive instructions always share a fragment. `bits`:
+    /// value bits that one instruction takes of A, B and the accumulator.
     fn issue(
         &mut self,
         src: Expr,
@@ -313,8 +316,8 @@ impl Lower<'_> {
 mod tests {
     use super::*;
 
-    /// Every type and variant of every row that sums has an instruction, of the registers that the row says, and no
-    /// instruction is without a row.
+    /// Every type and variant of every atom that sums products has an instruction with the row's registers, and every
+    /// instruction has a row.
     #[test]
     fn atoms_and_opcodes_agree() {
         let mut met = 0;

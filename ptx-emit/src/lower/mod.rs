@@ -135,18 +135,18 @@ use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
-/// What lowering makes of a kernel.
+/// The result of lowering a kernel.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// A module with this one kernel.
     pub module: Module,
     /// How to launch it.
     pub launch: Launch,
-    /// What was done.
+    /// The emitter's report.
     pub report: Report,
 }
 
-/// A source text, and what it is called.
+/// A source text and its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Its name.
@@ -205,8 +205,8 @@ pub fn lower(
     Ok(Lowered { module, launch, report })
 }
 
-/// Half issue slots of each statement, at least: the assembler renames registers rather than copy them, and joins two instructions whose results are integers
-/// or predicates (`LOP3`, `IADD3`, `LEA`, `IMAD.WIDE`).
+/// A lower bound of the half issue slots of each statement. The assembler renames registers instead of copying them,
+/// and fuses pairs of instructions with integer or predicate results (`LOP3`, `IADD3`, `LEA`, `IMAD.WIDE`).
 fn half_slots(func: &Function) -> BTreeMap<Stmt, u32> {
     let mut all = BTreeMap::new();
     for item in &func.body {
@@ -224,8 +224,8 @@ fn half_slots(func: &Function) -> BTreeMap<Stmt, u32> {
     all
 }
 
-/// What the host gives to a kernel whose compile-time parameters are bound, whether or not it can be lowered: parameters, conditions and
-/// grid as they are written. Threads, shared memory and alignments are nobody's yet.
+/// The interface of a kernel whose compile-time parameters are bound, even if it cannot be lowered: parameters,
+/// conditions and grid. Threads, shared memory and alignments are not known yet.
 pub fn interface(kernel: &Kernel, target: Target) -> Launch {
     let mut nothing_said = Sink::new();
     let func = Function::new(kernel.name.clone());
@@ -274,7 +274,7 @@ impl Lower<'_> {
         }
         let bounds = Extent::promised(self.k);
         for &v in &self.k.sizes {
-            // Preconditions may bound it further.
+            // Preconditions may lower the maximum.
             let most = least(&bounds, (1, std::slice::from_ref(&self.k.values[v].name))).unwrap_or(MAX_SIZE);
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);
             let index = self.param(name, ParamTy::U32, None);
@@ -290,8 +290,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Grid indices. With rasterisation the launch grid is `(axis 0 · g, axis 1 / g)`: consecutive blocks walk `g`
-    /// neighbouring columns of one row before the next row, so that they share operands in the L2 cache.
+    /// Grid indices. With rasterisation the launch grid is `(axis 0 · g, axis 1 / g)`: consecutive blocks take `g`
+    /// neighbouring columns of one row before the next row, so that they share operands in the second-level cache.
     fn grid(&mut self) -> Result<(), Reported> {
         let specials = [Special::CtaidX, Special::CtaidY, Special::CtaidZ];
         let mut indices = Vec::new();
@@ -338,10 +338,10 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Registers of the tiles plus what addresses usually take.
+    /// Estimates registers per thread: the tiles plus a typical number for addresses.
     fn estimate_registers(&self) -> u32 {
         let words = |t: &Tile| t.regs.iter().map(|&r| self.emit.func.regs[r].bytes().div_ceil(4)).sum::<u32>();
-        // Re-laid-out accumulators replace the originals.
+        // An accumulator in a new layout replaces the original.
         let mut taken_over: EntitySet<Value> = EntitySet::new();
         for s in self.k.statement_data() {
             if let StmtData::Copy { src, dst, .. } = s

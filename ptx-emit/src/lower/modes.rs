@@ -1,8 +1,8 @@
-//! Dimensions of several modes: from an index to the sum of digits times strides.
+//! Dimensions of several modes: an index becomes the sum of its digits times strides.
 //!
-//! The digits are quotients by the extents, innermost first (`divide.rs`). If an extent is known only at launch, the division is a multiplication by
-//! the reciprocal, which is computed once at the start of the kernel. Indices are below 2^31 where an element exists; elsewhere the
-//! result is meaningless, and nothing is accessed.
+//! The digits are quotients by the extents, innermost first (`divide.rs`). If an extent is known only at launch, the
+//! division is a multiplication by the reciprocal, which is computed once at the start of the kernel. Indices of
+//! existing elements are below 2^31. Other indices give a meaningless result that is not used.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
@@ -47,7 +47,7 @@ impl Lower<'_> {
         Ok(terms)
     }
 
-    /// Quotient and remainder of a number that is not below 0, or means nothing.
+    /// Quotient and remainder of a non-negative number; for a negative one the result is undefined.
     fn divide(&mut self, n: Int, d: Int) -> (Int, Int) {
         let zero = Int::constant(0);
         if n.lo >= 0 && n.hi < d.lo {
@@ -76,7 +76,7 @@ impl Lower<'_> {
         (Int::r32(q, quotients.0, quotients.1), Int::r32(r, remainders.0, remainders.1))
     }
 
-    /// The sum of digits times strides, in bytes; both are not below 0.
+    /// The sum of digits times strides in bytes; both are non-negative.
     fn offset(&mut self, terms: &[(Int, Int)], bytes: i64) -> Operand {
         let mut sum = Operand::Imm(0);
         for &(index, stride) in terms {
@@ -100,7 +100,7 @@ impl Lower<'_> {
         sum
     }
 
-    /// A number that is not below 0 times a literal that is not, in 64 bits.
+    /// A non-negative number times a non-negative literal, in 64 bits.
     fn scaled(&mut self, x: Int, factor: i64) -> Operand {
         match (x.repr, factor) {
             (_, 1) => self.unsigned64(x),
@@ -118,7 +118,7 @@ impl Lower<'_> {
         }
     }
 
-    /// As a 64-bit operand, of a number that is not below 0: the upper half is then known to be zero.
+    /// A non-negative number as a 64-bit operand, so that the upper half is known to be zero.
     fn unsigned64(&mut self, a: Int) -> Operand {
         match a.repr {
             Repr::R32(r) => self.emit.pure(Class::B64, P::CvtU64U32, [r.into()]).into(),
@@ -126,14 +126,15 @@ impl Lower<'_> {
         }
     }
 
-    /// `base + bytes · Σ index · stride`, of the terms of each dimension. What a loop does not change is added up in front of it, and what belongs to one dimension by itself: elements of a
-    /// tile share the sums of their rows and those of their columns.
+    /// `base + bytes · Σ index · stride` over the terms of each dimension. Loop-invariant terms are summed in front of
+    /// the loop, and the terms of each dimension by themselves, so that elements of a tile share the sums of their rows
+    /// and those of their columns.
     pub(super) fn pointer_by_depth(&mut self, base: Reg, dims: &[Vec<(Int, Int)>], bytes: i64) -> Reg {
         let depth = |cx: &Self, x: Int| match x.repr {
             Repr::R32(r) | Repr::R64(r) => cx.emit.depth_of(r),
             Repr::Const(_) => 0,
         };
-        // What is added up together: a dimension's terms of one depth.
+        // Terms of one dimension and one loop depth are summed first.
         let mut levels: Vec<((usize, usize), (Int, Int))> = Vec::new();
         for (dim, terms) in dims.iter().enumerate() {
             for &(index, stride) in terms {
@@ -169,7 +170,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The thread's coordinate within a block, and that of its block, to which `block` of the register index is added.
+    /// The thread's coordinate within a block, and its block number combined with `block`, the part of the register
+    /// index.
     pub(super) fn thread_part(&mut self, dim: &WindowDim, block: u64) -> (Int, Int) {
         let tid = self.tid();
         let part = |mask: u64| dim.cols.iter().map(|c| c & mask).collect::<Vec<u64>>();
@@ -178,7 +180,7 @@ impl Lower<'_> {
         let number = self.linear_map(tid, &high);
         let reach = dim.reach & dim.blocks;
         let number = match number.repr {
-            // Bits that both the thread and the register index set are mixed by xor.
+            // Bits that both the thread and the register index set are combined by XOR.
             Repr::R32(r) if block != 0 && reach & block != 0 => {
                 let x = self.emit.pure(Class::B32, P::XorB32, [r.into(), Operand::Imm(block as i64)]);
                 Int::r32(x, 0, i128::from(reach | block))

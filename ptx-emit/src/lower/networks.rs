@@ -12,26 +12,26 @@
 
 use tilec_ir::layout::Comparison;
 
-/// Bits of an entry: of a number of a lane, and one that says that the loop ends here.
+/// Bits of an entry: of a lane number, plus one bit that ends the loop.
 pub(super) const ENTRY: u32 = 6;
-/// Entries that a register of 64 bits has.
+/// Entries in a 64-bit register.
 const ENTRIES: usize = (u64::BITS / ENTRY) as usize;
-/// Tuples whose comparison a loop leaves out of the text at least: for fewer it is not worth its branch.
+/// A loop must save at least this many comparisons of tuples in the text, or its branch is not worth it.
 const LEAST: usize = 24;
 
-/// Comparisons that follow one another.
+/// Consecutive comparisons.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// One, written out.
+    /// One comparison, written out.
     One(Comparison),
-    /// Several that differ by lanes: a loop.
+    /// Comparisons that differ only in their lanes: a loop.
     Lanes(Vec<Comparison>),
-    /// The same parts several times, with lanes of their own in each round: a loop around them.
+    /// The same parts several times with different lanes in each round: a loop around them.
     Rounds(Vec<Vec<Part>>),
 }
 
 impl Part {
-    /// Whether both are one text.
+    /// Whether both parts have the same code.
     fn is_alike(&self, other: &Part) -> bool {
         match (self, other) {
             (Part::Lanes(a), Part::Lanes(b)) => (a[0].registers, a[0].upper) == (b[0].registers, b[0].upper),
@@ -45,12 +45,12 @@ impl Part {
     }
 }
 
-/// Whether a loop can make a comparison: it is between lanes, of which one bit tells the upper one.
+/// Whether a loop can execute a comparison: it is between lanes, and one bit selects the upper lane.
 fn is_of_lanes(c: &Comparison) -> bool {
     c.lanes != 0 && c.threads.is_power_of_two() && c.threads < 1 << (ENTRY - 1)
 }
 
-/// The loops in which a thread that has so many `tuples` makes these comparisons.
+/// Groups these comparisons, for a thread with `tuples` tuples, into loops.
 pub(super) fn parts(comparisons: &[Comparison], tuples: usize) -> Vec<Part> {
     let mut flat: Vec<Part> = Vec::new();
     for &c in comparisons {
@@ -82,7 +82,7 @@ pub(super) fn parts(comparisons: &[Comparison], tuples: usize) -> Vec<Part> {
     found
 }
 
-/// The most rounds of the fewest parts that the parts begin with.
+/// The rounds at the start of `parts`: as many as possible, of as few parts as possible.
 fn rounds(parts: &[Part], tuples: usize) -> Option<Vec<Vec<Part>>> {
     (1..=parts.len() / 2).find_map(|n| {
         let (first, mut entries) = (&parts[..n], vec![0; n]);
@@ -92,13 +92,14 @@ fn rounds(parts: &[Part], tuples: usize) -> Option<Vec<Vec<Part>>> {
             alike && entries.iter().all(|&all| all <= ENTRIES)
         };
         let rounds: Vec<Vec<Part>> = parts.chunks(n).take_while(again).map(<[Part]>::to_vec).collect();
-        // A round begins between lanes: what is between registers after it is not taken from the one in front.
+        // A round begins with a comparison between lanes, so that register comparisons stay in their own round.
         let between_lanes = first.first().is_some_and(|part| !part.entries().is_empty());
         (between_lanes && rounds.len() > 1 && (rounds.len() - 1) * n * tuples >= LEAST).then_some(rounds)
     })
 }
 
-/// The lanes of comparisons, and the bits that tell the upper ones, each in the order of the comparisons from the lowest bits on; `ends`: after which of them the loop ends.
+/// Packs the lane masks of comparisons, and the bits that select upper lanes, into one word each, first comparison in
+/// the lowest bits. The loop ends after the last entry of each run.
 pub(super) fn packed<'a>(runs: impl Iterator<Item = &'a [Comparison]>) -> (u64, u64) {
     let (mut lanes, mut upper, mut at) = (0, 0, 0);
     for run in runs {

@@ -24,7 +24,8 @@ const PER_REGISTER: usize = 8;
 const PER_HALF: usize = 4;
 
 impl Lower<'_> {
-    /// Whether loads of single bytes are all that changes a register tile: then a register holds one, and nothing puts them together.
+    /// Whether a register tile changes only by loads of single bytes: then each register holds one byte, and they are
+    /// not packed.
     pub(super) fn loaded_by_bytes(&self, value: Value) -> bool {
         let k = self.k;
         let by_bytes = |s: Stmt| match &k.stmts[s] {
@@ -52,7 +53,7 @@ impl Lower<'_> {
     ) -> Result<(), Reported> {
         let mut found = Vec::new();
         for (group, &pred) in groups.iter().zip(preds) {
-            // Straight into the tile's registers where they hold whole neighbours.
+            // Loads go directly to the tile's registers if an access fills whole registers.
             let own = if group.len() >= PER_REGISTER { self.registers_of(tile, group) } else { None };
             let direct = own.is_some();
             let loaded = self.loaded_nibbles(src, access, group, pred, own, keep.then_some(tile))?;
@@ -64,7 +65,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// One access: where its elements are, in registers `into` if given. Where it is masked out they are what is outside, or `old`'s elements.
+    /// Emits one access and returns the places of its elements, in registers `into` if given. Masked elements are the
+    /// fill value, or the elements of `old`.
     fn loaded_nibbles(
         &mut self,
         src: Expr,
@@ -89,10 +91,10 @@ impl Lower<'_> {
         if pred.is_some() {
             for (&r, part) in regs.iter().zip(group.chunks(PER_REGISTER)) {
                 match old {
-                    // A load straight into the tile leaves there what was there.
+                    // A masked load into the tile's own registers leaves their old values.
                     Some(_) if direct => {}
                     Some(tile) => {
-                        // Both halves of the byte of a single element are that.
+                        // A single element takes both halves of its byte.
                         let mut before: Vec<Nibble> = part.iter().map(|&v| tile.nibble_of(v)).collect();
                         if let [one] = before[..] {
                             before.push(one);
@@ -133,7 +135,7 @@ impl Lower<'_> {
         Ok(loaded.into_iter().map(|n| self.nibble(n, elem)).collect())
     }
 
-    /// Stores elements side by side.
+    /// Stores consecutive elements.
     pub(super) fn store_nibbles(
         &mut self,
         dst: Expr,

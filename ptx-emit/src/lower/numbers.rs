@@ -1,4 +1,4 @@
-//! Numbers in registers: literals, conversions between the classes that are computed in, selections.
+//! Numbers in registers: literals, conversions between register classes, selections.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -12,12 +12,12 @@ impl Lower<'_> {
         self.emit.pure(class, select(class), [a.into(), b.into(), cond.into()])
     }
 
-    /// The same in a register that changes.
+    /// Like [`Self::choose`], into a mutable register.
     pub(super) fn choose_into(&mut self, dst: Reg, cond: Reg, a: Reg, b: Reg) {
         self.emit.push(select(self.emit.func.regs[a]), [dst.into(), a.into(), b.into(), cond.into()]);
     }
 
-    /// An integer, exactly where the class can hold it.
+    /// An integer literal, exact if the class can hold it.
     pub(super) fn int_literal(&mut self, x: i64, class: Class) -> Reg {
         match class {
             Class::B32 | Class::B64 => {
@@ -37,7 +37,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Between the classes that numbers are computed in.
+    /// Converts between register classes of numbers.
     pub(super) fn convert(&mut self, x: Reg, to: Class) -> Reg {
         let from = self.emit.func.regs[x];
         let op = match (from, to) {
@@ -55,7 +55,7 @@ impl Lower<'_> {
         self.emit.pure(to, op, [x.into()])
     }
 
-    /// A number of a type in its own class, in a wider one.
+    /// A number of a type, converted from its own class to a wider one.
     pub(super) fn widened(&mut self, x: Reg, elem: Elem, to: Class) -> Reg {
         if elem == Elem::U32 && to == Class::B64 && self.emit.func.regs[x] == Class::B32 {
             return self.emit.pure(to, P::CvtU64U32, [x.into()]);
@@ -77,7 +77,7 @@ impl Lower<'_> {
     }
 }
 
-/// What chooses between registers of a class.
+/// The selection instruction of a class.
 fn select(class: Class) -> P {
     match class {
         Class::F32 => P::SelpF32,

@@ -1,4 +1,4 @@
-//! What an expression reads: windows of memory, reductions and deferred `let`s, element for element.
+//! Operands of an expression per element: windows of memory, reductions and deferred `let`s.
 
 use super::dims::Dims;
 use super::repeated::Repeated;
@@ -11,22 +11,22 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::layout::{RegLayout, drop_dims};
 use tilec_ir::types::Elem;
 
-/// The result of a reduction, as the thread has it.
+/// The result of a reduction in a thread's registers.
 pub(super) struct Reduced {
     pub(super) layout: RegLayout,
     pub(super) dim_bits: Dims,
-    /// By value index, in the class that elements are computed in; none where there is no element.
+    /// By value index, in the class in which elements are computed; `None`: no such element.
     pub(super) regs: Vec<Option<Reg>>,
 }
 
-/// A name of a condition, elements, and the truth values of these.
+/// A named condition, elements, and their truth values.
 pub(super) type Truths = (Value, Vec<usize>, Vec<Reg>);
 
-/// The memory operands of an expression, and the distribution.
+/// The operands of an expression, and its layout.
 pub(super) struct Operands {
     pub(super) scope: Scope,
     pub(super) windows: Vec<(Expr, Access, Elem)>,
-    /// It was said how they are read.
+    /// Whether the accesses have been reported.
     pub(super) reported: bool,
     /// The current group.
     pub(super) group: Vec<usize>,
@@ -41,9 +41,9 @@ pub(super) struct Operands {
     pub(super) deferred: Vec<(Value, Expr, Option<Elem>)>,
     /// Elements of the current group of each of them.
     pub(super) named: Vec<(Value, Vec<Reg>)>,
-    /// Truth values of names of conditions, for elements of the current group.
+    /// Truth values of named conditions, for elements of the current group.
     pub(super) truths: RefCell<Vec<Truths>>,
-    /// Parts that several elements take.
+    /// Parts that several elements share.
     pub(super) repeated: RefCell<Repeated>,
 }
 
@@ -65,7 +65,8 @@ impl Operands {
         }
     }
 
-    /// Takes out the windows whose accesses cover other elements than those of the destination: of another order in memory.
+    /// Removes and returns the windows whose accesses cover other groups of elements than the destination, because
+    /// their order in memory differs.
     pub(super) fn take_unlike(&mut self, groups: &[Vec<usize>]) -> Vec<(Expr, Elem)> {
         let mut out = Vec::new();
         for i in (0..self.windows.len()).rev().filter(|&i| self.windows[i].1.groups != groups).collect::<Vec<_>>() {
@@ -76,7 +77,7 @@ impl Operands {
         out
     }
 
-    /// Of the registers of the current group those of some of its elements.
+    /// The registers of some elements of the current group.
     pub(super) fn of_group(&self, regs: &[Reg], elements: &[usize]) -> Vec<Reg> {
         if elements == self.group {
             return regs.to_vec();
@@ -87,19 +88,19 @@ impl Operands {
         own
     }
 
-    /// Whether a window of memory is among them.
+    /// Whether a window of memory is among the operands.
     pub(super) fn reads_memory(&self) -> bool {
         !self.windows.is_empty()
     }
 
-    /// Gives such a window's elements.
+    /// Adds the loaded elements of such a window.
     pub(super) fn provide(&mut self, e: Expr, tile: Tile) {
         self.tiles.push((e, tile));
     }
 }
 
-/// The register indices of the elements of a tile with extents of 1 that the elements of a group are combined with; `None` if
-/// the thread does not hold them.
+/// The register indices of a tile with extents of 1 that belong to the elements of a group; `None` if the thread does
+/// not hold them.
 pub(super) fn repeated_elements(
     (layout, bits): (&RegLayout, &[u32]),
     scope: &Scope,

@@ -1,5 +1,6 @@
-//! Bytes and halves of bytes of registers: taken out, and put together by `prmt`, which picks any four bytes of two registers. Four bytes of
-//! four registers take three of them, but the first two of a 4x4 transposition serve two results each ([`Pairs`]).
+//! Bytes and half bytes of registers: extracted, and packed by `prmt`, which picks any four bytes of two registers.
+//! Packing four bytes from four registers takes three `prmt`, but in a 4x4 transposition the first two serve two
+//! results each ([`Pairs`]).
 
 use super::state::Lower;
 use super::tile::Tile;
@@ -7,11 +8,11 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::types::Elem;
 
-/// An element of four bits: the register, and which of its eight.
+/// A 4-bit element: its register, and its position among the register's eight.
 pub(super) type Nibble = (Reg, usize);
 
-/// Registers already made of bytes `2h, 2h + 1` of two registers, interleaved: (first, second, `h`) and the result. Valid as
-/// long as the registers keep their values.
+/// Registers that interleave bytes `2h, 2h + 1` of two registers: (first, second, `h`) and the result. An entry is
+/// valid as long as the registers keep their values.
 #[derive(Default)]
 pub(super) struct Pairs(Vec<((Reg, Reg, usize), Reg)>);
 
@@ -27,7 +28,7 @@ impl Lower<'_> {
         self.emit.def(Class::B32, P::BfeU32, operands)
     }
 
-    /// A register of up to four bytes, each given by the register and the byte of it; what is left is of no meaning.
+    /// Packs up to four bytes, each given by its register and its byte in it; the other bytes are undefined.
     pub(super) fn assemble(&mut self, bytes: &[(Reg, usize)], pairs: &mut Pairs) -> Reg {
         let at = |i: usize| bytes.get(i).or(bytes.first()).copied();
         let (Some(b0), Some(b1), Some(b2), Some(b3)) = (at(0), at(1), at(2), at(3)) else {
@@ -46,7 +47,7 @@ impl Lower<'_> {
         self.permute(low, high, [l, l + 1, h + 4, h + 5])
     }
 
-    /// A register with two bytes next to each other, and where the first is.
+    /// A register with two bytes next to each other, and the position of the first.
     fn pair(&mut self, a: (Reg, usize), b: (Reg, usize), pairs: &mut Pairs) -> (Reg, usize) {
         if a.1 != b.1 {
             return (self.permute(a.0, b.0, [a.1, b.1 + 4, 0, 0]), 0);
@@ -66,7 +67,8 @@ impl Lower<'_> {
         self.emit.def(Class::B32, P::PrmtB32, [a.into(), b.into(), selector(pick)])
     }
 
-    /// Puts bytes, each given by its register and the byte of it, into a tile; the others stay.
+    /// Writes bytes, each given by its register and its byte in it, to elements of a tile; other elements keep their
+    /// values.
     pub(super) fn set_bytes(&mut self, tile: &Tile, bytes: &[(usize, (Reg, usize))]) {
         let mut pairs = Pairs::default();
         let mut source: Vec<Option<(Reg, usize)>> = vec![None; tile.len()];
@@ -75,7 +77,7 @@ impl Lower<'_> {
         }
         for (i, part) in source.chunks(tile.per_register).enumerate() {
             let Some(&any) = part.iter().flatten().next() else { continue };
-            // What is not there may be anything.
+            // Bytes of absent elements may have any value.
             let others = |b: usize| if tile.held.has(i * tile.per_register + b) { (tile.regs[i], b) } else { any };
             let whole: Vec<(Reg, usize)> = part.iter().enumerate().map(|(b, s)| s.unwrap_or(others(b))).collect();
             let reg = self.assemble(&whole, &mut pairs);
@@ -83,7 +85,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The bits of an element, alone in a register; above them are copies of the highest one if the type has a sign.
+    /// The bits of an element in a register of its own, sign-extended if the type is signed.
     pub(super) fn bits_of_nibble(&mut self, (reg, at): Nibble, elem: Elem) -> Reg {
         let field = if elem == Elem::U4 { P::BfeU32 } else { P::BfeS32 };
         self.emit.def(Class::B32, field, [reg.into(), Operand::Imm(4 * at as i64), Operand::Imm(4)])
@@ -95,9 +97,9 @@ impl Lower<'_> {
         if elem == Elem::E2M1 { self.of_e2m1(bits) } else { bits }
     }
 
-    /// A register of up to eight elements; what is left is of no meaning.
+    /// Packs up to eight elements; the other bits are undefined.
     pub(super) fn assemble_nibbles(&mut self, nibbles: &[Nibble]) -> Reg {
-        // Halves of bytes that stay together are bytes.
+        // Two adjacent halves of one byte move as a byte.
         let bytes = nibbles.chunks(2).map(|pair| match *pair {
             [(a, i), (b, j)] if a == b && j == i + 1 && i.is_multiple_of(2) => Some((a, i / 2)),
             _ => None,
@@ -121,7 +123,7 @@ impl Lower<'_> {
         word
     }
 
-    /// Puts elements into a tile; the others stay.
+    /// Writes elements to a tile; other elements keep their values.
     pub(super) fn set_nibbles(&mut self, tile: &Tile, nibbles: &[(usize, Nibble)]) {
         let mut source: Vec<Option<Nibble>> = vec![None; tile.len()];
         for &(v, n) in nibbles {

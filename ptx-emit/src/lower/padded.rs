@@ -1,7 +1,8 @@
-//! Padded tensors: where their memory begins, and on which of their lines an element is.
+//! Padded tensors: their base address, and the lines of an element.
 //!
-//! The line of an element is the sum of digits times steps, less the lines of padding in front. The launch contract demands that it stays within
-//! [`MAX_LINES`] where an element exists, so 32 bits hold it; elsewhere a bound of the window's dimensions says that nothing is accessed.
+//! The line of an element is the sum of digits times steps, minus the lines of padding in front. The launch contract
+//! demands that the lines of existing elements stay within [`MAX_LINES`], so 32 bits hold them. For other elements, a
+//! bound of the window's dimensions disables the access.
 
 use super::ints::Int;
 use super::state::Lower;
@@ -18,7 +19,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::types::{Padded, TensorTy};
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
-/// Lines that modes of a padded tensor reach at most, and lines in front of it.
+/// Maximum of lines that the modes of a padded tensor reach, and of lines in front of it.
 pub(super) const MAX_LINES: i64 = 1 << 30;
 
 impl Lower<'_> {
@@ -34,7 +35,8 @@ impl Lower<'_> {
         Ok(Int { lo: x.lo.clamp(lo, hi), hi: x.hi.clamp(lo, hi), ..x })
     }
 
-    /// The address of the first element of all modes: so many lines in front of the memory. `bytes`: what an element counts in addresses.
+    /// The address of the element with index 0 in all modes, which is the padding in front of the memory. `bytes`: the
+    /// size of an element in address units.
     pub(super) fn first_of_padded(&mut self, tensor: Value, base: Reg, bytes: i64) -> Result<Reg, Reported> {
         let mut base = base;
         for p in self.padded(tensor) {
@@ -51,7 +53,7 @@ impl Lower<'_> {
         Ok(base)
     }
 
-    /// Whether the element with this index of the tile is on lines that are in memory; `None`: always.
+    /// Whether the element with this index of the tile is on lines in memory; `None`: always.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -87,7 +89,7 @@ impl Lower<'_> {
         self.in_memory(view.base, lines)
     }
 
-    /// Whether a single element is on lines that are in memory, of the index along each dimension; `None`: always.
+    /// Whether a single element, given by its index along each dimension, is on lines in memory; `None`: always.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -99,7 +101,8 @@ impl Lower<'_> {
         self.in_memory(tensor, lines)
     }
 
-    /// The lines of the first element of all modes, as they are in memory. What is in front is taken off first: what is left of the rows of a tile is the same for all of its columns.
+    /// The lines of the element with index 0 in all modes, relative to memory. The padding is subtracted here, so that
+    /// all columns of a tile share the lines of its rows.
     fn first_lines(&mut self, tensor: Value) -> Result<Vec<Int>, Reported> {
         let padded = self.padded(tensor);
         let mut lines = Vec::with_capacity(padded.len());
@@ -110,7 +113,7 @@ impl Lower<'_> {
         Ok(lines)
     }
 
-    /// Whether the tensor has these lines, which count from the first in memory.
+    /// Whether these lines, counted from the first one in memory, exist in the tensor.
     fn in_memory(&mut self, tensor: Value, lines: Vec<Int>) -> Result<Option<Reg>, Reported> {
         let mut all = None;
         for (p, line) in self.padded(tensor).iter().zip(lines) {
@@ -121,7 +124,8 @@ impl Lower<'_> {
         Ok(all)
     }
 
-    /// Adds the lines of an index along a dimension: of the digits of its first part, and the second part within the innermost mode.
+    /// Adds the lines of an index along a dimension: the digits of its first part, plus the second part within the
+    /// innermost mode.
     fn add_lines(
         &mut self,
         tensor: Value,
@@ -134,7 +138,7 @@ impl Lower<'_> {
             return Ok(());
         }
         let several = self.k.tensor_ty(tensor).is_some_and(|t| t.modes(dim).is_some());
-        // Innermost first.
+        // Innermost mode first.
         let digits = if several { self.digits(tensor, dim, number)? } else { vec![(number, Int::constant(1))] };
         for (i, ((digit, _), step)) in digits.into_iter().zip(steps.into_iter().rev()).enumerate() {
             let Some(step) = step else { continue };
@@ -153,7 +157,7 @@ impl Lower<'_> {
         strides.into_iter().map(|e| step(self.k, ty, e)).collect()
     }
 
-    /// Lines that a step of a mode is.
+    /// The number of lines in one step of a mode.
     pub(super) fn lines_of_step(&mut self, step: &Step) -> Result<Int, Reported> {
         let literal = i64::try_from(step.literal.clamp(0, i128::from(MAX_LINES))).expect("it fits");
         let mut lines = Int::constant(literal);
@@ -164,7 +168,7 @@ impl Lower<'_> {
         Ok(lines)
     }
 
-    /// A sum or difference of lines, which 32 bits hold.
+    /// A sum or difference of lines, which fits 32 bits.
     pub(super) fn line_op(&mut self, op: Op, a: Int, b: Int) -> Int {
         let bound = i128::from(i32::MAX);
         let within = |x: Int| Int { lo: x.lo.clamp(-bound, bound), hi: x.hi.clamp(-bound, bound), ..x };
@@ -185,7 +189,7 @@ impl Lower<'_> {
     }
 }
 
-/// That modes stay within so many lines, as conditions of a launch.
+/// Launch conditions that modes stay within [`MAX_LINES`].
 pub(super) fn limits(k: &Kernel, t: &TensorTy) -> Vec<String> {
     let mut texts = Vec::new();
     for (i, p) in t.padded.iter().enumerate() {
@@ -201,7 +205,7 @@ pub(super) fn limits(k: &Kernel, t: &TensorTy) -> Vec<String> {
     texts
 }
 
-/// The last line that modes step to, from the first one: a term for each mode.
+/// The last line that modes reach, counted from the first one: a term for each mode.
 pub(super) fn reach(k: &Kernel, t: &TensorTy, of: usize) -> Vec<String> {
     let mut terms = Vec::new();
     for d in 0..t.shape.len() {
@@ -215,7 +219,7 @@ pub(super) fn reach(k: &Kernel, t: &TensorTy, of: usize) -> Vec<String> {
     terms
 }
 
-/// Lines from the first to the last place of a mode.
+/// The distance in lines from the first to the last index of a mode.
 pub(super) fn step_text(k: &Kernel, extent: Expr, step: &Step) -> String {
     let mut text = format!("({} - 1)", parenthesised(k, extent));
     if step.literal != 1 {
@@ -227,13 +231,13 @@ pub(super) fn step_text(k: &Kernel, extent: Expr, step: &Step) -> String {
     text
 }
 
-/// An expression as a factor.
+/// An expression, in parentheses if a factor needs them.
 pub(super) fn parenthesised(k: &Kernel, e: Expr) -> String {
     let text = print_expr(k, e);
     if k.children(e).is_empty() { text } else { format!("({text})") }
 }
 
-/// The box of pixels of a descriptor in im2col mode: it begins at the padding, and ends with the last pixel.
+/// The bounding box of pixels for a descriptor in im2col mode: from the padding to the last pixel.
 pub(super) fn corners(k: &Kernel, tensor: Value, of: &Im2col) -> Im2colMap {
     let mut map = Im2colMap { lower: Vec::new(), upper: Vec::new(), steps: Vec::new() };
     let t = k.tensor_ty(tensor).expect("a tensor");
@@ -249,8 +253,8 @@ pub(super) fn corners(k: &Kernel, tensor: Value, of: &Im2col) -> Im2colMap {
     map
 }
 
-/// That the descriptor of a tensor in im2col mode, and offsets within its windows, have room for what they say (`cuTensorMapEncodeIm2col`, PTX ISA 5.5.4.2), as conditions of
-/// a launch.
+/// Launch conditions that the corners and offsets of an im2col descriptor fit their fields (`cuTensorMapEncodeIm2col`,
+/// PTX ISA 5.5.4.2).
 pub(super) fn im2col_limits(k: &Kernel, tensor: Value, of: &Im2col, map: &Im2colMap) -> Vec<String> {
     let (corner, offset) = match of.steps.len() {
         1 => (1i64 << 15, (1i64 << 16) - 1),

@@ -1,12 +1,15 @@
-//! Expressions of 16-bit floats two elements at a time, where that changes no result.
+//! Expressions of 16-bit floats on pairs of elements, if that changes no result.
 //!
-//! Elements are computed in f32 and rounded where they are stored (`docs/numerics.md`). An instruction on pairs rounds to 16 bits after each operation. That is the
-//! same where all operands are numbers of the 16-bit type, and every result but the last is one, too:
+//! Elements are computed in f32 and rounded when they are stored (`docs/numerics.md`). An instruction on pairs rounds
+//! to 16 bits after each operation. The result is the same if all operands are numbers of the 16-bit type, and every
+//! result but the last is one, too:
 //!
-//! * sums and products of whole numbers that the type holds exactly: 4-bit weights less their zero points;
-//! * a last product of such a whole number, or of a float of four bits, and a number of the type, or of two numbers of f16: f32 holds it exactly, so it is rounded once either way.
+//! * sums and products of integers that the type holds exactly: 4-bit weights minus their zero points;
+//! * a last product of such an integer, or of a 4-bit float, with a number of the type, or of two f16 numbers: f32
+//!   holds it exactly, so it is rounded once either way.
 //!
-//! f16 has whole numbers up to 2^11, bf16 up to 2^8. A product of two bf16 may have an exponent that f32 does not have.
+//! f16 has all integers up to 2^11, bf16 up to 2^8. A product of two bf16 numbers may have an exponent that f32 does
+//! not have.
 
 use super::operands::{Operands, repeated_elements};
 use super::packing::Nibble;
@@ -25,30 +28,30 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemClass, ElemRef};
 use tilec_ir::typing::type_of;
 
-/// What is known of numbers that a 16-bit type holds exactly.
+/// Properties of numbers that a 16-bit type holds exactly.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Exact {
-    /// Whole numbers from one to the other.
+    /// Integers in this range.
     Whole(i64, i64),
-    /// Numbers of so few digits that f32 holds their products with any number of the type.
+    /// Numbers with so few digits that f32 holds their products with any number of the type.
     Few,
     /// Any numbers of the type.
     Numbers,
 }
 
-/// The whole numbers that a type has without gaps.
+/// The largest integer up to which a type has all integers.
 fn limit(elem: Elem) -> i64 {
     1 << (float_format(elem).expect("a type of floats").mantissa_bits + 1)
 }
 
-/// The numbers of an integer type of less than 64 bits.
+/// The range of an integer type of less than 64 bits.
 fn whole_numbers(elem: Elem) -> (i64, i64) {
     let all = 1i64 << elem.bits();
     let unsigned = matches!(elem, Elem::U4 | Elem::U8 | Elem::U16 | Elem::U32);
     if unsigned { (0, all - 1) } else { (-all / 2, all / 2 - 1) }
 }
 
-/// What is known of an expression, if all its values are numbers of `elem`.
+/// The property of an expression's values, if all are numbers of `elem`.
 fn exact(k: &Kernel, e: Expr, elem: Elem) -> Option<Exact> {
     let whole = |lo: i64, hi: i64| (lo >= -limit(elem) && hi <= limit(elem)).then_some(Exact::Whole(lo, hi));
     match &k.exprs[e] {
@@ -100,23 +103,25 @@ fn computable(k: &Kernel, e: Expr, elem: Elem) -> bool {
     }
 }
 
-/// The pairs that a statement has computed.
+/// State of computing a statement in pairs.
 struct Pairs<'a> {
     elem: Elem,
     operands: &'a Operands,
-    /// Tiles of other types, as tiles of this one.
+    /// Tiles of other types, converted to this one.
     converted: BTreeMap<Value, Tile>,
-    /// Numbers that are subtracted from elements of four bits, and what is added to the bits of these.
+    /// Registers that are subtracted from 4-bit elements, and the correction for the bits of these elements.
     less: BTreeMap<Reg, Reg>,
-    /// The same of one element of four bits, by the element, and whether of those that it is subtracted from two are in a register.
+    /// Corrections for one subtracted 4-bit element: by its register, its position, and whether the elements from which
+    /// it is subtracted are packed two to a byte.
     nibbles: BTreeMap<(Reg, usize, bool), Reg>,
-    /// Registers of elements of four bits, as their halves of bytes are taken out of them.
+    /// Registers of 4-bit elements, prepared for extracting pairs.
     words: BTreeMap<Reg, Word>,
-    /// What is the same for several pairs, by the elements of its tile.
+    /// Pairs that several results share, by the elements of their tile.
     repeated: BTreeMap<(Value, [usize; 2]), Reg>,
 }
 
-/// The first of two neighbours of a register of a tile that two elements of the result are: threads may have them in another order than the result's.
+/// The first of two adjacent elements in a register of a tile that correspond to two elements of the result: threads
+/// may hold them in another order.
 fn pair_of(tile: &Tile, at: [usize; 2], pairs: &Pairs<'_>) -> Option<usize> {
     let scope = &pairs.operands.scope;
     if tile.layout == scope.layout {
@@ -129,7 +134,7 @@ fn pair_of(tile: &Tile, at: [usize; 2], pairs: &Pairs<'_>) -> Option<usize> {
 }
 
 impl Lower<'_> {
-    /// Computes a tile of packed 16-bit floats in pairs; whether it could be.
+    /// Computes a tile of packed 16-bit floats in pairs, if possible. The result says whether it was.
     pub(super) fn in_pairs(&mut self, tile: &Tile, e: Expr) -> Result<bool, Reported> {
         let able = match tile.elem {
             Elem::F16 => true,
@@ -191,7 +196,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What is added to the bits of two numbers of four bits, to have them less those of an expression.
+    /// The correction that converts the bits of two 4-bit numbers to the numbers minus an expression.
     fn less_of(&mut self, e: Expr, at: [usize; 2], of: &Tile, pairs: &mut Pairs<'_>) -> Result<Reg, Reported> {
         if let Some((nibble, place)) = self.same_nibble(e, at, of, pairs) {
             let key = (nibble, place, of.per_register == 2);
@@ -211,7 +216,8 @@ impl Lower<'_> {
         Ok(less)
     }
 
-    /// The element of a tile that two elements of an expression are, if it has the type of `of`: its register, and which of the register's.
+    /// The register and position of a 4-bit element, if an expression is the same element of a tile of the type of `of`
+    /// for both results.
     fn same_nibble(&self, e: Expr, at: [usize; 2], of: &Tile, pairs: &Pairs<'_>) -> Option<Nibble> {
         match self.k.exprs[e] {
             ExprData::Cast { arg, .. } => self.same_nibble(arg, at, of, pairs),
@@ -223,7 +229,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A tile of 4-bit elements that an expression is, two or more to a register, and the first of two neighbours of a register that the elements of the result are.
+    /// The tile of 4-bit elements that an expression is, with two or more to a register, and the first of two adjacent
+    /// elements in a register that correspond to the results.
     fn tile_of_halves(&self, e: Expr, at: [usize; 2], pairs: &Pairs<'_>) -> Option<(Tile, usize)> {
         match self.k.exprs[e] {
             ExprData::Cast { arg, .. } => self.tile_of_halves(arg, at, pairs),

@@ -6,7 +6,7 @@ use crate::module::Item;
 use crate::ops::Op as P;
 
 impl Lower<'_> {
-    /// Waits for a phase; the hardware gives up after a while (PTX ISA, `mbarrier.try_wait`), so the question is asked again.
+    /// Waits for a phase in a loop, because `mbarrier.try_wait` returns false after a time limit of the hardware.
     pub(super) fn wait_for(&mut self, barrier: Operand, parity: impl Into<Operand>, label: &str) {
         let again = self.emit.label(label);
         self.emit.item(Item::Label(again));

@@ -1,4 +1,4 @@
-//! The block of shared memory: buffers and slots where the text says, the barriers of channels after them.
+//! Shared memory of a block: buffers and slots at the offsets that the IR says, then the barriers of channels.
 
 use super::rings::{Barriers, Placed, Position, Ring};
 use super::state::Lower;
@@ -10,7 +10,8 @@ use tilec_ir::placement;
 use tilec_ir::turns::{self, handed_on};
 use tilec_ir::types::{Handover, Place};
 
-/// Slots of a channel that are held at once, at most. Iterations and branches leave as many held as they find: `held`, which is moved on.
+/// Most slots of a channel that are held at once in a block. Iterations and branches leave the number `held` unchanged,
+/// which is updated.
 fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32 {
     let mut most = *held;
     for &s in &k.blocks[block] {
@@ -37,7 +38,7 @@ impl Lower<'_> {
     /// Finds the rings of channels, and declares the block of shared memory.
     pub(super) fn place_shared(&mut self) {
         let k = self.k;
-        // The order of the text, not of the values' numbers: the printed program makes the same.
+        // In the order of the text, not of value numbers, so that the printed program gives the same result.
         let mut buffers: Vec<Value> = Vec::new();
         k.walk(k.body, &mut |k, _, s| {
             if let StmtData::Alloc { value, .. } = k.stmts[s] {
@@ -94,7 +95,7 @@ impl Lower<'_> {
         placement::tile_bytes(self.k, v).unwrap_or_else(|| panic!("bug: `{}` has no extents", self.k.values[v].name))
     }
 
-    /// Places the channels that are where `v` does.
+    /// Places the ring of channels that share the stages of `v`.
     fn place_ring(&mut self, v: Value) {
         let stride = self.place(v).stride.unwrap_or_else(|| panic!("bug: a channel without a stride"));
         let slots = placement::slots(self.k, v).unwrap_or_else(|| panic!("bug: a channel without slots"));
@@ -111,7 +112,7 @@ impl Lower<'_> {
             slots,
             stride,
             put: Position::Slot(0),
-            // Moved on by each `wait`, also the first.
+            // Each `wait` advances it, also the first.
             get: Position::Slot(if several { slots - 1 } else { 0 }),
             several,
             oldest: None,

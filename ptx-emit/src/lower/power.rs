@@ -1,9 +1,10 @@
 //! `pow(x, y)` of f32.
 //!
-//! The power is `2^(y log2 |x|)`, with the sign of an odd power of what is below zero. An error of the exponent, which may be 128, is one of the result, so the
-//! logarithm is a sum of two f32: with `|x| = 2^e m`, `m` between `sqrt(1/2)` and `sqrt(2)`, and `s = (m - 1) / (m + 1)`, it is
-//! `e + 2/ln 2 (s + s^3/3 + s^5/5 + ..)`, whose first term is taken in two parts and the others in one: they are a hundredth of it at most. The
-//! exponent is cut off at 160, where results are infinite or zero, and `2^t` is put together of `2^n`, in two factors, and a polynomial.
+//! The power is `2^(y log2 |x|)`; an odd power of a negative number is negative. An absolute error of the exponent,
+//! which may be 128, becomes a relative error of the result, so the logarithm is a sum of two f32. With `|x| = 2^e m`,
+//! `m` between `sqrt(1/2)` and `sqrt(2)`, and `s = (m - 1) / (m + 1)`, it is `e + 2/ln 2 (s + s^3/3 + s^5/5 + ..)`. The
+//! first term is kept in two parts and the others in one, because they are at most a hundredth of it. The exponent is
+//! clamped to 160, where results are infinite or zero. `2^t` is the product of `2^n`, in two factors, and a polynomial.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -26,7 +27,7 @@ const POWERS: [f32; 8] = [
 ];
 /// Exponents beyond which results are infinite, or zero.
 const FAR: f64 = 160.0;
-/// The exponent that the field of bits of an f32 has 1 for.
+/// The exponent bias of f32.
 const BIAS: i64 = 127;
 /// `sqrt(1/2)`.
 const HALF_ROOT: i64 = 0x3f35_04f3;
@@ -49,7 +50,7 @@ impl Lower<'_> {
         self.literal(x, Class::F32)
     }
 
-    /// `pow(x, y)`, as IEEE 754 has it where an operand is zero, infinite or no number.
+    /// `pow(x, y)` with the special cases of IEEE 754 for zero, infinite and NaN operands.
     pub(super) fn power(&mut self, x: Reg, y: Reg) -> Reg {
         let [zero, one, half] = [0.0, 1.0, 0.5].map(|c| self.constant(c));
         let size = self.f(P::AbsF32, &[x]);
@@ -58,7 +59,7 @@ impl Lower<'_> {
         let rest = self.f(P::NegF32, &[exponent]);
         let rest = self.f(P::FmaRnF32, &[y, high, rest]);
         let rest = self.f(P::FmaRnF32, &[y, low, rest]);
-        // Where the exponent is far out the rest is that of infinities.
+        // Where the exponent is out of range, the low part is dropped: it may come from infinities.
         let far = self.constant(FAR);
         let reach = self.f(P::AbsF32, &[exponent]);
         let near = self.holds(P::SetpLtF32, reach, far);
@@ -67,11 +68,11 @@ impl Lower<'_> {
         let exponent = self.f(P::MaxF32, &[exponent, least]);
         let exponent = self.f(P::MinF32, &[exponent, far]);
         let power = self.exp2_of_two(exponent, rest);
-        // Of one any power is one: infinity times its logarithm is not.
+        // 1 to any power is 1, but infinity times its logarithm is NaN.
         let unit = self.holds(P::SetpEqF32, size, one);
         let power = self.choose(unit, one, power);
 
-        // The sign: whether `y` is a whole number, and an odd one.
+        // The sign: whether `y` is an integer, and odd.
         let floor = self.f(P::CvtRmiF32F32, &[y]);
         let whole = self.holds(P::SetpEqF32, floor, y);
         let halved = self.f(P::MulRnF32, &[y, half]);
@@ -85,7 +86,7 @@ impl Lower<'_> {
         let negative = self.f(P::NegF32, &[power]);
         let power = self.choose(turned, negative, power);
 
-        // No number: broken powers of finite numbers below zero, and of what is none.
+        // NaN: fractional powers of finite negative numbers, and NaN operands.
         let below = self.holds(P::SetpLtF32, x, zero);
         let infinity = self.constant(f64::INFINITY);
         let finite = self.holds(P::SetpNeuF32, size, infinity);
@@ -105,17 +106,17 @@ impl Lower<'_> {
         self.choose(plain, one, power)
     }
 
-    /// The sum of two, of which the first is zero or the larger, and what rounding took of it (Dekker, 1971).
+    /// The sum of two numbers and its rounding error; the first is zero or the larger one (Dekker, 1971).
     fn sum_in_two(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
         let sum = self.f(P::AddRnF32, &[a, b]);
         let added = self.f(P::SubRnF32, &[sum, a]);
         [sum, self.f(P::SubRnF32, &[b, added])]
     }
 
-    /// The logarithm to base two of a number that is not below zero, as the sum of two; those of zero and of infinity are infinite.
+    /// The base-two logarithm of a non-negative number as the sum of two; infinite for zero and infinity.
     fn log2_in_two(&mut self, x: Reg) -> [Reg; 2] {
         let [zero, one, infinity] = [0.0, 1.0, f64::INFINITY].map(|c| self.constant(c));
-        // Numbers below the normal ones are made normal.
+        // Scales subnormal numbers to normal ones.
         let normal = self.constant(f64::from(f32::MIN_POSITIVE));
         let factor = self.constant(f64::from(1u32 << 24));
         let small = self.holds(P::SetpLtF32, x, normal);
@@ -169,13 +170,13 @@ impl Lower<'_> {
         [high, low]
     }
 
-    /// `2^(t + rest)`, `t` between -160 and 160.
+    /// `2^(t + rest)` for `t` between -160 and 160.
     fn exp2_of_two(&mut self, t: Reg, rest: Reg) -> Reg {
         let whole = self.f(P::CvtRniF32F32, &[t]);
         let part = self.f(P::SubRnF32, &[t, whole]);
         let part = self.f(P::AddRnF32, &[part, rest]);
         let power = self.polynomial(&POWERS, part);
-        // In two factors, each a number that is normal: the last multiplication alone rounds.
+        // In two normal factors, so that only the last multiplication rounds.
         let n = self.emit.pure(Class::B32, P::CvtRniS32F32, [whole.into()]);
         let first = self.bits_of(P::ShrS32, n, 1);
         let second = self.emit.pure(Class::B32, P::SubS32, [n.into(), first.into()]);

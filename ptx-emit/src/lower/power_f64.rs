@@ -1,8 +1,10 @@
 //! `pow(x, y)` of f64: within 0.8 units in the last place.
 //!
-//! The power is `exp(y log |x|)`, with the sign of an odd power of what is below zero. An error of the exponent, which may be 745, is one of the result, so the logarithm
-//! is a sum of two f64: with `|x| = 2^e (1 + f)`, `f` between `sqrt(1/2) - 1` and `sqrt(2) - 1`, and `s = f / (2 + f)`, it is `e ln 2 + s (2 + 2/3 s^2 + 2/5 s^4 + ..)`,
-//! whose factor `2 + s^2 (2/3 + ..)` is kept in two, too. It is within 2^-65 of itself.
+//! The power is `exp(y log |x|)`; an odd power of a negative number is negative. An absolute error of the exponent,
+//! which may be 745, becomes a relative error of the result, so the logarithm is a sum of two f64. With
+//! `|x| = 2^e (1 + f)`, `f` between `sqrt(1/2) - 1` and `sqrt(2) - 1`, and `s = f / (2 + f)`, it is
+//! `e ln 2 + s (2 + 2/3 s^2 + 2/5 s^4 + ..)`. The factor `2 + s^2 (2/3 + ..)` is kept in two parts, too. The relative
+//! error of the logarithm is at most 2^-65.
 
 use super::functions_f64::{EXP_TERMS, LN2_PARTS, factorial};
 use super::state::Lower;
@@ -10,15 +12,15 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::f64::consts::LOG2_E;
 
-/// What rounding takes of 2/3.
+/// The rounding error of 2/3.
 const TWO_THIRDS_REST: f64 = f64::from_bits(0x3c85_5555_5555_5555);
-/// The last term of the series is that of `s^(2 n)`, the next is below 2^-70 of the first.
+/// The last term of the series is that of `s^(2 n)`; the next is below 2^-70 of the first.
 const TERMS: u32 = 13;
-/// From here on both ways results are infinite, or zero.
+/// Beyond plus or minus this, results are infinite or zero.
 const FAR: f64 = 760.0;
 
 impl Lower<'_> {
-    /// `pow(x, y)`, as IEEE 754 has it where an operand is zero, infinite or no number.
+    /// `pow(x, y)` with the special cases of IEEE 754 for zero, infinite and NaN operands.
     pub(super) fn power_f64(&mut self, x: Reg, y: Reg) -> Reg {
         let size = self.d(P::AbsF64, &[x]);
         let [high, low] = self.log_in_two_f64(size);
@@ -26,7 +28,7 @@ impl Lower<'_> {
         let back = self.d(P::NegF64, &[exponent]);
         let rest = self.d(P::FmaRnF64, &[y, high, back]);
         let rest = self.d(P::FmaRnF64, &[y, low, rest]);
-        // Where the exponent is far out the rest is that of infinities.
+        // Where the exponent is out of range, the low part is dropped: it may come from infinities.
         let [zero, one, half, least, most] = [0.0, 1.0, 0.5, -FAR, FAR].map(|c| self.double(c));
         let reach = self.d(P::AbsF64, &[exponent]);
         let near = self.test(P::SetpLtF64, reach, FAR);
@@ -34,11 +36,11 @@ impl Lower<'_> {
         let exponent = self.d(P::MaxF64, &[exponent, least]);
         let exponent = self.d(P::MinF64, &[exponent, most]);
         let power = self.exp_of_two_f64(exponent, rest);
-        // Of one any power is one: infinity times its logarithm is not.
+        // 1 to any power is 1, but infinity times its logarithm is NaN.
         let unit = self.test(P::SetpEqF64, size, 1.0);
         let power = self.choose(unit, one, power);
 
-        // The sign: whether `y` is a whole number, and an odd one.
+        // The sign: whether `y` is an integer, and odd.
         let floor = self.d(P::CvtRmiF64F64, &[y]);
         let whole = self.emit.pure(Class::Pred, P::SetpEqF64, [floor.into(), y.into()]);
         let halved = self.d(P::MulRnF64, &[y, half]);
@@ -51,7 +53,7 @@ impl Lower<'_> {
         let negative = self.d(P::NegF64, &[power]);
         let power = self.choose(turned, negative, power);
 
-        // No number: broken powers of finite numbers below zero, and of what is none.
+        // NaN: fractional powers of finite negative numbers, and NaN operands.
         let below = self.test(P::SetpLtF64, x, 0.0);
         let finite = self.test(P::SetpNeuF64, size, f64::INFINITY);
         let broken = self.emit.pure(Class::Pred, P::NotPred, [whole.into()]);
@@ -67,14 +69,14 @@ impl Lower<'_> {
         self.choose(plain, one, power)
     }
 
-    /// The product of two, and what rounding took of it.
+    /// The product of two numbers and its rounding error.
     fn product_in_two_f64(&mut self, a: Reg, b: Reg) -> [Reg; 2] {
         let product = self.d(P::MulRnF64, &[a, b]);
         let back = self.d(P::NegF64, &[product]);
         [product, self.d(P::FmaRnF64, &[a, b, back])]
     }
 
-    /// The logarithm of a number that is not below zero, as the sum of two; those of zero and of infinity are infinite.
+    /// The logarithm of a non-negative number as the sum of two; infinite for zero and infinity.
     fn log_in_two_f64(&mut self, x: Reg) -> [Reg; 2] {
         let (exponent, f) = self.exponent_and_fraction(x);
         let two = self.double(2.0);
@@ -124,7 +126,7 @@ impl Lower<'_> {
         [self.choose(zero, nothing, high), low]
     }
 
-    /// `exp(t + rest)`, `t` between -760 and 760.
+    /// `exp(t + rest)` for `t` between -760 and 760.
     fn exp_of_two_f64(&mut self, t: Reg, rest: Reg) -> Reg {
         let [per, ln, ln_rest, one] = [LOG2_E, -LN2_PARTS[0], LN2_PARTS[1], 1.0].map(|c| self.double(c));
         let count = self.d(P::MulRnF64, &[t, per]);

@@ -1,4 +1,4 @@
-//! Products of sizes whose bound is known, or promised by a precondition.
+//! Bounds of products of sizes, known or from preconditions.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
@@ -12,8 +12,8 @@ use tilec_ir::ops::Op;
 use tilec_ir::typing::factors;
 
 impl Lower<'_> {
-    /// The largest value of a product of extents, and of indices below them, that together are one; `None` if that is not known
-    /// of this product.
+    /// The largest value of a product of extents and indices below them that is itself an extent; `None` if it is not
+    /// known.
     pub(super) fn bound_of_product(&self, e: Expr) -> Option<i128> {
         if self.extents.is_empty() {
             return None;
@@ -31,12 +31,12 @@ impl Lower<'_> {
         least(&self.extents, (literal, &others))
     }
 
-    /// The largest value of an index by the preconditions, where they bound it.
+    /// The largest value of an index according to the preconditions, if they bound it.
     pub(super) fn promised(&self, e: Expr) -> Option<i128> {
         promised(self.k, &self.promised, e)
     }
 
-    /// `a op b`, the value of the index `e`, and what more is known of it than the ranges of `a` and `b` say.
+    /// `a op b`, the value of index `e`, with a tighter range than those of `a` and `b` give.
     pub(super) fn known_op(&mut self, e: Expr, op: Op, [a, b]: [Int; 2]) -> Option<Int> {
         let wide = |x: Interval| x.hi > i128::from(i32::MAX);
         let most = Interval::of(op, a.interval(), b.interval()).filter(|&x| wide(x)).and_then(|_| self.ranges.most(e));
@@ -49,7 +49,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The product `e` of two numbers, one of which, or which, fits 64 bits by a precondition alone.
+    /// The product `e` of two numbers if only a precondition proves that it, or a factor, fits 64 bits.
     pub(super) fn promised_product(&mut self, e: Expr, [a, b]: [(Expr, Int); 2]) -> Option<Int> {
         if let Some(bound) = self.promised(e) {
             return Some(self.bounded_product(a.1, b.1, bound));
@@ -61,7 +61,7 @@ impl Lower<'_> {
         self.int_op(Op::Mul, a, b)
     }
 
-    /// `a * b` of numbers that are not below 0, of which it is known that it is at most `bound`.
+    /// `a * b` of non-negative numbers whose product is at most `bound`.
     pub(super) fn bounded_product(&mut self, a: Int, b: Int, bound: i128) -> Int {
         let simple = |x: Int| x.as_const().is_some_and(|x| x == 0 || x == 1);
         let known = a.as_const().is_some() && b.as_const().is_some();

@@ -1,4 +1,4 @@
-//! Philox4x32-10, the words of `random` (`tilec_ir::numerics::philox`): ten rounds of two products of 32 by 32 bits.
+//! Philox4x32-10, the words of `random` (`tilec_ir::numerics::philox`): ten rounds of two 32 x 32 bit products.
 //!
 //! All of it is pure, so elements of a thread that are words of one counter share it.
 
@@ -9,27 +9,27 @@ use tilec_ir::numerics::philox::{FACTORS, ROUNDS, STEPS};
 
 /// Words of a counter.
 pub(super) const WORDS: i64 = 4;
-/// The bits of a number of a counter: a quarter of the places.
+/// The bits of a counter's number: 64 bits, less two for the word.
 const COUNTERS: i64 = (1 << 62) - 1;
 
-/// Where an element is in a sequence: a number of 64 bits that a register holds, and what is known beside it.
+/// The position of an element in a sequence: the sum of a 64-bit register and a literal.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) own: Option<Reg>,
     pub(super) known: i64,
-    /// Two to this power divides what the register holds.
+    /// Trailing zero bits of the register.
     pub(super) zeros: u32,
 }
 
 impl Place {
-    /// A number that is known.
+    /// A position that is a literal.
     pub(super) fn known(known: i64) -> Place {
         Place { own: None, known, zeros: i64::BITS }
     }
 }
 
 impl Lower<'_> {
-    /// The word of a sequence at a place.
+    /// The word of a sequence at a position.
     pub(super) fn random_word(&mut self, seed: Reg, place: Place) -> Reg {
         let key = self.halves(seed);
         let Place { own, known, zeros } = place;
@@ -39,7 +39,8 @@ impl Lower<'_> {
             return self.philox(counter, key)[known.rem_euclid(WORDS) as usize];
         };
         if zeros >= WORDS.trailing_zeros() {
-            // Which word it is, is known; others of the counter are those of other elements.
+            // The low bits of the position are known, so the word is. Other elements use the other words of the
+            // counter.
             let quarter = self.emit.pure(Class::B64, P::ShrU64, [own.into(), Operand::Imm(2)]);
             let counter = match known.div_euclid(WORDS) {
                 0 => quarter,
@@ -74,7 +75,7 @@ impl Lower<'_> {
         [low, self.emit.pure(Class::B32, P::CvtU32U64, [high.into()])]
     }
 
-    /// The words of a counter, of which the upper half is zero.
+    /// The words of a counter whose upper half is zero.
     fn philox(&mut self, counter: Reg, mut key: [Reg; 2]) -> [Reg; 4] {
         let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
         let [low, high] = self.halves(counter);
@@ -82,7 +83,7 @@ impl Lower<'_> {
         for _ in 0..ROUNDS {
             let [a, b, c, d] = words;
             let [x, y] = [(a, FACTORS[0]), (c, FACTORS[1])].map(|(word, factor)| {
-                // Nothing comes of the zeros in the first round.
+                // The product of zero words in the first round is zero.
                 if word == zero {
                     return [zero; 2];
                 }

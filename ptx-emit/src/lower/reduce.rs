@@ -1,9 +1,9 @@
 //! Reductions along a dimension of a register tile.
 //!
-//! A thread combines its own elements of a row as a tree. Then lanes that hold other elements of the row exchange their results bit by
-//! bit of the lane number (`shfl.sync.bfly`). All of them get the same number, because a sum of two does not
-//! depend on their order. The result has the layout of the tile without the dimension ([`Reduction`]), so expressions that combine both
-//! need no exchange.
+//! A thread combines its own elements of a row as a tree. Then lanes with other elements of the row exchange their
+//! results, for each bit of the lane number (`shfl.sync.bfly`). All of them get the same number, because the operation
+//! is commutative. The result has the layout of the tile without the dimension ([`Reduction`]), so expressions that
+//! combine both need no exchange.
 
 use super::joins::{Join, Part};
 use super::scope::Scope;
@@ -19,7 +19,7 @@ use tilec_ir::layout::{NoReduction, Reduction, RegLayout, ScanBit};
 use tilec_ir::types::{Elem, ElemRef, Partial};
 use tilec_ir::typing::{Type, layout_of, type_of};
 
-/// What is reduced.
+/// The tile that is reduced.
 pub(super) struct Subject {
     pub(super) layout: RegLayout,
     pub(super) shape: Vec<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Subject {
 }
 
 impl Lower<'_> {
-    /// How `arg` is reduced along `axis`, in `parts`, if it can be: with the tile's layout, extents and type.
+    /// The reduction of `arg` along `axis` in `parts`, if it is possible, with the tile's layout, extents and type.
     pub(super) fn reduction_of(
         &self,
         arg: Expr,
@@ -45,7 +45,8 @@ impl Lower<'_> {
         Some(Subject { layout: layout_of(self.k, arg)?, shape: t.known_shape()?, elem })
     }
 
-    /// Where the bits of an element's number along a dimension are, if `arg` can be scanned along it; those that tell `parts` apart come last.
+    /// The bits of an element's index along a dimension, if `arg` can be scanned along it; the bits that select `parts`
+    /// are last.
     pub(super) fn scan_of(&self, arg: Expr, axis: u32, parts: u32) -> Option<Result<Vec<ScanBit>, NoReduction>> {
         let subject = self.subject(arg)?;
         Some(steps_of(&subject.layout, &subject.shape, axis as usize, parts))
@@ -59,7 +60,7 @@ impl Lower<'_> {
         self.unfit(e, &format!("a scan of a tile that has a layout: {why}; leave the layout out to have one found"))
     }
 
-    /// Refuses an expression that has no layout: for a reduction in it that cannot be computed, if there is one.
+    /// Refuses an expression that has no layout. If a reduction in it cannot be computed, that is the reason.
     pub(super) fn without_layout(&mut self, e: Expr, what: &str) -> Reported {
         let mut rest = vec![e];
         while let Some(e) = rest.pop() {
@@ -85,7 +86,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A tile of parts with its parts put together.
+    /// Combines the partial results of a tile.
     pub(super) fn put_together(&mut self, at: Expr, tile: &Tile, partial: &Partial) -> Result<Tile, Reported> {
         let class = compute_class(tile.elem);
         let unsupported = |cx: &mut Self| cx.unsupported(at, &format!("parts of {} elements", tile.elem.name()));
@@ -102,8 +103,8 @@ impl Lower<'_> {
         Ok(whole)
     }
 
-    /// Elements of a row with their places in it, in ascending order; the places are those of the thread's first element, but for what [`Lower::put_in_place`]
-    /// adds. False: as they come, with their places.
+    /// Elements of a row with their indices in it, in ascending order. Indices are relative to the thread's first
+    /// element, which [`Lower::put_in_place`] adds. `false`: the elements are unordered, with absolute indices.
     pub(super) fn placed(&mut self, scope: &Scope, axis: usize, members: &[usize], xs: &[Reg]) -> (Vec<Part>, bool) {
         let own = |v: usize| scope.layout.coords(0, v as u64, &scope.dim_bits)[axis];
         if has_places(scope, axis) {
@@ -120,7 +121,7 @@ impl Lower<'_> {
         (parts, false)
     }
 
-    /// A part with its place in the row.
+    /// A part with its absolute index in the row.
     pub(super) fn put_in_place(&mut self, scope: &Scope, axis: usize, part: Part) -> Part {
         let Some(own) = part.place.clone().filter(|_| has_places(scope, axis)) else { return part };
         let first = self.coordinate(scope, axis, 0);
@@ -144,7 +145,7 @@ impl Lower<'_> {
     }
 }
 
-/// The steps of a scan, with those of segments after the others.
+/// The steps of a scan: first those within segments, then those of segments.
 pub(super) fn steps_of(
     layout: &RegLayout,
     shape: &[u64],
@@ -156,8 +157,8 @@ pub(super) fn steps_of(
     Ok(steps)
 }
 
-/// Whether each bit of a place along a dimension is one of a register's or of a thread's number, so that a thread's elements follow one another in the order of
-/// the first one's.
+/// Whether each bit of an index along a dimension is a bit of the register number or of the thread's number. Then a
+/// thread's elements are in ascending order of their registers.
 fn has_places(scope: &Scope, axis: usize) -> bool {
     let base: u32 = scope.dim_bits[..axis].iter().sum();
     let along = ((1u64 << scope.dim_bits[axis]) - 1) << base;

@@ -1,6 +1,6 @@
 //! Moving elements between register layouts inside a warp.
 //!
-//! If layouts differ by transpositions of lane bits and register bits ([`RegLayout::swaps`]), each thread handles pairs of registers that
+//! If layouts differ by transpositions of lane bits and register bits (`RegLayout::swaps`), each thread handles pairs of registers that
 //! differ in register bit `v`. It keeps the one that corresponds to its value of lane bit `l` and exchanges the other with the lane
 //! that differs in `l`: one `shfl.sync.bfly` and three selections per pair. Two 16-bit elements share a register; the bit that
 //! selects one is first swapped with a register bit, by two byte permutations per pair. All other layouts use `gather.rs`.
@@ -16,7 +16,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 
-/// Fills `to` with the elements of `from`, which are of one type.
+/// Fills `to` with the elements of `from`. Both have one element type.
 pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
     if swapped(cx, from, to) {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn exchange(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile) ->
     }
 }
 
-/// Refuses a copy of which elements cross warps.
+/// Refuses a copy whose elements move between warps.
 fn across_warps(cx: &mut Lower<'_>, dst: Expr) -> Reported {
     let message = "a copy between register tiles with layouts whose elements cross warps";
     let d = Diagnostic::error(codes::UNFIT, cx.k.expr_spans[dst], message);
@@ -37,7 +37,7 @@ fn across_warps(cx: &mut Lower<'_>, dst: Expr) -> Reported {
 /// Fills `to` by exchanges of register bits with lane bits, if these suffice.
 fn swapped(cx: &mut Lower<'_>, from: &Tile, to: &Tile) -> bool {
     let Some(swaps) = from.layout.swaps(&to.layout) else { return false };
-    // The elements of a register move together, unless they are two.
+    // The elements of a register move as one, unless there are two.
     let first = from.per_register.ilog2().min(from.layout.value_bits()) as usize;
     let pairs = first == 1 && from.regs.len() > 1;
     let mut value = from.layout.value().cols().to_vec();
@@ -49,7 +49,8 @@ fn swapped(cx: &mut Lower<'_>, from: &Tile, to: &Tile) -> bool {
         return false;
     }
     let mut regs: Vec<Reg> = from.regs.clone();
-    // What trades places is below what tells elements that are there from others, or else threads would not agree about them.
+    // Exchanged bits must be below the bits that select existing elements, or lanes would not agree which elements
+    // exist.
     let has = |i: usize| from.has_register(i);
     for (_, l) in swaps {
         let want = to.layout.thread_col(l);
@@ -68,7 +69,7 @@ fn swapped(cx: &mut Lower<'_>, from: &Tile, to: &Tile) -> bool {
         regs = transpose(cx, &regs, v - first, &has);
         value.swap(0, v);
     }
-    // What is left is a renaming of registers.
+    // The rest is a renaming of registers.
     let order: Vec<usize> = wanted[first..].iter().map(|&c| place(&value[first..], c)).collect();
     for v in to.registers() {
         let source = order.iter().enumerate().fold(0usize, |a, (i, &b)| a | ((v >> i & 1) << b));
@@ -77,7 +78,7 @@ fn swapped(cx: &mut Lower<'_>, from: &Tile, to: &Tile) -> bool {
     true
 }
 
-/// Exchanges register bit `v` with the bit that tells the two elements of a register apart.
+/// Exchanges register bit `v` with the bit that selects one of the two elements of a register.
 fn transpose(cx: &mut Lower<'_>, regs: &[Reg], v: usize, has: &dyn Fn(usize) -> bool) -> Vec<Reg> {
     let mut out = regs.to_vec();
     for lo in (0..regs.len()).filter(|&i| i >> v & 1 == 0 && has(i)) {
@@ -104,7 +105,7 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
             Class::B64 => P::SelpB64,
             _ => P::SelpB32,
         };
-        // The element that belongs to the other lane: the low one for lanes with the bit set.
+        // Each lane sends the element that belongs to the other: lanes with the bit set send the low one.
         let send = cx.emit.def(class, select, [regs[lo].into(), regs[hi].into(), high.into()]);
         let received = shuffle(cx, send, class, l);
         out[lo] = cx.emit.def(class, select, [received.into(), regs[lo].into(), high.into()]);
@@ -114,7 +115,8 @@ fn swap(cx: &mut Lower<'_>, regs: &[Reg], v: usize, l: u32, has: &dyn Fn(usize) 
 }
 
 impl Lower<'_> {
-    /// A tile of 4-bit elements that holds each byte in a register, with as many elements in a register as other tiles have; `None` if it is no such tile.
+    /// A tile of 4-bit elements with a register for each byte, repacked to as many elements in a register as other
+    /// tiles have; `None`: another kind of tile.
     fn in_words(&mut self, tile: &Tile) -> Option<Tile> {
         if tile.elem.bits() != 4 || tile.per_register != 2 {
             return None;
@@ -125,7 +127,7 @@ impl Lower<'_> {
         Some(whole)
     }
 
-    /// Copies a register tile to another, of any layout that threads of a warp can exchange.
+    /// Copies a register tile to another one, if the elements stay in their warp.
     pub(super) fn relayout(&mut self, dst: Expr, from: &Tile, to: &Tile) -> Result<(), Reported> {
         if let Some(whole) = self.in_words(from) {
             return self.relayout(dst, &whole, to);
@@ -142,7 +144,7 @@ impl Lower<'_> {
         if from.layout == to.layout {
             return self.converted(dst, from, to);
         }
-        // The narrower of the two types moves.
+        // Elements move in the narrower of the two types.
         let first = from.elem.bits() <= to.elem.bits();
         let (elem, layout) = if first { (from.elem, &to.layout) } else { (to.elem, &from.layout) };
         let Some(between) = self.new_tile(elem, layout.clone(), to.dim_bits.clone(), true) else {

@@ -1,4 +1,5 @@
-//! Elements of a buffer by their numbers (`reshape(s, [64, 16], [12, 48] in [48, 12])`): each is read by itself, at an address that is computed of the number it has in both shapes.
+//! Elements of a buffer by their row-major index (`reshape(s, [64, 16], [12, 48] in [48, 12])`). Each element is loaded
+//! separately; its address is computed from its index in both shapes.
 
 use super::dims::Dims;
 use super::ints::Int;
@@ -14,7 +15,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
 impl Lower<'_> {
-    /// Fills a register tile with elements of the buffer `arg`; those that there are not are zero.
+    /// Fills a register tile with elements of the buffer `arg`; elements that do not exist are zero.
     pub(super) fn load_numbered(
         &mut self,
         at: Expr,
@@ -46,7 +47,7 @@ impl Lower<'_> {
         self.set_computed(at, tile, &values)
     }
 
-    /// The number of the element with register index `v`, and where there is such an element; `None`: everywhere.
+    /// The row-major index of the element with register index `v`, and the predicate that it exists; `None`: always.
     fn number_of(&mut self, scope: &Scope, numbered: &Numbered, v: usize) -> (Int, Option<Reg>) {
         let fits = "bug: numbers of a tile's elements fit 32 bits";
         let (mut number, mut inside) = (Int::constant(0), None);
@@ -56,7 +57,7 @@ impl Lower<'_> {
             let last = extent as i64 - 1;
             let own = self.unsigned_less(c, Int::constant(last + 1));
             inside = self.emit.and(inside, own);
-            // What is outside has the number of some element.
+            // Outside elements are clamped to the index of an existing one.
             let c = self.int_op(Op::Max, c, Int::constant(0)).expect(fits);
             let c = self.int_op(Op::Min, c, Int::constant(last)).expect(fits);
             let before = self.int_op(Op::Mul, number, Int::constant(last + 1)).expect(fits);
@@ -65,7 +66,7 @@ impl Lower<'_> {
         (number, inside)
     }
 
-    /// The coordinates of a number in these extents.
+    /// The coordinates of a row-major index in these extents.
     fn coordinates_of(&mut self, mut number: Int, extents: &[u64]) -> Vec<Int> {
         let fits = "bug: parts of a number are no larger";
         let mut coordinates = Vec::new();

@@ -1,6 +1,7 @@
-//! Parts of an expression that are computed once, though several elements of the result take them.
+//! Parts of an expression that are computed once for several elements of the result.
 //!
-//! In `o * (1.0 / l)`, with `l` one number a row, a thread divides once for each of its rows, not once for each element.
+//! In `o * (1.0 / l)`, where `l` has one number for each row, a thread divides once for each of its rows, not once for
+//! each element.
 
 use super::scope::Scope;
 use crate::inst::{Class, Reg};
@@ -11,20 +12,20 @@ use tilec_ir::kernel::Kernel;
 use tilec_ir::layout::{drop_dims, shape_bits};
 use tilec_ir::typing::fixed_shape;
 
-/// What was computed of the parts of one expression.
+/// The computed parts of one expression.
 #[derive(Default)]
 pub(super) struct Repeated {
-    /// The bits of a part's own coordinates; `None`: each element of the result has its own.
+    /// The index bits of a part's coordinates; `None`: each element of the result has its own value.
     bits: BTreeMap<Expr, Option<Vec<u32>>>,
     computed: BTreeMap<(Expr, u64, Class), Reg>,
 }
 
 impl Repeated {
-    /// Where each element of `group` is in the part `e`; `None`: nothing of it is repeated.
+    /// The index in the part `e` of each element of `group`; `None`: no value is shared.
     pub(super) fn places(&mut self, k: &Kernel, e: Expr, scope: &Scope, group: &[usize]) -> Option<Vec<u64>> {
         let own = self.bits.entry(e).or_insert_with(|| {
             let shape = fixed_shape(k, e)?;
-            // A window of memory segments with what the whole expression is computed for.
+            // A window of memory is grouped like the whole expression.
             if reads_windows(k, e) {
                 return None;
             }

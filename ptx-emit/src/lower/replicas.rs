@@ -1,12 +1,13 @@
-//! Replicas of a role, which execute the iterations of its loop alternately ([`tilec_ir::roles`]), and warpgroups of a role, which execute `ordered`
-//! statements one after the other.
+//! Replicas of a role, which execute the iterations of its loop alternately ([`tilec_ir::roles`]), and warpgroups of a
+//! role, which execute `ordered` statements one after the other.
 //!
-//! Each `ordered` statement has an mbarrier for every replica, which completes a phase when all warps of the previous replica have left the
-//! statement. The last replica arrives at each once in front of the loop, so that the first may enter.
+//! Each `ordered` statement has an mbarrier for every replica. It completes a phase when all warps of the previous
+//! replica have left the statement. In front of the loop, the last replica arrives once at each, so that the first
+//! replica may enter.
 //!
-//! A replica does not know which slots other replicas use. If a statement waits for slots of a ring, the ring index is passed on
-//! in a word of the next replica after the barriers: the address of the `full` barrier, with the parity in its lowest bit. All warps
-//! have read it when they let the next replica in.
+//! A replica does not know which slots other replicas use. If a statement waits for slots of a ring, the ring index is
+//! passed in a word of the next replica, after the barriers: the address of the `full` barrier, with the parity in its
+//! lowest bit. All warps have read it when they let the next replica in.
 
 use super::ints::Int;
 use super::rings::{Position, Ring, Turns};
@@ -22,7 +23,7 @@ use tilec_ir::roles::dealt_out;
 use tilec_ir::turns::turns;
 
 impl Lower<'_> {
-    /// Finds what `ordered` statements need where the text says that it lies.
+    /// Records the places of the barriers and words of `ordered` statements, which the IR defines.
     pub(super) fn place_turns(&mut self) {
         for turn in turns(self.k) {
             let said = self.k.turns[turn.stmt].and_then(|said| Some((said.arrivals, said.at?)));
@@ -37,7 +38,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Where a replica starts in a loop, and its step: in the one whose iterations are distributed it takes its own. `None`: beyond 64 bits.
+    /// Start and step of a replica's own iterations in a loop that distributes its iterations; other loops are
+    /// unchanged. `None`: beyond 64 bits.
     pub(super) fn own_iterations(&mut self, s: Stmt, start: Int, step: i64) -> Option<(Int, i64)> {
         let k = self.k;
         let mut roles = k.blocks[k.body].iter().filter_map(|&role| match k.stmts[role] {
@@ -82,7 +84,8 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// Begins `ordered { .. }`: waits for the replica in front. `None`: a role of one group has nobody to take turns with.
+    /// Begins `ordered { .. }`: waits for the previous replica. `None`: the role has a single group, so there is no
+    /// order.
     pub(super) fn begin_ordered(&mut self, s: Stmt) -> Option<(Turns, Part)> {
         let turns = self.turns.get(&s).cloned()?;
         let (Some(part), Some(parity)) = (self.part, turns.parity) else {
@@ -98,13 +101,13 @@ impl Lower<'_> {
         Some((turns, part))
     }
 
-    /// Ends it: lets the next replica in.
+    /// Ends `ordered { .. }`: lets the next replica in.
     pub(super) fn end_ordered(&mut self, (turns, part): &(Turns, Part)) {
         self.emit.comment("the next one may begin");
         self.hand_on(turns, *part);
     }
 
-    /// The address of a replica's own among things of the size of a barrier.
+    /// The address of a replica's own entry in an array of words of barrier size.
     fn of_replica(&mut self, offset: u64, replica: Reg) -> Reg {
         let first = self.barrier_address(offset);
         let bits = Operand::Imm(i64::from(BARRIER_BYTES.ilog2()));
@@ -112,7 +115,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::AddS32, [first.into(), own.into()])
     }
 
-    /// Arrives at the barrier of the next replica, after the places of the rings.
+    /// Stores the ring indices for the next replica, and arrives at its barrier.
     fn hand_on(&mut self, turns: &Turns, part: Part) {
         let own = self.replica(part);
         let next = self.emit.pure(Class::B32, P::AddS32, [own.into(), Operand::Imm(1)]);
@@ -128,7 +131,7 @@ impl Lower<'_> {
             self.emit.push_if(Some(Guard { reg: first, negated: false }), P::StSharedB32, operands);
         }
         let at = self.of_replica(turns.offset, next);
-        // One lane arrives for all that its warp has done.
+        // One lane arrives for its whole warp.
         self.emit.push(P::BarWarpSync, [Operand::Imm(0xffff_ffff)]);
         let lane = self.first_lane();
         let state = self.emit.reg(Class::B64);
@@ -136,7 +139,8 @@ impl Lower<'_> {
         self.emit.push_if(guard, P::MbarrierArrive, [state.into(), Operand::at(at, 0)]);
     }
 
-    /// Goes on after the slot that the replica in front has waited for last. The same registers for all lanes: descriptors are made of them.
+    /// Continues after the slot that the previous replica waited for last. A shuffle makes the index uniform, because
+    /// descriptors are computed from it.
     fn take_place(&mut self, r: usize, word: u64, replica: Reg) {
         let ring: Ring = self.rings[r].clone();
         let (Some(barriers), Some(turn), Position::Reg(slot)) = (ring.barriers, ring.get_turn, ring.get) else {

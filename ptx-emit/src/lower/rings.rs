@@ -1,4 +1,4 @@
-//! Rings of slots in shared memory, and where each side of one stands.
+//! Rings of slots in shared memory, and the position of producer and consumer in them.
 
 use super::ints::Int;
 use crate::inst::Reg;
@@ -6,16 +6,16 @@ use tilec_ir::entities::Value;
 use tilec_ir::handover::Fill;
 use tilec_ir::kernel::Next;
 
-/// Where a ring stands: bytes of its current slot's stage.
+/// A position in a ring: the byte offset of the current slot's stage.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Position {
-    /// Known: in front of the main loop.
+    /// A constant: in front of the main loop.
     Slot(u64),
     /// In a register, in bytes.
     Reg(Reg),
 }
 
-/// Channels operated together.
+/// Channels that are operated together.
 #[derive(Clone, Debug)]
 pub(super) struct Ring {
     pub(super) channels: Vec<Value>,
@@ -23,34 +23,35 @@ pub(super) struct Ring {
     /// Bytes from slot to slot.
     pub(super) stride: u64,
     pub(super) put: Position,
-    /// The slot waited for last. A `release` moves it on to the one that is waited for next; where several are held, the `wait` does.
+    /// Ring index for `wait`: the slot that was waited for last. It advances at `release`, or at `wait` if the consumer
+    /// may hold several slots at once.
     pub(super) get: Position,
     pub(super) several: bool,
-    /// Where several slots are held: the `full` barrier of the oldest, which is released next.
+    /// If several slots are held: the `full` barrier of the oldest one, which is released next.
     pub(super) oldest: Option<Reg>,
-    /// Its barriers, if roles hand its slots over.
+    /// Its barriers, if it is between roles.
     pub(super) barriers: Option<Barriers>,
-    /// Who fills it, where roles do.
+    /// How the slots are filled, if it is between roles.
     pub(super) fill: Fill,
-    /// Bytes that TMA loads bring to the slot that is being filled.
+    /// Bytes that TMA loads write to the slot that is being filled.
     pub(super) filling: u64,
-    /// Whether threads have read the slot that is waited for themselves. wgmma has read its slot when it is awaited.
+    /// Whether threads have read the current slot by loads. The reads of a wgmma are complete when it has been awaited.
     pub(super) read: bool,
-    /// Where producer and consumer stand, in their roles.
+    /// Barrier address and parity of the producer, in its role.
     pub(super) put_turn: Option<Turn>,
-    /// Whether its last fills have been awaited, after all others.
+    /// Whether the last fills have been awaited at the end.
     pub(super) drained: bool,
     pub(super) get_turn: Option<Turn>,
 }
 
-/// A buffer's place.
+/// The place of a buffer or channel in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placed {
     pub(super) offset: u64,
     pub(super) ring: Option<usize>,
 }
 
-/// Where a ring's barriers are.
+/// The mbarriers of a ring.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Barriers {
     /// The first `full` barrier; the `empty` ones follow.
@@ -61,7 +62,7 @@ pub(super) struct Barriers {
     pub(super) empty: u32,
 }
 
-/// Where one side of a ring stands, beside its slot.
+/// Barrier address and parity of the producer or consumer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Turn {
     /// Address of the slot's `full` barrier.
@@ -71,37 +72,38 @@ pub(super) struct Turn {
 }
 
 impl Ring {
-    /// The barriers of a ring of which roles hand over slots.
+    /// The barriers of a ring between roles.
     pub(super) fn known_barriers(&self) -> Barriers {
         self.barriers.unwrap_or_else(|| panic!("bug: a ring between roles without barriers"))
     }
 
-    /// Where a side stands that operates the ring: its role has begun.
+    /// The position of a side; its role has begun.
     pub(super) fn known_turn(&self, turn: Option<Turn>) -> Turn {
         turn.unwrap_or_else(|| panic!("bug: a ring is operated where nobody knows its place"))
     }
 }
 
-/// What replicas need to do an `ordered` statement alternately.
+/// State of an `ordered` statement, which replicas execute one after the other.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
-    /// The barrier of the first replica; those of the others follow.
+    /// The barrier of the first replica; those of the other replicas follow.
     pub(super) offset: u64,
     pub(super) replicas: u32,
     /// Arrivals that complete a phase.
     pub(super) arrivals: u32,
-    /// The rings that the statement empties, each with the first replica's word for its place; those of the others follow.
+    /// The rings whose slots the statement waits for, each with the first replica's word for the ring index; those of
+    /// the other replicas follow.
     pub(super) places: Vec<(usize, u64)>,
     /// Parity of the phase to wait for.
     pub(super) parity: Option<Reg>,
 }
 
-/// A loop that draws.
+/// A loop that takes its tile numbers from a counter.
 #[derive(Clone, Copy)]
 pub(super) struct Draws {
     pub(super) next: Next,
     /// Where the loop ends.
     pub(super) end: Int,
-    /// What was drawn in this iteration, or read.
+    /// The tile number that this iteration took from the counter or read from a slot.
     pub(super) drawn: Option<Reg>,
 }

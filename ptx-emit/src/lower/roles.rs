@@ -1,11 +1,11 @@
 //! Roles: statements that run at the same time, each on its own warps.
 //!
-//! A block's warps are assigned to the roles in their order; each role branches over the others' statements. Inside a role
-//! threads count from its first. A shuffle makes the warp number the same register in all lanes. Then the assembler
-//! knows that the branches are uniform in a warp, which wgmma requires.
+//! A block's warps are assigned to the roles in their order; each role branches over the others' statements. Inside a
+//! role, thread numbers start at its first thread. A shuffle makes the warp number uniform, so that the assembler knows
+//! that the branches are uniform in a warp, which wgmma requires.
 //!
-//! One elected lane runs a role that only issues TMA loads, because each lane that executes such a copy would issue one. If threads fill
-//! slots as well, all of them run, and the elected lane issues the TMA loads.
+//! One elected lane runs a role that only issues TMA loads, because each lane that executes such a copy would issue
+//! one. If threads fill slots as well, all of them run, and the elected lane issues the TMA loads.
 
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Label, Operand, Reg};
@@ -24,7 +24,7 @@ use tilec_ir::tensor_store::tensor_store;
 /// Hardware barriers of a block (PTX ISA 9.7.13.1).
 const BARRIERS: u32 = 16;
 
-/// Threads of the block: those that the schedule names, or of all roles.
+/// Threads of the block: the number in the schedule, or the sum over all roles.
 pub(super) fn block_threads(k: &Kernel) -> u32 {
     let roles = k.blocks[k.body].iter().copied().filter(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     let warps: Vec<u32> = roles.map(|s| all_warps(k, s).expect("the verifier knows the warps of a role")).collect();
@@ -38,19 +38,19 @@ pub(super) fn block_threads(k: &Kernel) -> u32 {
 /// A role that has begun.
 pub(super) struct Entered {
     role: Stmt,
-    /// Predicates of threads that have no part in it: of warps below, and of warps above.
+    /// Predicates of threads that do not execute it: those of warps below, and of warps above.
     outside: [Option<Reg>; 2],
     /// The label after it.
     done: Label,
-    /// The part and the bits of thread numbers around it.
+    /// The surrounding part and its thread bits.
     outer: (Option<Part>, u32),
 }
 
 impl Lower<'_> {
-    /// Refuses kernels whose roles would run without the synchronisation that they need.
+    /// Refuses kernels whose roles would lack synchronisation.
     ///
-    /// Who fills a channel fills all of a slot, and its threads do so side by side with one lane that issues TMA loads. Buffers belong
-    /// to one role each, which is proved by the pass `barriers`.
+    /// A producer fills its slots completely. Its threads fill them at the same time as the lane that issues TMA loads.
+    /// Each buffer belongs to one role, which the pass `barriers` proves.
     pub(super) fn check_roles(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
@@ -104,7 +104,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Begins a role; those that are before it in the block's body have the lower warps. Its statements follow, and [`Lower::leave_role`].
+    /// Begins a role. Roles in front of it in the block's body have the lower warps. The role's statements and
+    /// [`Lower::leave_role`] follow.
     pub(super) fn enter_role(
         &mut self,
         s: Stmt,
@@ -121,7 +122,7 @@ impl Lower<'_> {
         let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || dealt_out(k, body).is_some()) else {
             return Err(self.unsupported(warps, "replicas of a role that is not one loop"));
         };
-        // The number of a thread in a replica is some of the bits of its number in the role.
+        // The thread number in a replica consists of the low bits of the number in the role.
         if replicas > 1 && !count.is_power_of_two() {
             return Err(self.unfit(warps, "replicas of other than a power of two of warps"));
         }
@@ -158,7 +159,7 @@ impl Lower<'_> {
         self.emit.item(Item::Label(done));
     }
 
-    /// What is in front of the statements of a role.
+    /// Emits the code in front of a role's statements.
     fn begin_role(&mut self, entered: &Entered, (warp, first): (Reg, i64), registers: Option<Expr>, body: Block) {
         let &Entered { role, done, .. } = entered;
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
@@ -198,7 +199,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether a lane is elected for TMA copies into slots among the statements of a role.
+    /// Whether a lane is elected for TMA loads into slots in a role's statements.
     fn elects_for_copies(&self, body: Block) -> bool {
         let mut asks = false;
         self.k.walk(body, &mut |k, _, s| {

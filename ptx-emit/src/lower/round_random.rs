@@ -1,23 +1,25 @@
-//! `round_random`: an f32 as one of the two numbers of a smaller type next to it, as a word says (`FloatFormat::round_at_random`).
+//! `round_random`: rounds an f32 to one of the two adjacent numbers of a smaller type, selected by a random word
+//! (`FloatFormat::round_at_random`).
 //!
-//! A type with the exponents of f32 has its upper bits: what a word adds to the lower ones carries into them. Others have fewer exponents: the digits of the number, of
-//! 24 bits, are moved down as fixed-point numbers of 64 bits, by more for numbers below the normal ones, so that 32 bits are after the point; there the word is added.
+//! A type with the exponents of f32 has its upper bits: the word is added to the lower bits and carries into them.
+//! Other types have fewer exponents. For these, the 24-bit significand is shifted right as a 64-bit fixed-point number,
+//! by more for subnormal results, until 32 bits are after the point. There the word is added.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::numerics::FloatFormat;
 
-/// The bits of the fraction of an f32, those of its exponent, the bias of that, and the bit of the sign.
+/// Fraction bits and exponent bits of an f32, the exponent bias, and the sign bit.
 const FRACTION: i64 = 23;
 const EXPONENT_BITS: u32 = 8;
 const BIAS: i64 = 127;
 const SIGN: i64 = 0x8000_0000;
-/// The largest distance by which a register of 64 bits is moved.
+/// The largest shift of a 64-bit register.
 const FARTHEST: i64 = 63;
 
 impl Lower<'_> {
-    /// The number that an f32 becomes, as an f32; what is beyond the type, and what is not a number, is for the conversion.
+    /// The rounded f32; the later conversion handles overflow and NaN.
     pub(super) fn round_at_random(&mut self, x: Reg, word: Reg, format: &FloatFormat) -> Reg {
         let rounded = match format.exponent_bits {
             EXPONENT_BITS => self.carried_up(x, word, FRACTION - i64::from(format.mantissa_bits)),
@@ -28,7 +30,7 @@ impl Lower<'_> {
         self.choose(finite, rounded, x)
     }
 
-    /// A finite number without its lower bits, which the upper ones of a word were added to.
+    /// Rounds a finite number by adding the upper bits of the word to its lower `dropped` bits.
     fn carried_up(&mut self, x: Reg, word: Reg, dropped: i64) -> Reg {
         let word32 = Class::B32;
         let bits = self.emit.pure(word32, P::MovB32F32, [x.into()]);
@@ -38,14 +40,14 @@ impl Lower<'_> {
         self.emit.pure(Class::F32, P::MovF32B32, [kept.into()])
     }
 
-    /// The same with fixed-point numbers.
+    /// Rounds a finite number in fixed point.
     fn moved_down(&mut self, x: Reg, word: Reg, format: &FloatFormat) -> Reg {
         let (word32, wide) = (Class::B32, Class::B64);
         let bits = self.emit.pure(word32, P::MovB32F32, [x.into()]);
         let exponent = self.emit.pure(word32, P::BfeU32, [bits.into(), Operand::Imm(FRACTION), Operand::Imm(8)]);
         let digits = self.emit.pure(word32, P::AndB32, [bits.into(), Operand::Imm((1 << FRACTION) - 1)]);
         let digits = self.emit.pure(word32, P::OrB32, [digits.into(), Operand::Imm(1 << FRACTION)]);
-        // How many digits are cut off: those that the type lacks, or as many as are below its least number.
+        // The number of dropped bits: those that the type lacks, or those below its smallest number.
         let lacking = FRACTION - i64::from(format.mantissa_bits);
         let first = BIAS + FRACTION + 1 - i64::from(format.bias) - i64::from(format.mantissa_bits);
         let minus = self.emit.pure(word32, P::MovB32, [Operand::Imm(first)]);
@@ -61,7 +63,7 @@ impl Lower<'_> {
         let whole = self.emit.pure(wide, P::ShrU64, [sum.into(), Operand::Imm(32)]);
         let whole = self.emit.pure(word32, P::CvtU32U64, [whole.into()]);
         let places = self.emit.pure(Class::F32, P::CvtRnF32U32, [whole.into()]);
-        // What a place is worth.
+        // The weight of the last bit.
         let unit = self.emit.pure(word32, P::AddS32, [exponent.into(), cut.into()]);
         let unit = self.emit.pure(word32, P::AddS32, [unit.into(), Operand::Imm(-FRACTION)]);
         let unit = self.emit.pure(word32, P::ShlB32, [unit.into(), Operand::Imm(FRACTION)]);

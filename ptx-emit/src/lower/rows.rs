@@ -1,8 +1,8 @@
-//! Numbers in registers that are indices, and the elements that a register tile of them gathers or scatters.
+//! Indices in registers, and register tiles of indices that gather or scatter elements.
 //!
-//! Along a gathered dimension every element has its own index, in the thread that moves the element: the tile of indices has the layout of
-//! the copy without its other dimensions. If no loop around the copy changes an index, addresses and comparisons with it are computed in front of
-//! these loops.
+//! Along a gathered dimension, every element has its own index, in the thread that moves the element: the tile of
+//! indices has the layout of the copy without its other dimensions. If no loop around the copy changes an index, its
+//! addresses and comparisons are computed in front of these loops.
 
 use super::ints::{Int, Repr};
 use super::state::Lower;
@@ -20,7 +20,7 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
 
 impl Lower<'_> {
-    /// The index that an integer in a register is, which does not change: the nearest of 32 bits.
+    /// The index in an immutable integer register, clamped to 32 bits.
     pub(super) fn whole_number(&mut self, reg: Reg, elem: Elem) -> Int {
         let range = of_elem(elem).expect("bug: an index is made of an integer, which is verified");
         match elem {
@@ -45,7 +45,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The indices of a thread's elements along dimension `d` of a window's tensor, which is dimension `w` of the window; `None`: they are beside one another.
+    /// The indices of a thread's elements along dimension `d` of a window's tensor, which is dimension `w` of the
+    /// window; `None`: they are consecutive.
     pub(super) fn rows(
         &mut self,
         view: &ResolvedView,
@@ -67,7 +68,7 @@ impl Lower<'_> {
             if rows.iter().any(|(known, _)| *known == c) {
                 continue;
             }
-            // Of an extent that is not a power of two some are not there.
+            // If the extent is no power of two, some elements do not exist.
             let held = tile.elements().into_iter().find(|&i| tile.layout.at(0, i as u64) == c);
             let Some(i) = held else { continue };
             let reg = if tile.elem.bits() < 32 { self.get(&tile, i) } else { tile.regs[i] };
@@ -77,7 +78,8 @@ impl Lower<'_> {
         Ok(Some(rows))
     }
 
-    /// What a register of a tile holds, in one that does not change: taken in front of the loops around this that do not change the tile.
+    /// The value of a tile's register in an immutable one. It is copied in front of the surrounding loops that do not
+    /// change the tile.
     fn settled(&mut self, v: Value, reg: Reg) -> Reg {
         let own = self.emit.depth_of(reg);
         let inner = self.loops.iter().rev().take_while(|l| l.depth > own && !self.changed_in_loop(l.var, v)).count();
@@ -95,7 +97,7 @@ impl Lower<'_> {
             .any(|s| matches!(k.stmts[s], StmtData::For { var: own, .. } if own == var) && changes(k, s, tile))
     }
 
-    /// The depth at which the indices of a window are known.
+    /// The loop depth at which the indices of a window are known.
     pub(super) fn depth_of_rows(&self, rows: &Rows) -> usize {
         let depth = |int: &Int| match int.repr {
             Repr::R32(r) | Repr::R64(r) => self.emit.depth_of(r),

@@ -1,14 +1,15 @@
-//! Loads of 16 bytes that are not aligned (`unaligned`).
+//! Unaligned loads of 16 bytes (`unaligned`).
 //!
-//! The elements of an access begin anywhere in an aligned word of 16 bytes and reach into the next one. Both words are loaded;
-//! where the tile is first read (*settled*), the right 16 of their 32 bytes are picked: pairs of registers by one selection,
-//! single ones by another, bytes by funnel shifts. A thread's accesses are multiples of 16 bytes apart, in memory and from
-//! one iteration to the next, so what they are shifted by is one number per thread, known in front of the loop.
+//! The elements of an access begin anywhere in an aligned word of 16 bytes and reach into the next word. Both words are
+//! loaded. When the tile is first read (*settled*), the right 16 of their 32 bytes are picked: pairs of registers by
+//! one selection, single registers by another, bytes by funnel shifts. A thread's accesses are multiples of 16 bytes
+//! apart, in memory and from one iteration to the next. So all of them have the same shift, which is computed in front
+//! of the loop.
 //!
-//! Nothing outside the tensor is read. Words that hold its first or its last byte may reach past it: a thread that finds its
-//! words not all inside takes the other branch, which loads the elements by themselves and puts them where they would be in the
-//! words. One comparison tells: words are at increasing addresses, so that the first and the last count. What follows the
-//! bounds along the contiguous dimension (the next row, or what is between rows) is loaded with the rest, and masked where
+//! Nothing outside the tensor is read. Words that contain its first or last byte may reach past it. If some words of a
+//! warp are not inside the tensor, the other branch loads the elements separately and puts them at their places in the
+//! words. One comparison suffices: words are at increasing addresses, so only the first and the last count. Elements
+//! past the bounds along the contiguous dimension (the next row, or a gap between rows) are loaded too, and masked when
 //! the tile is settled.
 
 use super::accesses::{guard, load_op, vector};
@@ -26,20 +27,20 @@ use tilec_ir::space::Space;
 use tilec_ir::target::is_shifted;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
-/// Registers of an access, and of the two words that cover it.
+/// Registers of an access; two words have twice as many.
 const OUT: usize = 4;
 const RAW: usize = 2 * OUT;
 
-/// How far to shift; `None`: never by that much.
+/// The shift, decomposed; `None`: this part is always zero.
 struct Amounts {
-    /// By 8 bytes, and by 4.
+    /// Predicates of the shifts by 8 bytes and by 4 bytes.
     eight: Option<Reg>,
     four: Option<Reg>,
-    /// By less.
+    /// The shift by less than 4 bytes, in bits.
     bits: Option<Reg>,
 }
 
-/// How many elements of each access are loaded, and where from: what both branches need.
+/// Element counts and addresses of the accesses, for both branches.
 struct Loads<'a> {
     addresses: &'a [Operand],
     /// Whether an access is inside the bounds along the other dimensions.
@@ -135,7 +136,7 @@ impl Lower<'_> {
         Ok(runs)
     }
 
-    /// How many of `vec` elements, the first at coordinate `c` along `dim`, are inside the bounds.
+    /// The number of elements inside the bounds among `vec` elements from coordinate `c` along `dim`.
     fn elements_inside(
         &mut self,
         src: Expr,
@@ -146,7 +147,7 @@ impl Lower<'_> {
     ) -> Result<Operand, Reported> {
         let all = Int::constant(i64::from(vec));
         let at = self.int_op(Op::Add, w.dims[dim].first, c);
-        // A window that ends far below zero has no elements, as one that ends there.
+        // A window that ends far below zero has no elements, like one that ends at zero.
         let limit = w.dims[dim].limit;
         let left = at.and_then(|at| {
             let whole = self.int_op(Op::Sub, limit, at);
@@ -170,7 +171,7 @@ impl Lower<'_> {
         }
         let words = groups.iter().map(|_| (0..RAW).map(|_| self.emit.mutable(Class::B32)).collect()).collect();
         let shift = self.emit.mutable(Class::B32);
-        // Accesses at one place along the dimension have one count.
+        // Accesses at the same coordinate along the dimension share one count.
         let base: u32 = tile.dim_bits[..dim].iter().sum();
         let place = |g: &[usize]| tile.layout.at(0, g[0] as u64) >> base & ((1 << tile.dim_bits[dim]) - 1);
         let mut counts: Vec<(u64, Reg)> = Vec::new();
@@ -199,7 +200,7 @@ impl Lower<'_> {
         })
     }
 
-    /// A register tile that is loaded in words: they are nothing but zeros to begin with.
+    /// Defines the registers of a tile that is loaded in words, initialised to zero.
     pub(super) fn declare_runs(&mut self, value: Value, tile: &Tile, zeroed: bool) -> Result<(), Reported> {
         let k = self.k;
         let (mut loads, mut others) = (Vec::new(), Vec::new());
@@ -217,7 +218,7 @@ impl Lower<'_> {
         if let Some(aligned) = loads.iter().filter_map(|(_, a)| a.unaligned()).min() {
             attrs.mechanism = Mechanism::Words { aligned };
         }
-        // Bounds that one of the loads checks.
+        // Which bounds one of the loads checks.
         let rank = tile.dim_bits.len() as u32;
         attrs.check = Some(
             (0..rank).filter(|d| loads.iter().any(|(_, a)| a.check.as_ref().is_none_or(|c| c.contains(d)))).collect(),
@@ -237,8 +238,9 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Distances of the thread's first word from the first byte of the tensor that are less than this have all words inside
-    /// the tensor. `last`: register coordinates of the last of them. Threads without a row have none outside.
+    /// The distance in bytes from the thread's first to its last word. If the first word's offset in the tensor is
+    /// below the result, all words are inside. `last`: register coordinates of the last access. Threads without a row
+    /// have no words outside.
     fn room(
         &mut self,
         src: Expr,
@@ -250,7 +252,8 @@ impl Lower<'_> {
     ) -> Result<Reg, Reported> {
         let shape = self.k.tensor_ty(view.base).map_or_else(Vec::new, |t| t.shape.clone());
         let one = Int::constant(1);
-        // Elements from the first to the last, that included, and to the first of the thread's last access.
+        // Elements from the first to the last element (inclusive), and to the first element of the thread's last
+        // access.
         let mut elements = self.emit.pure(Class::B64, P::MovB64, [Operand::Imm(1)]);
         for (d, &extent) in shape.iter().enumerate() {
             let (extent, stride) = (self.index(extent)?, self.stride(view.base, d)?);
@@ -281,7 +284,7 @@ impl Lower<'_> {
         })
     }
 
-    /// `at` plus or minus `steps · stride`: a distance between elements of a tensor, which fits 64 bits as addresses do.
+    /// `at` plus or minus `steps · stride`: a distance between elements of a tensor, which fits 64 bits.
     fn step(&mut self, op: P, at: Reg, steps: Int, stride: Int) -> Reg {
         if steps.as_const() == Some(0) || stride.as_const() == Some(0) {
             return at;
@@ -297,7 +300,7 @@ impl Lower<'_> {
         self.emit.pure(Class::B64, op, [at.into(), by])
     }
 
-    /// All words are inside the tensor.
+    /// Loads whole words: all are inside the tensor.
     fn load_words(&mut self, runs: &Runs, loads: &Loads<'_>) {
         let op = load_op(Space::Gmem, Class::B32, OUT).expect("there are loads of 16 bytes");
         for ((words, address), &row) in runs.words.iter().zip(loads.addresses).zip(loads.rows) {
@@ -311,7 +314,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Elements by themselves, in pieces that are known to be aligned, put where they are in the words.
+    /// Loads elements separately, in pieces of known alignment, and puts them at their places in the words.
     fn load_elements(&mut self, runs: &Runs, loads: &Loads<'_>) {
         let shift = runs.shift;
         let offset = self.emit.def(Class::B64, P::CvtU64U32, [shift.into()]);
@@ -376,7 +379,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Puts the registers of an access where they are in the two words: the inverse of what [`Lower::settle`] does.
+    /// Puts the registers of an access at their places in the two words: the inverse of [`Lower::settle`].
     fn unshift(&mut self, amounts: &Amounts, out: &[Reg], words: &[Reg]) {
         let zero = || Operand::Imm(0);
         let mut parts: Vec<Operand> = out.iter().map(|&r| r.into()).collect();
@@ -403,12 +406,12 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether something holds in all lanes: they go the same way, for what follows needs them together.
+    /// Whether a predicate holds in all lanes. The branch must be uniform, because the code after it needs all lanes.
     fn all_lanes(&mut self, lane: Reg) -> Reg {
         self.emit.def(Class::Pred, P::VoteSyncAllPred, [lane.into(), Operand::Imm(0xffff_ffff)])
     }
 
-    /// What tells how far to shift: predicates for 8 and 4 bytes, and the bits (funnel shifts look at the lowest five).
+    /// The decomposed shift: predicates for 8 and 4 bytes, and the bits (funnel shifts use the lowest five).
     fn amounts(&mut self, runs: &Runs) -> Amounts {
         let by = |cx: &mut Self, bytes: u32| {
             (runs.known <= bytes).then(|| {
@@ -422,7 +425,7 @@ impl Lower<'_> {
         Amounts { eight, four, bits }
     }
 
-    /// Shifts what was loaded into place, and makes zeros of what is outside the bounds.
+    /// Shifts the loaded words into place, and zeroes elements outside the bounds.
     pub(super) fn settle(&mut self, runs: &Runs) {
         let mut settled: Vec<Vec<Reg>> = Vec::with_capacity(runs.groups.len());
         let finer = |bytes: u32| usize::from(runs.known < bytes);
@@ -430,7 +433,7 @@ impl Lower<'_> {
         for (group, words) in runs.groups.iter().zip(&runs.words) {
             let regs = self.registers_of(&runs.tile, group).expect("asked when they were loaded");
             let mut parts = words.clone();
-            // What finer shifts need is one register more.
+            // A finer shift afterwards needs one register more.
             for (distance, by, wanted) in
                 [(2, amounts.eight, OUT + finer(8) + finer(4)), (1, amounts.four, OUT + finer(4))]
             {
@@ -467,7 +470,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Zeros of the elements past the bounds, where a thread has such.
+    /// Zeroes elements past the bounds, in threads that have such elements.
     fn mask(&mut self, runs: &Runs, settled: &[Vec<Reg>]) {
         let elem = runs.tile.elem;
         let mut counts: Vec<Reg> = Vec::new();
@@ -492,7 +495,7 @@ impl Lower<'_> {
                 let bits = self.emit.def(Class::B32, P::SubS32, [bits.into(), Operand::Imm(32 * i as i64)]);
                 let bits = self.emit.def(Class::B32, P::MaxS32, [bits.into(), Operand::Imm(0)]);
                 let ones = self.emit.def(Class::B32, P::MovB32, [Operand::Imm(-1)]);
-                // A shift by 32 or more leaves nothing.
+                // A shift by 32 or more gives zero.
                 let outside = self.emit.def(Class::B32, P::ShlB32, [ones.into(), bits.into()]);
                 let kept = self.emit.def(Class::B32, P::NotB32, [outside.into()]);
                 for (out, _) in settled.iter().zip(&runs.inside).filter(|(_, inside)| **inside == Some(n)) {
@@ -515,7 +518,7 @@ impl Lower<'_> {
     }
 }
 
-/// An address moved by some bytes.
+/// An address plus an offset in bytes.
 fn moved(address: &Operand, by: i64) -> Operand {
     match address {
         Operand::Addr { base, offset } => Operand::Addr { base: *base, offset: offset + by },
@@ -523,7 +526,7 @@ fn moved(address: &Operand, by: i64) -> Operand {
     }
 }
 
-/// Whether a statement by itself has a register tile among its operands.
+/// Whether a statement, without nested ones, reads a register tile.
 fn reads(k: &Kernel, s: Stmt, value: Value) -> bool {
     match &k.stmts[s] {
         StmtData::Copy { src: e, .. }
@@ -534,7 +537,7 @@ fn reads(k: &Kernel, s: Stmt, value: Value) -> bool {
     }
 }
 
-/// Whether an expression has a value in it, under a name or not.
+/// Whether an expression refers to a value, directly or through a name.
 fn refers(k: &Kernel, e: Expr, value: Value) -> bool {
     k.has_part(e, |e| matches!(k.exprs[e], ExprData::Ref(v) | ExprData::View(View { base: v, .. }) if v == value))
 }

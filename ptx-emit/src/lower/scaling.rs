@@ -1,4 +1,4 @@
-//! Multiplications that a warp leaves out where the factors of all its lanes are one.
+//! Multiplications that a warp skips if the factors of all its lanes are one.
 
 use super::scope::Scope;
 use super::state::Lower;
@@ -21,7 +21,7 @@ impl Lower<'_> {
         self.where_any(changes, "scaled", |cx| cx.assign_elementwise(e, tile, e))
     }
 
-    /// Whether some lane of the warp has a factor other than one; all its lanes know. What is not a number is other than one.
+    /// Whether some lane of the warp has a factor other than one (NaN is other than one). The result is uniform.
     fn any_is_other_than_one(&mut self, e: Expr, factors: &Tile) -> Result<Reg, Reported> {
         let scope = Scope { layout: factors.layout.clone(), dim_bits: factors.dim_bits.clone() };
         let mut operands = self.operands(e, &scope, &CopyAttrs::default(), None)?;

@@ -1,9 +1,12 @@
-//! Scans: bit by bit of an element's index along the dimension, the lowest first, the total of the lower half of a block is added to the elements of its upper half.
+//! Scans. For each bit of an element's index along the dimension, lowest first, the total of the lower half of a block
+//! is combined with the elements of its upper half.
 //!
-//! A bit of a register's number takes an operation for each element of the upper half. A bit of a lane's number takes a shuffle for each block of a thread, and an operation and
-//! a selection for each element. So the order is that of the indices, in any layout. Elements are numbers, or tuples that the program combines.
+//! A bit of a register's number takes an operation for each element of the upper half. A bit of a lane's number takes a
+//! shuffle for each block of a thread, and an operation and a selection for each element. So the order is that of the
+//! indices, in any layout. Elements are numbers, or tuples that the program combines.
 //!
-//! A bit that selects warps uses the totals of segments of the row ([`super::totals`]), and otherwise works as a lane bit.
+//! A bit that selects warps uses the totals of segments of the row ([`super::totals`]), and otherwise works as a lane
+//! bit.
 
 use super::joins::By;
 use super::shuffles::shuffle;
@@ -18,25 +21,26 @@ use tilec_ir::numerics::cast::int_format;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::types::Elem;
 
-/// What is in front of the first element.
+/// The value of an exclusive scan at the first element.
 pub(super) struct Front {
-    /// As the program has it.
+    /// The value in the program's result.
     pub(super) shown: Vec<Reg>,
-    /// What every number stays what it is with: a zero has a sign, and a NaN loses against an infinity. `None`: nothing is known to be that, and what
-    /// lanes have nothing in front of is not combined.
+    /// The neutral element: combining with it changes no number. It differs from `shown`, because zeros have signs and
+    /// a NaN loses against an infinity. `None`: no neutral element is known, and selections keep the first elements
+    /// uncombined.
     pub(super) neutral: Option<Reg>,
 }
 
-/// What a scan is told beside the elements.
+/// Inputs of a scan in addition to its elements.
 pub(super) struct Beside<'t> {
-    /// What is in front of the first element, of an exclusive scan.
+    /// The first value, for an exclusive scan.
     pub(super) front: Option<Front>,
     /// Totals of segments of rows.
     pub(super) totals: Option<&'t Stretches>,
 }
 
 impl Lower<'_> {
-    /// What is in front of the first element of such a scan.
+    /// The first value and the neutral element of an exclusive scan.
     pub(super) fn front(&mut self, op: ReduceOp, elem: Elem, class: Class) -> Front {
         let both = |shown, neutral| Front { shown: vec![shown], neutral: Some(neutral) };
         if let Some(format) = int_format(elem) {
@@ -46,7 +50,7 @@ impl Lower<'_> {
                 ReduceOp::Maximum => format.min(),
                 _ => format.max(),
             };
-            // A word of 32 bits has its bits, whatever its sign.
+            // A 32-bit literal is given by its bits, whatever its sign.
             let shown = if class == Class::B32 { i64::from(shown as i32) } else { shown as i64 };
             let shown = self.int_literal(shown, class);
             return both(shown, shown);
@@ -60,7 +64,7 @@ impl Lower<'_> {
         both(self.literal(shown, class), self.literal(neutral, class))
     }
 
-    /// What each of a thread's elements has up to itself; with a `front`, up to the one before.
+    /// The scan of each of a thread's elements: inclusive, or exclusive with a `front`.
     pub(super) fn scanned(
         &mut self,
         xs: BTreeMap<usize, Vec<Reg>>,
@@ -73,11 +77,11 @@ impl Lower<'_> {
         let (steps, of_segments) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
         let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
             xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
-        // Sums of blocks, by the first register of each.
+        // Totals of blocks, by the first register of each.
         let mut whole = xs;
         let (mut within, mut behind_first) = (0usize, None);
         for (i, step) in steps.iter().enumerate() {
-            // Where elements have something in front of them, if lanes tell.
+            // The predicate that lower lanes have elements in front, if only lane bits decide it.
             let only = |v: usize, within: usize| behind_first.filter(|_| open && v & within == 0);
             let mut next = BTreeMap::new();
             let last = i + 1 == steps.len();
@@ -155,8 +159,8 @@ impl Lower<'_> {
         Ok(self.with_front(found, front, behind_first, within))
     }
 
-    /// What elements have that nothing is in front of: as it is, or the `front` where lanes tell (`behind_first`) or the number of
-    /// the register does (`within`).
+    /// Sets the first element of an exclusive scan to `front`. Lanes (`behind_first`) and register numbers (`within`)
+    /// say which element is first.
     fn with_front(
         &mut self,
         found: BTreeMap<usize, Option<Vec<Reg>>>,
@@ -179,7 +183,8 @@ impl Lower<'_> {
         all
     }
 
-    /// An element after what is in front of it where `upper` holds, and elsewhere as it is; of one that has nothing in front yet that, or what changes nothing.
+    /// Combines an element with the total in front of it (`lower`) if `upper` holds, else leaves it. An element without
+    /// a value yet gets `lower`, or the neutral element.
     fn behind(
         &mut self,
         by: By<'_>,
@@ -190,14 +195,15 @@ impl Lower<'_> {
         let (with, without) = match (x, front) {
             (Some(x), _) => (self.in_front_of(by, lower, &x, only)?, x),
             (None, Some(&Front { neutral: Some(neutral), .. })) => (lower.to_vec(), vec![neutral]),
-            // Nobody looks at it elsewhere.
+            // In other lanes the value is not used.
             (None, Some(Front { neutral: None, .. })) => return Ok(lower.to_vec()),
             (None, None) => unreachable!("bug: an element up to itself is one"),
         };
         Ok(with.into_iter().zip(without).map(|(a, b)| self.choose(upper, a, b)).collect())
     }
 
-    /// What is in front of an element after what is in front of that; `only`: where it has something in front yet, which is everywhere if that is not said.
+    /// Combines `lower` with `x`. If `only` is given, lanes in which it is false have no value in `x` yet, and get
+    /// `lower`.
     fn in_front_of(&mut self, by: By<'_>, lower: &[Reg], x: &[Reg], only: Option<Reg>) -> Result<Vec<Reg>, Reported> {
         let both = self.two(by, lower, x)?;
         Ok(match only {
@@ -206,7 +212,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Whether one of two conditions holds, of which there may be one alone.
+    /// The disjunction of two predicates, of which the first may be missing (false).
     fn either_of(&mut self, a: Option<Reg>, b: Reg) -> Reg {
         match a {
             Some(a) => self.emit.def(Class::Pred, P::OrPred, [Operand::Reg(a), b.into()]),

@@ -1,19 +1,19 @@
-//! What an expression is, and the distribution that it is computed in.
+//! Kinds of expressions, and the layout in which an expression is computed.
 
 use super::dims::Dims;
 use crate::inst::Class;
 use tilec_ir::layout::RegLayout;
 
-/// What an expression is, as far as evaluation cares.
+/// The kind of an expression for its evaluation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An exact integer.
     Index,
-    /// A number, or numbers, computed in this class.
+    /// Numbers that are computed in this class.
     Number(Class),
 }
 
-/// The distribution an expression is computed in.
+/// The layout in which an expression is computed.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) layout: RegLayout,
@@ -21,7 +21,7 @@ pub(super) struct Scope {
 }
 
 impl Scope {
-    /// Low bits that are zero in what threads have of the coordinates along an axis; with `own` of registers, in all of them.
+    /// Trailing zero bits of the thread's part of coordinates along an axis; with `own`, also of the registers' part.
     pub(super) fn zeros_along(&self, axis: usize, own: bool) -> u32 {
         let shift: u32 = self.dim_bits[..axis].iter().sum();
         let mask = (1u64 << self.dim_bits[axis]) - 1;

@@ -1,8 +1,9 @@
 //! Sectors of global memory that the lanes of a warp touch with one access.
 //!
-//! Elements lie in *runs*: along dimensions whose strides are known they are so far apart as these say, and each place along the others begins a run of its
-//! own, at a multiple of a sector. In a run counts where the window starts: as far as that is not known, at the place where it uses least of its sectors.
-//! Lanes past the end of the tile, of the window or of the tensor access nothing.
+//! Elements are in *runs*. Along dimensions with a known stride, elements of a run are that far apart. Each coordinate
+//! along other dimensions begins another run, which is taken to be aligned to a sector. The start of the window in its
+//! sector is used as far as it is known. Otherwise the start with the lowest sector use counts. Lanes past the end of
+//! the tile, of the window or of the tensor access nothing.
 
 use super::state::Lower;
 use super::windows::{Access, Window};
@@ -14,14 +15,14 @@ use tilec_ir::target::{SECTOR_BYTES, WARP};
 use tilec_ir::types::{Elem, GivenStride};
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
-/// What an access touches.
+/// The sectors of one access.
 pub(super) struct Touched {
-    /// Bytes that lanes ask for, over those of the sectors.
+    /// Bytes that lanes access, divided by the bytes of the touched sectors.
     pub(super) used: f64,
     pub(super) sectors: u32,
-    /// Of each lane the run and the byte in it where its access begins; empty: it is not known.
+    /// For each lane, the run and the byte in it at which its access begins; empty: not known.
     pub(super) lanes: Vec<(u64, u64)>,
-    /// Elements that are neighbours in the window are wherever memory says.
+    /// Adjacent elements of the window are gathered: memory decides where they are.
     pub(super) gathered: bool,
 }
 
@@ -29,13 +30,13 @@ pub(super) struct Touched {
 struct Along {
     shift: u32,
     mask: u64,
-    /// From one coordinate to the next in memory, in elements; `None`: each begins a run.
+    /// Distance of adjacent coordinates in memory, in elements; `None`: each coordinate begins a run.
     stride: Option<i64>,
     /// Coordinates that some block accesses.
     inside: std::ops::Range<i128>,
 }
 
-/// Where an element is: in which run, and at which element of it.
+/// The position of an element: its run, and its index in the run.
 type Place = (Vec<u64>, i64);
 
 impl Lower<'_> {
@@ -99,7 +100,7 @@ impl Lower<'_> {
             if let Window::Global(window) = &access.window
                 && let Some(own) = window.dims.get(w).filter(|own| own.rows.is_none())
             {
-                // Of some block, the first one as a rule.
+                // Bounds that hold for some block, usually the first one.
                 inside.start = inside.start.max(-own.start.hi);
                 inside.end = inside.end.min(own.limit.hi - own.start.lo);
             }
@@ -116,7 +117,7 @@ impl Lower<'_> {
         all
     }
 
-    /// The stride of a dimension in elements, where it is the same number everywhere.
+    /// The stride of a dimension in elements, if it is a constant.
     fn fixed_stride(&self, view: &ResolvedView, d: usize) -> Option<i64> {
         match self.k.tensor_ty(view.base)?.given_stride(d)? {
             GivenStride::Contiguous => Some(1),
@@ -129,7 +130,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Where in a sector of so many elements the window starts: at this one, or at one so many behind it.
+    /// The start of the window in a sector of `per` elements, as residue and modulus: `(a, m)` means `a` plus a
+    /// multiple of `m`.
     fn start_in_sector(&self, view: &ResolvedView, per: u64) -> (u64, u64) {
         let add = |(a, m): (u64, u64), (b, o): (u64, u64)| {
             let common = m.min(o);
@@ -137,7 +139,7 @@ impl Lower<'_> {
         };
         let times = |(a, m): (u64, u64), by: i64| {
             let by = by.rem_euclid(per as i64) as u64;
-            // Both are powers of two, as is what is common to a number and one.
+            // Both are powers of two, and so is the common divisor.
             let apart = match by {
                 0 => per,
                 by => (m << by.trailing_zeros()).min(per),
@@ -147,7 +149,7 @@ impl Lower<'_> {
         let mut at = (0, per);
         for (d, dim) in view.dims.iter().enumerate() {
             let Some(stride) = self.fixed_stride(view, d) else { continue };
-            // Rows begin at multiples of a sector, and so sizes are such multiples.
+            // Rows are taken to begin at multiples of a sector, so sizes are such multiples.
             let sizes = |v: Value| matches!(self.k.values[v].def, ValueDef::Size | ValueDef::Stride);
             let own = |e| self.facts.residue(self.k, e, per, &sizes);
             let start = match dim {
@@ -166,11 +168,11 @@ impl Lower<'_> {
     }
 }
 
-/// Sectors that are shown beside one another, of a run.
+/// Most sectors in one row of the picture.
 const SHOWN: i64 = 32;
 
-/// Of each lane the number of its row, and the byte of that where its access begins; a lane that accesses nothing is where the one in front of it is. A row is a run,
-/// from the first sector that is touched in any; a long run is several.
+/// For each lane the row and the byte in it at which its access begins; a lane that accesses nothing repeats the
+/// previous lane's entry. A row is a run, from the first sector that any run touches. A long run takes several rows.
 fn lanes(all: &[Vec<Place>], start: i64, elem: Elem) -> Vec<(u64, u64)> {
     let firsts: Vec<Option<&Place>> = all.iter().map(|own| own.iter().min()).collect();
     let begins = firsts.iter().flatten().map(|p| p.1).min().unwrap_or(0);

@@ -1,10 +1,10 @@
 //! Shared memory: addresses of buffers and slots, and addresses inside them.
 //!
-//! All buffers are in one block of shared memory ([`super::placement`] has their addresses). Channels that are always operated together share a *ring*: slot `i` of
-//! each is in one contiguous stage, so one register has the ring index. An address is
-//! `((thread part + slot offset) ^ constant) + immediate`: the thread part is the layout applied to the lane and warp bits;
-//! a register index contributes a constant, whose bits are added as the instruction's immediate if no thread bit can
-//! reach them, and XORed in if the swizzle mixes them.
+//! All buffers are in one block of shared memory ([`super::placement`] has their addresses). Channels that are always
+//! operated together share a *ring*: slot `i` of each is in one contiguous stage, so one register has the ring index.
+//! An address is `((thread part + slot offset) ^ constant) + immediate`. The thread part is the layout applied to the
+//! lane and warp bits. A register index contributes a constant. Its bits are added as the instruction's immediate if no
+//! thread bit can reach them, and XORed in if the swizzle mixes them.
 
 use super::ends::end_of;
 use super::ints::Int;
@@ -24,24 +24,25 @@ use tilec_ir::placement::ROW_ALIGN;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
-/// What threads, and where a window starts, make of addresses in a buffer.
+/// Contributions of threads and of the window's start to addresses in a buffer.
 struct Parts {
     thread: Int,
     panel: Int,
-    /// Address bits that these set.
+    /// Address bits that the thread part can set.
     reach: u64,
     base: u64,
     half: Half,
     carried: Vec<Carried>,
 }
 
-/// The bits of a window's column-major index that are of dimension `w`.
+/// The bits of a window's column-major index that belong to dimension `w`.
 fn along(window: &[u32], w: usize) -> u64 {
     ((1u64 << window[w]) - 1) << window[..w].iter().sum::<u32>()
 }
 
 impl Lower<'_> {
-    /// A channel operation: publishing moves the put position on, releasing (or waiting, [`Ring::several`]) the get position.
+    /// A channel operation. Publishing advances the put position; releasing (or waiting, [`Ring::several`]) advances
+    /// the get position.
     pub(super) fn channel_op(
         &mut self,
         s: Stmt,
@@ -98,7 +99,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The bytes that the text expects are those that TMA copies have been requested since the slot was acquired.
+    /// Checks that the bytes that the text expects are those of the TMA loads since the slot was acquired.
     fn check_filled(&mut self, s: Stmt, channels: &[Value], ring: &Ring) -> Result<(), Reported> {
         let said = channels.iter().zip(&self.k.expects[s]).filter(|(c, _)| ring.channels.contains(c));
         if ring.filling == said.map(|(_, bytes)| bytes).sum::<u64>() {
@@ -185,7 +186,7 @@ impl Lower<'_> {
         let v = view.base;
         let smem = k.tile_ty(v).and_then(|t| t.smem_layout.clone()).expect("the swizzle pass lays out every buffer");
         let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
-        // Window coordinates to byte offsets, as one linear map over the window's column-major index.
+        // A linear map from the window's column-major index to byte offsets.
         let size = elem.size();
         let kept = view.kept();
         let panels = Panels::of(&smem, elem.size());
@@ -195,7 +196,7 @@ impl Lower<'_> {
             aligned.push(self.starts_aligned(dim, bits_along(d))?);
         }
         let is_carried = |d: usize| !aligned[d];
-        // Along dimensions whose coordinates are added up the window's bits have no places of their own.
+        // Along carried dimensions, coordinates are added, so the window's bits have no fixed places there.
         let fixed = (0..window.len()).filter(|&w| !is_carried(kept[w])).fold(0u64, |mask, w| mask | along(window, w));
         let place = |index: u64| place_of(&smem, index & fixed, window, &kept);
         let thread_places: Vec<u64> = (0..layout.thread_bits()).map(|i| place(layout.thread_col(i))).collect();
@@ -234,13 +235,13 @@ impl Lower<'_> {
                     parts.base ^= size.byte_with(at(start as u64));
                     parts.half.base ^= at(start as u64) & shared;
                 }
-                // A part of the address like that of the thread, of the bits that the window itself has not.
+                // The start contributes address bits that the window's coordinates do not use.
                 None => self.add_start(&mut parts, start, &places(bits), size, &panels),
             }
         }
         let Parts { thread, panel, reach, base, half, carried } = parts;
         let (slot, constant) = self.slot_of(view, placed.ring);
-        // Numbers of panels are added: threads and their registers must tell them apart by different bits.
+        // Panel numbers are added, so threads and their registers must use different bits of them.
         if (base | value_cols.iter().fold(0, |a, c| a | c)) & reach & panels.counted != 0 {
             return Err(self.mixed_panels(v));
         }
@@ -309,7 +310,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Dimension `w` of a window, along which it starts at no multiple of its extent.
+    /// Dimension `w` of a window whose start there is no multiple of its extent.
     fn carried(&mut self, start: Int, layout: &RegLayout, (window, w): (&[u32], usize), places: Vec<u64>) -> Carried {
         let (mask, shift) = (along(window, w), window[..w].iter().sum::<u32>());
         let of = |columns: &[u64]| columns.iter().map(|&c| (c & mask) >> shift).collect::<Vec<u64>>();
@@ -318,7 +319,7 @@ impl Lower<'_> {
         Carried { start, thread, value_cols: of(layout.value().cols()), places }
     }
 
-    /// Adds what the start of a window contributes, whose bits have these places.
+    /// Adds the contribution of a window's start, whose bits have these places.
     fn add_start(&mut self, parts: &mut Parts, start: Int, places: &[u64], size: Bits, panels: &Panels) {
         let shared = u64::from(size.whole_bytes().is_none());
         let columns: Vec<u64> = places.iter().map(|&p| size.byte_with(p)).collect();
@@ -333,7 +334,8 @@ impl Lower<'_> {
         parts.panel = self.xor(parts.panel, number);
     }
 
-    /// The offset of the slot that a window of a ring's channel is in, or a buffer that iterations take alternately: a register, or a number.
+    /// The offset of the slot of a ring's channel, or of the current copy of a double-buffered buffer: a register or a
+    /// constant.
     fn slot_of(&mut self, view: &ResolvedView, ring: Option<usize>) -> (Option<Reg>, u64) {
         let Some(r) = ring else { return (self.in_turns(view.base), 0) };
         self.rings[r].read |= view.slot != Some(Slot::Put);
@@ -344,7 +346,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The slot and the panel that the thread is in, which begin at multiples of [`BLOCK_ALIGN`] alike.
+    /// The sum of slot offset and the thread's panel offset, which are both multiples of `BLOCK_ALIGN`.
     fn beside_panels(&mut self, slot: Option<Reg>, panel: Int, panels: &Panels) -> Option<Reg> {
         if panel.as_const() == Some(0) {
             return slot;
@@ -357,7 +359,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Whether a window starts at a multiple of its extent, so that start and window have no bit of the index in common.
+    /// Whether a window starts at a multiple of its extent, so that start and window share no index bits.
     fn starts_aligned(&mut self, dim: &ViewDim, bits: u32) -> Result<bool, Reported> {
         let extent = 1u64 << bits;
         for &e in dim.starts() {
@@ -370,7 +372,7 @@ impl Lower<'_> {
         Ok(true)
     }
 
-    /// Where a window starts along dimension `d`, of whose index it takes the lowest `bits`.
+    /// The start of a window along dimension `d`, in which it takes the lowest `bits` of the index.
     fn shared_start(&mut self, view: &ResolvedView, dim: &ViewDim, d: usize, bits: u32) -> Result<Int, Reported> {
         let tile = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape));
         let tile = i128::from(tile.expect("specialised")[d]);
@@ -405,7 +407,7 @@ impl Lower<'_> {
         self.sink.report(Diagnostic::error(codes::UNFIT, span, message).with_note(note))
     }
 
-    /// Shared addresses count from the block's start in the shared window, which a register must add.
+    /// Adds the base of the block's shared array, because `root` is relative to it.
     fn with_block_base(&mut self, root: Reg) -> Reg {
         let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
         self.add_pure_if_possible(root, base)
@@ -453,7 +455,7 @@ impl Lower<'_> {
         Operand::at(reg, plain as i64)
     }
 
-    /// The coordinate in the buffer of the element at value index `v`, along a dimension along which the window starts anywhere.
+    /// The coordinate in the buffer of the element at value index `v`, along a dimension with an unaligned start.
     fn carried_coordinate(&mut self, carried: &Carried, v: usize) -> Reg {
         let own = carried.own(v);
         let within = match carried.thread.as_const() {
@@ -468,7 +470,8 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::AddS32, [start.into(), within.into()])
     }
 
-    /// The address of an element of a window that starts anywhere along some dimensions; `c` is what the others and the register make of it.
+    /// The address of an element of a window with unaligned starts; `c` is the contribution of the other dimensions and
+    /// the register index.
     fn added_address(&mut self, w: &mut SharedWindow, c: u64, v: usize) -> Operand {
         let (mixed, plain) = (c & w.reach, (c & !w.reach & !w.panels.counted) + w.offset);
         let panels = w.panels.bytes(c & !w.reach & w.panels.counted);
@@ -487,7 +490,7 @@ impl Lower<'_> {
             let part = self.linear_map(at, &panels_of.inside(&columns));
             let part = self.in32(part);
             place = self.emit.pure(Class::B32, P::XorB32, [place.into(), part.into()]);
-            // Panels are counted along one dimension at most.
+            // At most one dimension counts panels.
             let number = self.linear_map(at, &panels_of.numbers(&columns));
             if let Some(skip) = self.beside_panels(None, number, &panels_of) {
                 place = self.emit.pure(Class::B32, P::AddS32, [place.into(), skip.into()]);
@@ -501,7 +504,7 @@ impl Lower<'_> {
         Operand::at(reg, (plain + panels) as i64)
     }
 
-    /// Of elements that share a byte, the bit of it with which the one at value index `v` begins.
+    /// For 4-bit elements: the bit in its byte at which the element with value index `v` begins.
     pub(super) fn shared_half(&mut self, w: &SharedWindow, v: usize) -> Operand {
         let half = &w.half;
         let own = |i: usize| half.value_cols[i] & (v >> i & 1) as u64;
@@ -534,8 +537,8 @@ impl Lower<'_> {
         }
     }
 
-    /// After the statements of a role that fills rings: the last fills have been released by all blocks. What others do in the block's
-    /// memory ends with that: its own warps have waited for what was copied there.
+    /// After the statements of a role that fills rings: waits until all blocks have released the last fills. After
+    /// that, other blocks do not access this block's memory; its own warps have waited for what was copied there.
     pub(super) fn drain_multicasts(&mut self) {
         for r in 0..self.rings.len() {
             let ring = self.rings[r].clone();

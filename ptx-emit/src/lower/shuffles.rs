@@ -4,12 +4,12 @@ use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
-/// What the lane that differs in bit `l` of its number has in `x`.
+/// `x` of the lane that differs in bit `l` of its number.
 pub(super) fn shuffle(cx: &mut Lower<'_>, x: Reg, class: Class, l: u32) -> Reg {
     shuffled(cx, x, class, (P::ShflSyncBflyB32, Operand::Imm(1 << l)))
 }
 
-/// What another lane has in `x`: the one that the shuffle `op` finds by `lane`.
+/// `x` of another lane, which the shuffle `op` selects by `lane`.
 pub(super) fn shuffled(cx: &mut Lower<'_>, x: Reg, class: Class, (op, lane): (P, Operand)) -> Reg {
     let word = |cx: &mut Lower<'_>, r: Reg| {
         let operands = vec![r.into(), lane.clone(), Operand::Imm(31), Operand::Imm(0xffff_ffff)];

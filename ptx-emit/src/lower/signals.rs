@@ -1,10 +1,11 @@
 //! Signals between blocks: words of global memory by which a block publishes what it has written.
 //!
-//! To set a signal, the threads meet at a barrier, and one of them stores a 1 with `.release`. The barrier orders the writes of the other threads before it
-//! (PTX ISA 8.7: causality order is transitive). To await it, one thread polls with `.acquire` until it reads the 1,
-//! stores 0, and meets the others at a barrier. A signal is awaited once, so no other thread polls when it is cleared; the next launch begins
-//! after the end of this one. In a loop that is `spread` each thread polls one of the signals, all at the same time, because a poll takes as long as a read of
-//! global memory.
+//! To set a signal, the threads synchronise at a barrier, and one of them stores a 1 with `.release`. The barrier
+//! orders the earlier writes of the other threads (PTX ISA 8.7: causality order is transitive). To await a signal, one
+//! thread polls with `.acquire` until it reads the 1, stores 0, and synchronises with the others at a barrier. A signal
+//! is awaited once, so no other thread polls when it is cleared. The next launch begins after the end of this one. In a
+//! loop that is `spread`, each thread polls one of the signals at the same time, because a poll takes as long as a read
+//! of global memory.
 
 use super::ints::{Int, Repr};
 use super::loops::{Trips, Width};
@@ -70,7 +71,7 @@ impl Lower<'_> {
         self.sink.report(d.with_note("bound it, `min(NUMBER, 2147483647)` say: no tensor of signals is that long"))
     }
 
-    /// A thread looks until the signal is up, and takes it down.
+    /// One thread polls until the signal is set, and clears it.
     fn look(&mut self, at: Reg) {
         let again = self.emit.label("await_signal");
         self.emit.item(Item::Label(again));
@@ -81,7 +82,8 @@ impl Lower<'_> {
         self.emit.push(P::StRelaxedGpuGlobalU32, [Operand::at(at, 0), zero.into()]);
     }
 
-    /// A loop that is `spread`: thread `i` awaits what its iteration `i` does, and that so many threads later.
+    /// A loop that is `spread`: thread `i` awaits the signal of iteration `i`, and every further one at a distance of
+    /// the thread count.
     pub(super) fn await_all(
         &mut self,
         s: Stmt,

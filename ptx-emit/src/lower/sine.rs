@@ -1,10 +1,11 @@
 //! Sine and cosine of f32, of any number.
 //!
-//! A number is reduced by the nearest multiple of pi/2 to at most pi/4 on either side. Up to 2^16 pi/2 is taken away in three parts of 24 bits by
-//! `fma` (Cody and Waite): the first step is exact, the others round the rest once each. Beyond, where some lane of the warp has such a number, 2/pi is multiplied
-//! by the 24 bits of the number as an integer, in the 96 bits that decide (Payne and Hanek): what is left is right to 2^-60, and no f32 leaves less than 2^-30.
-//! Polynomials of our own (Chebyshev fits) give sine and cosine of the rest: within 1.5 units in the last place in all. Of an infinity and of what is not a number the
-//! rest is not a number.
+//! A number is reduced by the nearest multiple of pi/2 to at most pi/4 in size. Up to 2^16, pi/2 is subtracted in three
+//! parts of 24 bits by `fma` (Cody and Waite): the first step is exact, the others round once each. Beyond, if some
+//! lane of the warp has such a number, the 24 bits of the number as an integer are multiplied by those 96 bits of 2/pi
+//! that decide the result (Payne and Hanek). The rest is accurate to 2^-60, and no f32 leaves less than 2^-30.
+//! Polynomials of our own (Chebyshev fits) give sine and cosine of the rest, in total within 1.5 units in the last
+//! place. The rest of an infinity or NaN is NaN.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -19,10 +20,10 @@ const COSINE: [f32; 5] = [2.454_743_7e-5, -0.001_388_83, 0.041_666_664, -0.5, 1.
 /// Minus pi/2, in parts of 24 bits.
 const PARTS: [f32; 3] = [f32::from_bits(0xbfc9_0fdb), f32::from_bits(0x333b_bd2e), f32::from_bits(0x26f7_2ced)];
 
-/// What the parts are enough for.
+/// The parts suffice for numbers below this.
 const NEAR: f32 = 65536.0;
 
-/// The bits of 2/pi after the point, from two places in front of it, after a word of zeros.
+/// The bits of 2/pi, from two bits in front of the point, after a word of zeros.
 const TWO_OVER_PI: [u32; 8] =
     [0, 0x28be_60db, 0x9391_054a, 0x7f09_d5f4, 0x7d4d_3770, 0x36d8_a566, 0x4f10_e410, 0x7f94_58ea];
 
@@ -40,7 +41,7 @@ impl Lower<'_> {
         let of_sine = self.emit.pure(float, P::FmaRnF32, [cubed.into(), tail.into(), rest.into()]);
         let of_cosine = self.polynomial(&COSINE, square);
 
-        // A quarter of a turn changes one into the other, half a turn the sign.
+        // A quarter turn exchanges sine and cosine, half a turn changes the sign.
         let odd = self.emit.pure(word, P::AndB32, [turns.into(), Operand::Imm(1)]);
         let odd = self.emit.pure(Class::Pred, P::SetpNeS32, [odd.into(), Operand::Imm(0)]);
         let value = self.emit.pure(float, P::SelpF32, [of_cosine.into(), of_sine.into(), odd.into()]);
@@ -57,13 +58,13 @@ impl Lower<'_> {
         self.emit.pure(float, P::MovF32B32, [bits.into()])
     }
 
-    /// What the nearest multiple of pi/2 leaves of a number that is not negative, and how many of them that is, modulo 4.
+    /// The rest of a non-negative number after subtracting the nearest multiple of pi/2, and that multiple modulo 4.
     fn reduced(&mut self, x: Reg) -> (Reg, Reg) {
         let (float, word) = (Class::F32, Class::B32);
         let per = self.literal(std::f64::consts::FRAC_2_PI, float);
         let quarters = self.emit.pure(float, P::MulF32, [x.into(), per.into()]);
         let turns = self.emit.pure(word, P::CvtRniS32F32, [quarters.into()]);
-        // As a float, since infinitely many of an infinity leave no number.
+        // The multiple is kept as a float, so that an infinity gives NaN.
         let count = self.emit.pure(float, P::CvtRniF32F32, [quarters.into()]);
         let mut rest = x;
         for part in PARTS {
@@ -86,8 +87,9 @@ impl Lower<'_> {
         (kept, quarter)
     }
 
-    /// The same of a number from 2^16 on: `x = m 2^(e - 32)` with an `m` of 32 bits, and `e` from 17 to 128. Of `x 2/pi` modulo 4 all bits of 2/pi count whose
-    /// weight is at most `2^(34 - e)`, which begin `e` bits after the start of the table, and 96 of them are enough.
+    /// [`Self::reduced`] for numbers from 2^16 on: `x = m 2^(e - 32)` with a 32-bit `m` and `e` from 17 to 128. Bits of
+    /// 2/pi count for `x 2/pi` modulo 4 if their weight is at most `2^(34 - e)`. They begin `e` bits after the start of
+    /// the table, and 96 of them are enough.
     fn reduced_far(&mut self, x: Reg) -> (Reg, Reg) {
         let (word, wide) = (Class::B32, Class::B64);
         let bits = self.emit.pure(word, P::MovB32F32, [x.into()]);
@@ -97,7 +99,7 @@ impl Lower<'_> {
         let m = self.emit.pure(word, P::OrB32, [m.into(), Operand::Imm(0x8000_0000)]);
 
         let mut words: Vec<Operand> = TWO_OVER_PI.iter().map(|&w| Operand::Imm(w.into())).collect();
-        // Whole words first, four, two and one, of as many as are still wanted.
+        // First selects whole words, by shifts of four, two and one, over as many as are still needed.
         for (by, left) in [(4, 7), (2, 5), (1, 4)] {
             let moves = self.emit.pure(word, P::AndB32, [e.into(), Operand::Imm(32 * by as i64)]);
             let moves = self.emit.pure(Class::Pred, P::SetpNeS32, [moves.into(), Operand::Imm(0)]);
@@ -119,7 +121,7 @@ impl Lower<'_> {
         let high = self.emit.pure(wide, P::ShlB64, [high.into(), Operand::Imm(32)]);
         let sum = self.emit.pure(wide, P::AddS64, [sum.into(), high.into()]);
 
-        // Two bits in front of the point, rounded; the rest after it has a sign.
+        // The two bits in front of the point, rounded; the fraction is signed.
         let nearest = self.emit.pure(wide, P::AddS64, [sum.into(), Operand::Imm(1 << 61)]);
         let turns = self.emit.pure(wide, P::ShrU64, [nearest.into(), Operand::Imm(62)]);
         let turns = self.emit.pure(word, P::CvtU32U64, [turns.into()]);

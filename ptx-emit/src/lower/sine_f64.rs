@@ -1,9 +1,11 @@
 //! Sine and cosine of f64, of any number: within 0.8 units in the last place.
 //!
-//! The nearest multiple of pi/2 leaves at most pi/4 on either side, kept as the sum of two numbers, for a sine near zero is as exact as what is left. Up to 2^30 the
-//! multiple is taken away in three parts of 53 bits: the first step is exact, since both numbers are multiples of 2^-53 and the result is below 1. Beyond, where some
-//! lane of the warp has such a number, its 53 bits are multiplied by 192 bits of 2/pi as integers, those that decide (Payne and Hanek): what is left is right to
-//! 2^-126, and no f64 leaves less than 2^-62. Sine and cosine of the rest are their series. Of an infinity and of what is not a number the rest is not a number.
+//! A number is reduced by the nearest multiple of pi/2 to at most pi/4 in size. The rest is kept as the sum of two
+//! numbers, because the relative error of a sine near zero is that of its argument. Up to 2^30 the multiple is
+//! subtracted in three parts of 53 bits. The first step is exact, because both numbers are multiples of 2^-53 and the
+//! result is below 1. Beyond, if some lane of the warp has such a number, its 53 bits are multiplied as integers by
+//! those 192 bits of 2/pi that decide the result (Payne and Hanek). The rest is accurate to 2^-126, and no f64 leaves
+//! less than 2^-62. Sine and cosine of the rest are series. The rest of an infinity or NaN is NaN.
 
 use super::functions_f64::factorial;
 use super::state::Lower;
@@ -12,11 +14,11 @@ use crate::module::ConstDecl;
 use crate::ops::Op as P;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
-/// Terms of the series after the first, and after the second: the next are below 2^-63 where the number is pi/4.
+/// Terms of the series after the first (sine) and after the second (cosine): the next terms are below 2^-63 at pi/4.
 const TERMS: u32 = 8;
 /// pi/2, in parts of 53 bits.
 const PARTS: [f64; 3] = [FRAC_PI_2, f64::from_bits(0x3c91_a626_3314_5c07), f64::from_bits(0xb91f_1976_b7ed_8fbc)];
-/// What the parts are enough for, as a power of two.
+/// The parts suffice for numbers below this power of two.
 const NEAR: i32 = 30;
 /// The bits of 2/pi after the point, after two words of zeros.
 const TWO_OVER_PI: [u32; 38] = [
@@ -62,7 +64,7 @@ const TWO_OVER_PI: [u32; 38] = [
 /// The first word of the last window of the table.
 const LAST_WORD: i64 = 31;
 
-/// A number as the sum of two, and of how many quarters of a turn it is what is left.
+/// The rest of a number as the sum of two, and the multiple of pi/2 modulo 4.
 type Reduced = ([Reg; 2], Reg);
 
 impl Lower<'_> {
@@ -96,7 +98,7 @@ impl Lower<'_> {
         let beside = self.d(P::FmaRnF64, &[fourth, tail, lost]);
         let of_cosine = self.d(P::AddRnF64, &[high, beside]);
 
-        // A quarter of a turn changes one into the other, half a turn the sign.
+        // A quarter turn exchanges sine and cosine, half a turn changes the sign.
         let odd = self.emit.pure(Class::B32, P::AndB32, [turns.into(), Operand::Imm(1)]);
         let odd = self.emit.pure(Class::Pred, P::SetpNeS32, [odd.into(), Operand::Imm(0)]);
         let value = self.choose(odd, of_cosine, of_sine);
@@ -115,7 +117,7 @@ impl Lower<'_> {
         self.d(P::MovF64B64, &[bits])
     }
 
-    /// What the nearest multiple of pi/2 leaves of a number that is not negative, and how many of them that is, modulo 4.
+    /// The rest of a non-negative number after subtracting the nearest multiple of pi/2, and that multiple modulo 4.
     fn reduced_f64(&mut self, x: Reg) -> Reduced {
         let (near, turns) = self.reduced_near_f64(x);
         let far = self.test(P::SetpGeF64, x, 2f64.powi(NEAR));
@@ -140,11 +142,11 @@ impl Lower<'_> {
         (kept, quarter)
     }
 
-    /// The same of a number below 2^30.
+    /// [`Self::reduced_f64`] for a number below 2^30.
     fn reduced_near_f64(&mut self, x: Reg) -> Reduced {
         let [per, first, second, third] = [FRAC_2_PI, -PARTS[0], PARTS[1], -PARTS[2]].map(|c| self.double(c));
         let quarters = self.d(P::MulRnF64, &[x, per]);
-        // As a float, since infinitely many of an infinity leave no number.
+        // The multiple is kept as a float, so that an infinity gives NaN.
         let count = self.d(P::CvtRniF64F64, &[quarters]);
         let turns = self.emit.pure(Class::B32, P::CvtRniS32F64, [count.into()]);
         let left = self.d(P::FmaRnF64, &[count, first, x]);
@@ -159,19 +161,20 @@ impl Lower<'_> {
         (self.sum_in_two_f64(high, low), turns)
     }
 
-    /// The same of a finite number from 2^30 on: `x = m 2^(e - 63)`, `m` of 64 bits. Of `x 2/pi` modulo 4 those bits of 2/pi count whose weight is below `2^(65 - e)`.
+    /// [`Self::reduced_f64`] for a finite number from 2^30 on: `x = m 2^(e - 63)` with a 64-bit `m`. Bits of 2/pi count
+    /// for `x 2/pi` modulo 4 if their weight is below `2^(65 - e)`.
     fn reduced_far_f64(&mut self, x: Reg) -> Reduced {
         let (word, wide) = (Class::B32, Class::B64);
         let bits = self.emit.pure(wide, P::MovB64F64, [x.into()]);
         let field = self.long(P::ShrU64, bits, 52);
         let field = self.emit.pure(word, P::CvtU32U64, [field.into()]);
-        // The table begins 64 bits in front of the point: the place of the first bit in it.
+        // The table begins 64 bits in front of the point. This is the position of the first needed bit.
         let place = self.emit.pure(word, P::SubS32, [field.into(), Operand::Imm(1024)]);
         let m = self.long(P::ShlB64, bits, 11);
         let m = self.long(P::OrB64, m, i64::MIN);
         let digits = self.digits_of_two_over_pi(place);
 
-        // The upper 128 of the 192 bits that are left modulo 4: two in front of the point.
+        // The upper 128 of the 192 bits modulo 4: two bits are in front of the point.
         let lowest = self.emit.pure(wide, P::MulHiU64, [m.into(), digits[2].into()]);
         let middle = self.emit.pure(wide, P::MulLoS64, [m.into(), digits[1].into()]);
         let low = self.emit.pure(wide, P::AddS64, [lowest.into(), middle.into()]);
@@ -185,7 +188,7 @@ impl Lower<'_> {
         let nearest = self.long(P::AddS64, high, 1 << 61);
         let turns = self.long(P::ShrU64, nearest, 62);
         let turns = self.emit.pure(word, P::CvtU32U64, [turns.into()]);
-        // What is after the point has a sign: 32 bits, the next 32, and the rest.
+        // The fraction is signed: 32 bits, the next 32, and the rest.
         let high = self.long(P::ShlB64, high, 2);
         let carried = self.long(P::ShrU64, low, 62);
         let high = self.emit.pure(wide, P::OrB64, [high.into(), carried.into()]);
@@ -205,7 +208,7 @@ impl Lower<'_> {
         let [high, low] = self.sum_in_two_f64(first, second);
         let low = self.d(P::AddRnF64, &[low, third]);
         let [high, low] = self.sum_in_two_f64(high, low);
-        // Quarters of a turn as angles.
+        // Converts multiples of pi/2 to an angle.
         let [quarter, quarter_rest] = [PARTS[0], PARTS[1]].map(|c| self.double(c));
         let rest = self.d(P::MulRnF64, &[high, quarter]);
         let back = self.d(P::NegF64, &[rest]);
@@ -214,7 +217,7 @@ impl Lower<'_> {
         ([rest, self.d(P::FmaRnF64, &[high, quarter_rest, lost])], turns)
     }
 
-    /// 192 bits of the table from a place on, in three registers. Of numbers that are not far they have no meaning.
+    /// 192 bits of the table from a position on, in three registers. For numbers below 2^30 they are meaningless.
     fn digits_of_two_over_pi(&mut self, place: Reg) -> [Reg; 3] {
         let (word, wide) = (Class::B32, Class::B64);
         let first = self.emit.pure(word, P::ShrU32, [place.into(), Operand::Imm(5)]);

@@ -1,22 +1,23 @@
-//! Floats of four bits and scales that are exponents alone, which no instruction below sm_100 converts, and those of 8 bits below sm_89.
+//! 4-bit floats and exponent-only scales, which no instruction below sm_100 converts, and 8-bit floats below sm_89.
 //!
-//! The exponent and the fraction of a small float, put where those of a wider type end, are the number times a power of two, subnormals included; a multiplication takes
-//! that away. Back, an addition to a power of two that leaves as many bits of a fraction as there are rounds to nearest even.
+//! If the exponent and fraction of a small float are placed in the low ends of those fields of a wider type, the result
+//! is the number times a power of two, also for subnormals. A multiplication removes this power. For the reverse
+//! conversion, adding a power of two that leaves as many fraction bits as the small type has rounds to nearest even.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::numerics::FloatFormat;
 
-/// The exponent of an f32, its bias, and the bits of the fraction.
+/// The exponent field of an f32, its bias, and its fraction bits.
 const EXPONENT: i64 = 0x7f80_0000;
 const BIAS: i64 = 127;
 const FRACTION: i64 = 23;
-/// The field of all ones, by itself.
+/// The exponent field of infinities and NaN.
 const NO_NUMBER: i64 = 255;
 
 impl Lower<'_> {
-    /// The e2m1 in the lowest four bits of a register, above which its sign is repeated, as an f32.
+    /// Converts the e2m1 in the lowest four bits of a register, whose sign is repeated above, to f32.
     pub(super) fn of_e2m1(&mut self, signed: Reg) -> Reg {
         let placed = self.emit.def(Class::B32, P::ShlB32, [signed.into(), Operand::Imm(22)]);
         let bits = self.emit.def(Class::B32, P::AndB32, [placed.into(), Operand::Imm(0x81c0_0000)]);
@@ -25,7 +26,7 @@ impl Lower<'_> {
         self.emit.def(Class::F32, P::MulF32, [small.into(), scale.into()])
     }
 
-    /// The e4m3 in the low byte of a register as an f16: with the exponent of an f16 it is 256 times smaller.
+    /// Converts the e4m3 in the low byte of a register to f16: as the bits of an f16 it is 256 times too small.
     pub(super) fn half_of_e4m3(&mut self, raw: Reg) -> Reg {
         let signed = self.emit.def(Class::B32, P::CvtS32S8, [raw.into()]);
         let placed = self.emit.def(Class::B32, P::ShlB32, [signed.into(), Operand::Imm(7)]);
@@ -38,25 +39,26 @@ impl Lower<'_> {
         self.emit.def(Class::B16, P::MulRnF16, [half.into(), scale.into()])
     }
 
-    /// The e5m2 in the low byte of a register as an f16, whose upper byte it is.
+    /// Converts the e5m2 in the low byte of a register to f16: it is the upper byte of the f16.
     pub(super) fn half_of_e5m2(&mut self, raw: Reg) -> Reg {
         let placed = self.emit.def(Class::B32, P::ShlB32, [raw.into(), Operand::Imm(8)]);
         self.emit.def(Class::B16, P::CvtU16U32, [placed.into()])
     }
 
-    /// The number of a format of up to 8 bits nearest to an f32, ties to even, saturated, in the lowest bits of a register. A NaN stays one, or becomes the largest
-    /// number in a format without: as `cvt.rn.satfinite` has it.
+    /// Rounds an f32 to a format of up to 8 bits, to nearest even and saturated, in the lowest bits of a register. A
+    /// NaN stays NaN, or becomes the largest number if the format has no NaN, as with `cvt.rn.satfinite`.
     pub(super) fn round_small(&mut self, x: Reg, format: &FloatFormat) -> Reg {
         let digits = i64::from(format.mantissa_bits);
         let [most, least] = [1.0, -1.0].map(|sign| self.literal(sign * format.max_finite(), Class::F32));
         let below = self.emit.def(Class::F32, P::MinF32, [x.into(), most.into()]);
         let within = self.emit.def(Class::F32, P::MaxF32, [below.into(), least.into()]);
         let bits = self.emit.def(Class::B32, P::MovB32F32, [within.into()]);
-        // The power of two below it, at least that of the least normal number: the last place of what is smaller is the same.
+        // The power of two at or below it, but at least that of the smallest normal number, because smaller numbers
+        // have the same last bit.
         let first = BIAS + 1 - i64::from(format.bias);
         let power = self.emit.def(Class::B32, P::AndB32, [bits.into(), Operand::Imm(EXPONENT)]);
         let power = self.emit.def(Class::B32, P::MaxS32, [power.into(), Operand::Imm(first << FRACTION)]);
-        // 1.5 times that and another power of two, whose last place is that of the result.
+        // 1.5 times another power of two, chosen so that its last bit has the weight of the result's.
         let up = (FRACTION - digits) << FRACTION | 1 << (FRACTION - 1);
         let large = self.emit.def(Class::B32, P::AddS32, [power.into(), Operand::Imm(up)]);
         let shift = self.emit.def(Class::F32, P::MovF32B32, [large.into()]);
@@ -64,7 +66,7 @@ impl Lower<'_> {
         let rounded = self.emit.def(Class::F32, P::AddRnF32, [size.into(), shift.into()]);
         let rounded = self.emit.def(Class::B32, P::MovB32F32, [rounded.into()]);
         let places = self.emit.def(Class::B32, P::SubS32, [rounded.into(), large.into()]);
-        // As many places more for each doubling as there are fractions.
+        // Each doubling adds as many values as there are fractions.
         let doubled = self.emit.def(Class::B32, P::ShrU32, [power.into(), Operand::Imm(FRACTION - digits)]);
         let places = self.emit.def(Class::B32, P::AddS32, [places.into(), doubled.into()]);
         let magnitude = self.emit.def(Class::B32, P::AddS32, [places.into(), Operand::Imm(-(first << digits))]);
@@ -80,19 +82,19 @@ impl Lower<'_> {
         self.emit.def(Class::B32, P::SelpB32, [nan, number.into(), none.into()])
     }
 
-    /// The power of two whose exponent is in the low byte of a register, as an f32.
+    /// The power of two whose biased exponent is in the low byte of a register, as an f32.
     pub(super) fn of_exponent(&mut self, raw: Reg) -> Reg {
         let byte = self.emit.def(Class::B32, P::CvtU32U8, [raw.into()]);
         let bits = self.emit.def(Class::B32, P::ShlB32, [byte.into(), Operand::Imm(23)]);
-        // 2^-127 has no exponent.
+        // 2^-127 is subnormal.
         let bits = self.emit.def(Class::B32, P::MaxS32, [bits.into(), Operand::Imm(1 << 22)]);
         let power = self.emit.def(Class::F32, P::MovF32B32, [bits.into()]);
-        // What is not a number came out as an infinity, and an infinity times zero is none.
+        // NaN was converted to infinity above; infinity * 0 makes it NaN again.
         let zero = self.literal(0.0, Class::F32);
         self.emit.def(Class::F32, P::FmaRnF32, [power.into(), zero.into(), power.into()])
     }
 
-    /// The exponent of the greatest power of two that is not above an f32; of what is below all of them, that of the least.
+    /// The exponent of the largest power of two that is not above an f32; at least the format's lowest exponent.
     pub(super) fn exponent_below(&mut self, x: Reg) -> Reg {
         let bits = self.emit.def(Class::B32, P::MovB32F32, [x.into()]);
         let positive = self.emit.def(Class::B32, P::MaxS32, [bits.into(), Operand::Imm(0)]);

@@ -1,9 +1,10 @@
-//! Sorts of tuples: the comparisons of a network, between registers of a thread or lanes of a warp.
+//! Sorts of tuples: the comparisons of a sorting network, between registers of a thread or lanes of a warp.
 //!
-//! If a bit of a thread's number selects which of two elements has the higher index, selections put them into order for the condition. Then registers
-//! are exchanged or not.
+//! If a bit of a thread's number selects which of two elements has the higher index, selections order them for the
+//! condition. Then registers are exchanged or not.
 //!
-//! Comparisons that differ only in their lanes are loops ([`super::networks`]), whose lane masks are fields of a register that each iteration shifts.
+//! Comparisons that differ only in their lanes are loops ([`super::networks`]), whose lane masks are fields of a
+//! register that each iteration shifts.
 
 use super::networks::{ENTRY, Part, packed, parts};
 use super::shuffles::shuffled;
@@ -16,25 +17,25 @@ use tilec_ir::combine::Combine;
 use tilec_ir::diag::Reported;
 use tilec_ir::layout::Comparison;
 
-/// Tuples by the first register of the block that they are of.
+/// Tuples by the first register of their block.
 pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
 
-/// The lanes of comparisons that a loop makes: entries of [`packed`] that are left.
+/// The lane masks of the comparisons in a loop: the remaining entries of [`packed`].
 struct Lanes {
-    /// What registers are compared, as in the first of them.
+    /// The first comparison, which says which registers are compared.
     like: Comparison,
     lanes: Reg,
-    /// The bits that tell the upper lanes, where these are not those by which lanes differ.
+    /// The bits that select the upper lanes, if they differ from the bits that are exchanged.
     upper: Option<Reg>,
-    /// Whether there are several in a row.
+    /// Whether a run has several comparisons.
     several: bool,
 }
 
-/// Where a comparison finds the other tuple, and which threads have the upper one.
+/// The lane with the other tuple of a comparison, and the threads that have the upper one.
 #[derive(Clone)]
 struct Across {
     registers: usize,
-    /// Registers with an odd number of these bits have the upper one, too.
+    /// Registers with an odd number of these bits have the upper tuple, too.
     upper_registers: usize,
     lanes: Operand,
     upper: Option<Reg>,
@@ -61,7 +62,7 @@ impl Lower<'_> {
         Ok(xs)
     }
 
-    /// After the same parts of several rounds.
+    /// Emits the loop over rounds of equal parts.
     fn in_rounds(&mut self, xs: Blocks, combine: &Combine, rounds: &[Vec<Part>]) -> Result<Blocks, Reported> {
         let mut all = Vec::new();
         for (at, part) in rounds[0].iter().enumerate() {
@@ -76,7 +77,7 @@ impl Lower<'_> {
         let lanes = |at: usize| all.iter().find(|(own, _)| *own == at).map(|(_, lanes)| lanes);
         let is_loop = |at: usize| lanes(at).is_some_and(|lanes| lanes.several);
         for (at, part) in rounds[0].iter().enumerate() {
-            // What a loop changes is there in front of it, and after the round.
+            // Registers that a loop changes must be defined in front of it, and at the end of the round.
             let into = (at + 1 == rounds[0].len() || is_loop(at + 1)).then_some(&changing);
             xs = match (part, lanes(at)) {
                 (_, Some(lanes)) if lanes.several => {
@@ -97,14 +98,14 @@ impl Lower<'_> {
         Ok(changing)
     }
 
-    /// After comparisons that differ by lanes.
+    /// Emits comparisons that differ by lanes.
     fn in_lanes(&mut self, xs: Blocks, combine: &Combine, lanes: &Lanes) -> Result<Blocks, Reported> {
         let changing = self.changing(&xs);
         self.in_loop(&changing, combine, lanes)?;
         Ok(changing)
     }
 
-    /// The loop over them, which changes these registers.
+    /// Emits the loop over them, which changes these registers.
     fn in_loop(&mut self, changing: &Blocks, combine: &Combine, lanes: &Lanes) -> Result<(), Reported> {
         let head = self.emit.label("sort_lanes");
         self.emit.push_frame();
@@ -114,7 +115,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The end of a loop whose body is in the innermost frame: it goes on where `more` holds, in all threads alike.
+    /// Ends a loop whose body is in the innermost frame; it continues while `more`, which is uniform, holds.
     fn close_sort(&mut self, head: Label, more: Reg) {
         self.emit.push_if(Some(Guard { reg: more, negated: false }), P::BraUni, [head.into()]);
         let body = self.emit.pop_frame();
@@ -136,7 +137,7 @@ impl Lower<'_> {
         Lanes { like: runs[0][0], lanes, upper, several: runs.iter().any(|run| run.len() > 1) }
     }
 
-    /// The next comparison, and whether it is not the last one of its run.
+    /// The next comparison, and the predicate that it is not the last one of its run.
     fn next_lanes(&mut self, all: &Lanes) -> (Across, Reg) {
         let next = |this: &mut Self, reg: Reg| {
             let low = this.emit.def(Class::B32, P::CvtU32U64, [reg.into()]);
@@ -164,7 +165,7 @@ impl Lower<'_> {
         (Across { registers, upper_registers, lanes: lanes.into(), upper: Some(upper) }, more)
     }
 
-    /// Registers that a loop changes, which have these tuples.
+    /// Mutable registers that are initialised with these tuples.
     fn changing(&mut self, xs: &Blocks) -> Blocks {
         let own = |this: &mut Self, tuple: &Vec<Reg>| -> Vec<Reg> {
             let each = tuple.iter().map(|&x| {
@@ -177,7 +178,7 @@ impl Lower<'_> {
         xs.iter().map(|(&v, tuple)| (v, own(self, tuple))).collect()
     }
 
-    /// After one comparison; `into`: in these registers.
+    /// Emits one comparison; the results go to the registers `into`, if given.
     fn compared(
         &mut self,
         xs: &Blocks,
@@ -205,7 +206,8 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// After one comparison between lanes, of which each computes what becomes of its own tuples; `into`: in these registers.
+    /// Emits one comparison between lanes; each lane computes its own tuples. The results go to the registers `into`,
+    /// if given.
     fn exchanged(
         &mut self,
         xs: &Blocks,
@@ -216,7 +218,7 @@ impl Lower<'_> {
         let mut next = Blocks::new();
         for &v in xs.keys() {
             let there = v ^ across.registers;
-            // Two tuples of a thread that other lanes want of one another are both sent before one changes.
+            // If two tuples of a thread are exchanged crosswise with another lane, both are sent before one changes.
             let pair: &[usize] = if v == there { &[v] } else { &[v, there] };
             if there < v {
                 continue;
@@ -242,7 +244,8 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// Whether two tuples keep their places; `behind`: the first one has the higher number, or the lower one in threads that are `upper`.
+    /// Whether two tuples keep their places. `behind`: the first one has the higher index; in threads that are `upper`
+    /// it has the lower one.
     fn keeps(
         &mut self,
         combine: &Combine,
@@ -266,12 +269,12 @@ impl Lower<'_> {
         each.into_iter().reduce(|a, b| self.emit.pure(Class::Pred, P::XorPred, [a.into(), b.into()]))
     }
 
-    /// Each component of the first tuple where the condition holds, else that of the second.
+    /// The components of the first tuple if the condition holds, else those of the second.
     fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
         a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
     }
 
-    /// The same in registers that change.
+    /// Like [`Self::either`], into mutable registers.
     fn either_into(&mut self, holds: Reg, a: &[Reg], b: &[Reg], into: &[Reg]) -> Vec<Reg> {
         for ((&a, &b), &dst) in a.iter().zip(b).zip(into) {
             self.choose_into(dst, holds, a, b);
@@ -279,7 +282,7 @@ impl Lower<'_> {
         into.to_vec()
     }
 
-    /// A tuple in the registers of `v` that change, if there are any.
+    /// A tuple, moved to the mutable registers of `v`, if there are any.
     fn taken(&mut self, tuple: Vec<Reg>, into: Option<&Blocks>, v: usize) -> Vec<Reg> {
         let Some(into) = into else { return tuple };
         for (&dst, &x) in into[&v].iter().zip(&tuple) {

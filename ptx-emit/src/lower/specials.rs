@@ -1,4 +1,4 @@
-//! What the hardware tells a thread of its place.
+//! Special registers: thread and block numbers.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg, Special};

@@ -1,4 +1,4 @@
-//! The state of lowering a kernel, which all of its files share, and what is said about the kernel.
+//! The state of lowering a kernel, shared by all files, and diagnostics.
 
 use super::dealt::Dealt;
 use super::emit::Emit;
@@ -36,76 +36,78 @@ pub(crate) struct Lower<'a> {
     pub(super) emit: Emit,
     pub(super) ints: SecondaryMap<Value, Option<Int>>,
     pub(super) facts: Facts,
-    /// Extents that are products.
+    /// Extents that are products of sizes.
     pub(super) extents: Vec<Extent>,
     /// Products that preconditions bound.
     pub(super) promised: Vec<Extent>,
-    /// What is known of indices beside the ranges of operands.
+    /// Ranges of indices that are tighter than the ranges of their operands give.
     pub(super) ranges: Ranges<'a>,
-    /// `let`s that are computed where they are stored.
+    /// `let`s that are computed when they are stored.
     pub(super) deferred: Deferred,
     pub(super) kinds: SecondaryMap<Expr, Option<Kind>>,
     pub(super) scalars: SecondaryMap<Value, Option<Reg>>,
-    /// Elements of tensors that indices are made of, loaded in front of the statement.
+    /// Elements of tensors in indices, loaded in front of the statement.
     pub(super) elements: SecondaryMap<Expr, Option<Reg>>,
     pub(super) pointers: SecondaryMap<Value, Option<Reg>>,
     /// Tables in constant memory, by their index in the function.
     pub(super) tables: SecondaryMap<Value, Option<u32>>,
-    /// The layout in which threads hold what is in scratch memory as registers do.
+    /// Register layouts of tiles in scratch memory.
     pub(super) fragments: SecondaryMap<Value, Option<RegLayout>>,
     pub(super) tiles: SecondaryMap<Value, Option<Tile>>,
-    /// Of a `let` of tuples a tile for each component.
+    /// For a `let` of tuples, a tile for each component.
     pub(super) tuples: SecondaryMap<Value, Vec<Tile>>,
-    /// The accumulator of the next product, where it holds nothing yet: the product's sums are its first.
+    /// The accumulator of the next product if it is still zero: the product overwrites it.
     pub(super) empty: Option<Value>,
-    /// Register tiles that are loaded in words, and shifted into place where they are read.
+    /// Register tiles that are loaded in unaligned words, and shifted into place when they are read.
     pub(super) runs: SecondaryMap<Value, Option<Runs>>,
     pub(super) placed: SecondaryMap<Value, Option<Placed>>,
     pub(super) rings: Vec<Ring>,
     pub(super) loops: Vec<LoopState>,
     /// Threads of the block.
     pub(super) block_threads: u32,
-    /// Of blocks that divide tiles: the first statement of the kernel's body that stores to the memory of all of them.
+    /// If blocks share tiles: the first statement of the kernel's body that stores to the memory of all of them.
     pub(super) writes_first: Option<Stmt>,
-    /// Barriers that count what these blocks store.
+    /// Barriers that count the stores of these blocks.
     pub(super) counted: Vec<CountedAt>,
     /// Tiles of distributed shared memory.
     pub(super) cluster_places: Vec<(Value, MemoryPlace)>,
-    /// The mbarrier of this block's memory that stands where the one is that counts what the present statement stores to the last block.
+    /// The address in this block that corresponds to the last block's mbarrier for the present statement's stores.
     pub(super) passed: Option<Reg>,
-    /// Roles that store to other blocks wait until these have begun; the others need not.
+    /// Whether only roles that store to other blocks wait until these have begun.
     pub(super) meets_later: bool,
-    /// The one of them that counts what the present statement stores.
+    /// The index in `counted` of the barrier that counts the present statement's stores.
     pub(super) counts: Option<usize>,
-    /// Lanes that hold the same elements store them to different blocks of the cluster in the present statement.
+    /// In the present statement, lanes with the same elements store them to different blocks of the cluster.
     pub(super) dealt: Option<Dealt>,
-    /// Bits of the numbers of the threads that execute the present statements: of the block, or of a role.
+    /// Bits of the thread numbers of the present statements' threads: those of the block, or of a role.
     pub(super) thread_bits: u32,
-    /// The role whose statements these are.
+    /// The role of the present statements.
     pub(super) part: Option<Part>,
-    /// Where all threads of a role run: the lane that issues its TMA loads.
+    /// If all threads of a role run: the lane that issues its TMA loads.
     pub(super) asks: Option<crate::inst::Guard>,
-    /// A role has begun and not waited for the grids in front of it yet.
+    /// The role has not waited for the previous grids yet.
     pub(super) follows: bool,
-    /// A role that requests its first operands before it waits: what tells whether it has done so, once the role has begun.
+    /// If a role prefetches before it waits: the register that says whether it has done so.
     pub(super) asked: Option<Reg>,
-    /// The present statements are not executed: the second-level cache is requested what so many steps of them load.
+    /// The present statements only prefetch what this many steps of them load.
     pub(super) ahead: Option<i64>,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
-    /// Loops around this that draw their numbers.
+    /// Surrounding loops that take their numbers from a counter.
     pub(super) draws: Vec<Draws>,
-    /// What replicas of a role do alternately.
+    /// State of `ordered` statements.
     pub(super) turns: BTreeMap<Stmt, Turns>,
-    /// Numbers of the computed form that were rounded to a type: the stored form that they come of.
+    /// Numbers in the computed form that were rounded to a type, with their stored form.
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
-    /// Numbers of the computed form that were read of registers or memory: the stored form, whose bits a conversion back need not give.
+    /// Numbers in the computed form that were read from registers or memory, with their stored form. A conversion back
+    /// need not give the same bits.
     pub(super) read: BTreeMap<Reg, (Elem, Reg)>,
-    /// While a tile of parts is assigned: how lanes hold it, and the reductions of which they keep their own parts.
+    /// While a tile of partial results is assigned: its distribution over lanes, and the reductions whose partial
+    /// results stay in the lanes.
     pub(super) parts: Option<(Partial, Vec<Expr>)>,
     pub(super) smem_bytes: u64,
     pub(super) report: Report,
-    /// The report lists copies and accesses of shared memory.
+    /// Whether the report lists copies and accesses of shared memory.
     pub(super) report_accesses: bool,
 }
 
@@ -186,11 +188,12 @@ impl<'a> Lower<'a> {
 pub(super) struct Part {
     /// Its first thread in the block.
     pub(super) first: u32,
-    /// Its threads; those of one replica.
+    /// Its threads, or those of one replica.
     pub(super) threads: u32,
-    /// How many replicas it has.
+    /// The number of replicas.
     pub(super) replicas: u32,
-    /// The hardware barrier of its threads, if there is one left; those of other replicas follow. Barrier 0 is for all threads of the block.
+    /// The hardware barrier of its threads, if one is left; those of other replicas follow. Barrier 0 is for all
+    /// threads of the block.
     pub(super) barrier: Option<u32>,
 }
 
@@ -203,25 +206,25 @@ pub(super) struct Map {
     /// The tensor's dimensions in that order.
     pub(super) dims: Vec<usize>,
     pub(super) boxes: Boxes,
-    /// The dimension that is there twice, for windows with an end of their own.
+    /// The dimension that occurs twice, for windows with an end of their own.
     pub(super) ended: Option<usize>,
     pub(super) param: u32,
 }
 
 impl Map {
-    /// Whether two maps, but for their parameters and how many boxes a tile has, are one.
+    /// Whether two maps describe the same box; their parameters and the number of boxes in a tile may differ.
     pub(super) fn is(&self, other: &Map) -> bool {
         let of = |m: &Map| (m.tensor, m.boxes.exchange, m.ended);
         of(self) == of(other) && self.dims == other.dims && self.extents == other.extents
     }
 
-    /// The dimensions of the descriptor.
+    /// The number of dimensions of the descriptor.
     pub(super) fn rank(&self) -> usize {
         self.dims.len() + usize::from(self.ended.is_some())
     }
 }
 
-/// Words as they were loaded.
+/// A tile whose accesses were loaded as whole words.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
     pub(super) tile: Tile,
@@ -231,18 +234,18 @@ pub(super) struct Runs {
     pub(super) dim: usize,
     /// The words of each access.
     pub(super) words: Vec<Vec<Reg>>,
-    /// Bytes of the first word in front of the access.
+    /// The offset in bytes of the access in its first word.
     pub(super) shift: Reg,
-    /// Bytes that the shift is a multiple of.
+    /// A divisor of the shift, in bytes.
     pub(super) known: u32,
-    /// Elements of each access that are inside the bounds along the contiguous dimension, 0 to all; `None`: all.
+    /// Elements of each access inside the bounds along the contiguous dimension; `None`: all.
     pub(super) inside: Vec<Option<Reg>>,
 }
 
-/// Instructions a kernel may have; straight-line code beyond takes ptxas minutes.
+/// Most instructions of a kernel; ptxas takes minutes for longer straight-line code.
 pub(super) const MAX_INSTRUCTIONS: usize = 50_000;
 
-/// Of a row and a column that are combined neither says which thread has which element.
+/// Message: a row and a column are combined, and neither gives the layout of the result.
 pub(super) const NO_WHOLE_TILE: &str =
     "a tile that meets no register tile of its extents; add it to one (`var t = reg ..`)";
 
@@ -255,8 +258,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Emits what `inside` does after a branch to `label` that jumps over it where `any` does not hold, which is the same in all lanes of a warp. Values that are computed inside
-    /// are not there after the label.
+    /// Emits `inside` with a branch to `label` that skips it unless `any`, which is uniform in a warp, holds. Values
+    /// computed inside are not available after the label.
     pub(super) fn where_any<T>(&mut self, any: Reg, label: &str, inside: impl FnOnce(&mut Self) -> T) -> T {
         self.emit.push_side();
         let result = inside(self);
@@ -287,7 +290,7 @@ impl Lower<'_> {
         )
     }
 
-    /// Refuses a decision that is written and cannot be carried out, whose message says what to write instead.
+    /// Refuses a written decision that cannot be carried out; the message says what to write instead.
     pub(super) fn unfit(&mut self, e: Expr, what: &str) -> Reported {
         let span = self.k.expr_spans[e];
         self.unfit_at(span, what)
@@ -341,24 +344,25 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether a launch may begin while the one in front of it ends.
+    /// Whether a launch may begin while the previous one ends.
     pub(super) fn overlaps(&self) -> bool {
         self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).is_some_and(|n| n > 0)
     }
 
-    /// Whether the producer waits for the grids in front as late as it can, and of how many steps it requests the operands before.
+    /// If the producer waits for the previous grids as late as possible: the number of steps whose operands it
+    /// prefetches before.
     pub(super) fn steps_ahead(&self) -> Option<i64> {
         self.k.schedule.overlap.and_then(|e| self.k.as_int(e)).filter(|&n| n > 1).map(|n| n - 2)
     }
 
-    /// Whether each role waits for the grids in front by itself: what roles compute beforehand, out of sizes, need not.
+    /// Whether each role waits for the previous grids by itself; code that reads only sizes runs before the wait.
     pub(super) fn waits_in_roles(&self) -> bool {
         let roles = &self.k.blocks[self.k.body];
         let apart = |&s: &Stmt| matches!(self.k.stmts[s], StmtData::Role { .. } | StmtData::Alloc { .. });
         self.overlaps() && roles.iter().all(apart)
     }
 
-    /// Columns that are walked together; 1: none.
+    /// Number of columns of tiles that are rasterised together; 1: none.
     pub(super) fn raster(&self) -> i64 {
         raster(self.k)
     }

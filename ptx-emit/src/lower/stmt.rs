@@ -20,7 +20,7 @@ use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD};
 use tilec_ir::types::{Elem, Lanes};
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
-/// Trips that an unrolled loop may have in PTX.
+/// Most iterations of an unrolled loop.
 const MAX_UNROLL: i64 = 4096;
 
 impl Lower<'_> {
@@ -35,7 +35,7 @@ impl Lower<'_> {
             }
             self.settle_for(s);
             match self.k.stmts[s] {
-                // The product is told not to add.
+                // The product overwrites the accumulator, so it is not zeroed.
                 StmtData::Var { value, init: Some(zero) }
                     if is_zero(self, zero) && stmts.get(i + 1).is_some_and(|&next| self.sums_into(next, value)) =>
                 {
@@ -56,7 +56,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Asks for what the first steps of some statements load, once in a role.
+    /// Prefetches the loads of the first steps of these statements, once in a role.
     fn ask_ahead(&mut self, stmts: &[Stmt]) -> Result<(), Reported> {
         let Some(asking) = self.begin_asking() else { return Ok(()) };
         let result = stmts.iter().try_for_each(|&s| self.stmt(s));
@@ -154,7 +154,7 @@ impl Lower<'_> {
             let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");
             let d = Diagnostic::error(codes::REGISTER_LIMIT, span, message)
                 .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`");
-            // So many threads hold it beside as much as it takes itself.
+            // The number of threads with which the tile takes half of a thread's registers.
             let threads = u64::from(self.block_threads) * 2 * words.div_ceil(u64::from(REGISTERS_PER_THREAD));
             let threads = threads.next_power_of_two();
             let item = self.k.schedule_item("threads").filter(|_| threads <= u64::from(MAX_THREADS));
@@ -162,7 +162,7 @@ impl Lower<'_> {
                 Some(item) => d.with_fix(item, format!(" threads {threads}")),
                 None => d,
             };
-            // More threads hold no less of it where each has a whole row.
+            // More threads do not help if each thread needs a whole row.
             let d = if is_operand(self.k, value) {
                 let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
                 let ty = format!("smem {}[{extents}]", elem.name());
@@ -215,7 +215,7 @@ impl Lower<'_> {
                 if let Some(elem) = self.elem_of_expr(init).filter(|_| !is_rounded(self.k, init)) {
                     r = self.rounded(init, vec![r], (Some(elem), elem))?[0];
                 }
-                // What it is computed of may change, where the name does not.
+                // The operands may change later, but the name keeps its value.
                 self.scalars[value] = Some(self.emit.kept(r));
                 Ok(())
             }
@@ -314,7 +314,7 @@ impl Lower<'_> {
         if next.is_some() && width == Width::Wide {
             return Err(self.too_far(span, step));
         }
-        // Ring positions that the body changes live in registers from here on.
+        // Ring positions that the body changes are in registers from here on.
         let changes = Moves::of(self.k, body);
         self.positions_into_registers(&|op, c| changes.list.contains(&(op, c)));
 
@@ -334,8 +334,8 @@ impl Lower<'_> {
         let index = Int { repr, lo: start.lo, hi: (end.hi - 1).max(start.lo) };
         self.ints[var] = Some(index);
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
-        // What threads have read in front of the loop may be released in its first iteration, and what they read in one in the next; and after the
-        // loop, if it has none, what they had read in front of it.
+        // The first iteration may release a slot that was read in front of the loop, and later iterations a slot that
+        // the previous one read. If the loop has no iteration, the state in front of it holds after it.
         let before: Vec<bool> = self.rings.iter().map(|r| r.read).collect();
         for i in 0..self.rings.len() {
             let ring = &self.rings[i];
@@ -347,7 +347,7 @@ impl Lower<'_> {
         }
         let follows = self.follows;
         let result = self.block(body);
-        // A loop may have no trip.
+        // A loop may have no iteration.
         self.follows = follows;
         let drawn = next.filter(|_| result.is_ok()).map(|next| self.end_draws(next));
         for (ring, before) in self.rings.iter_mut().zip(before) {
@@ -385,7 +385,7 @@ impl Lower<'_> {
         let holds = self.condition(cond)?;
         let end = self.emit.label("end_if");
         let other = if otherwise.is_some() { self.emit.label("else") } else { end };
-        // Positions that the sides move differently live in registers from here on.
+        // Positions that the sides advance differently are in registers from here on.
         let sides = [Some(then), otherwise].map(|b| b.map_or_else(Moves::default, |b| Moves::of(self.k, b)));
         if sides[0] != sides[1] || sides.iter().any(|side| side.varies) {
             let moved = |op, c| sides.iter().any(|side| side.list.contains(&(op, c)));
@@ -404,7 +404,7 @@ impl Lower<'_> {
             self.block(b)?;
             else_items = self.emit.pop_frame();
         }
-        // The branch comes after everything that both sides had computed in front of it: they and later code share it.
+        // The branch follows everything that both sides hoisted in front of it, so that they and later code share it.
         self.emit.push_if(Some(Guard { reg: holds, negated: true }), P::BraUni, [other.into()]);
         self.emit.items(then_items);
         if otherwise.is_some() {
@@ -429,11 +429,11 @@ impl Lower<'_> {
     }
 }
 
-/// What a block does to channels, statement after statement.
+/// The channel operations of a block, in order.
 #[derive(Default, PartialEq, Eq)]
 struct Moves {
     list: Vec<(ChannelOp, Value)>,
-    /// Some of it any number of times, or not always.
+    /// Whether some are executed a variable number of times, or conditionally.
     varies: bool,
 }
 
@@ -459,7 +459,7 @@ impl Moves {
     }
 }
 
-/// Whether threads have read a slot of a ring since the last release of one after a block, if in front of it they had or had not.
+/// Whether threads have read a slot of a ring since its last release, at the end of a block; `read`: at its start.
 fn read_behind(k: &Kernel, block: Block, ring: &[Value], mut read: bool) -> bool {
     for &s in &k.blocks[block] {
         match &k.stmts[s] {
@@ -478,7 +478,7 @@ fn read_behind(k: &Kernel, block: Block, ring: &[Value], mut read: bool) -> bool
     read
 }
 
-/// Whether an expression reads a slot of a ring that is waited for.
+/// Whether an expression reads the current slot of a ring.
 fn reads_slot(k: &Kernel, e: Expr, ring: &[Value]) -> bool {
     let own = resolve_view(k, e).is_some_and(|v| v.slot == Some(Slot::Get) && ring.contains(&v.base));
     own || k.children(e).into_iter().any(|child| reads_slot(k, child, ring))
@@ -488,7 +488,7 @@ fn is_zero(cx: &Lower<'_>, e: Expr) -> bool {
     matches!(cx.k.exprs[e], ExprData::Int(0)) || matches!(cx.k.exprs[e], ExprData::Float(bits) if bits == 0)
 }
 
-/// Whether a product takes a tile as an operand.
+/// Whether a tile is an operand of a product.
 fn is_operand(k: &Kernel, v: Value) -> bool {
     let takes = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
     k.exprs.values().any(|e| matches!(e, ExprData::Mma(mma) if takes(mma.a) || takes(mma.b)))

@@ -1,4 +1,4 @@
-//! Stores: register tiles and expressions into windows of memory. Where fragments go out as matrices, `stmatrix` does it.
+//! Stores of register tiles and expressions to windows of memory, by `stmatrix` where fragments consist of matrices.
 
 use super::accesses::{store_op, vector};
 use super::operands::Operands;
@@ -16,14 +16,14 @@ use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// Where stored values come from.
+/// The values to store.
 pub(super) enum Source<'a> {
     Tile(&'a Tile),
     Elementwise(Expr, &'a Scope),
 }
 
 impl Source<'_> {
-    /// Which thread holds which element.
+    /// The layout of the values.
     fn scope(&self) -> Scope {
         match self {
             Source::Tile(t) => Scope { layout: t.layout.clone(), dim_bits: t.dim_bits.clone() },
@@ -32,7 +32,7 @@ impl Source<'_> {
     }
 }
 
-/// The same, ready to be computed group by group.
+/// The values, prepared for computation group by group.
 enum Values<'a> {
     Held(&'a Tile),
     Computed(Expr, Box<Operands>, Option<Elem>),
@@ -61,7 +61,8 @@ impl Lower<'_> {
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
         let replicas = self.storing_threads(&layout, access.space, attrs);
-        // An operand may be what is written: threads that do not write an element must not read it while another does.
+        // An operand may alias the destination: a thread that does not write an element must not read it while another
+        // one writes it.
         let only = if access.space.has_bounds() { replicas } else { None };
         let mut old = attrs.old.map(|old| self.old_values(old, &layout, &dim_bits, replicas)).transpose()?;
         let mut values = match source {
@@ -137,7 +138,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Stores to memory, that of the last block of the cluster if the statement passes a tile to it.
+    /// Emits a store, to the last block of the cluster if the statement passes a tile to it.
     fn put_or_pass(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
         match self.passed {
             Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
@@ -146,7 +147,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The mbarrier that counts what the statement passes to the last block of the cluster, if it does.
+    /// The mbarrier that counts the bytes that the statement stores to the last block of the cluster.
     fn passed_barrier(&mut self, to: &ResolvedView) -> Result<Option<Reg>, Reported> {
         match (self.cluster_place(to.base), to.dims.first()) {
             (Some(place), Some(&ViewDim::Fixed(index))) => self.entry_barrier((to.base, place), index).map(Some),
@@ -154,7 +155,8 @@ impl Lower<'_> {
         }
     }
 
-    /// What an expression reads that is stored. Windows whose accesses cover other elements than those of the destination are loaded as a whole.
+    /// The operands of an expression that is stored. Windows whose accesses cover other elements than those of the
+    /// destination are loaded as a whole.
     fn stored_operands(
         &mut self,
         s: Stmt,
@@ -176,7 +178,7 @@ impl Lower<'_> {
         Ok(operands)
     }
 
-    /// The elements of a group, and the type that they are computed in.
+    /// The elements of a group, and the type in which they are computed.
     fn values_of_group(
         &mut self,
         values: &mut Values<'_>,
@@ -189,8 +191,8 @@ impl Lower<'_> {
         }
     }
 
-    /// A half of a packed register for a 16-bit store, which takes the low half of a register: an upper one is shifted down
-    /// (taken apart, ptxas keeps more registers live).
+    /// An element of a packed register for a 16-bit store, which takes the low half of a register: an upper half is
+    /// shifted down. (With unpacked halves, ptxas keeps more registers live.)
     fn half_to_store(&mut self, tile: &Tile, v: usize) -> Reg {
         if v.is_multiple_of(2) || !tile.packed() {
             return self.raw(tile, v);
@@ -201,7 +203,7 @@ impl Lower<'_> {
         half
     }
 
-    /// `stmatrix`: the same way back.
+    /// Stores a fragment by `stmatrix`.
     fn store_matrices(
         &mut self,
         s: Stmt,
@@ -244,7 +246,8 @@ impl Lower<'_> {
         };
         let mut access = self.matrix_access(to, &store, &scope.dim_bits, elem)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
-        // Warps that hold what another one stores do nothing: lanes of a warp have different rows, so it is the same for all of them.
+        // Warps whose fragment another warp stores do nothing. Lanes of a warp have different rows, so the predicate is
+        // uniform.
         let only = self.replica_predicate(&scope.layout).map(|reg| Guard { reg, negated: false });
         for outer in self.outer_matrices(dst, &store, &scope.layout, &scope.dim_bits)? {
             let group: Vec<usize> = store.words(outer).flat_map(|v| [v, v + 1]).collect();

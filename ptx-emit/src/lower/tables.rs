@@ -1,7 +1,8 @@
 //! Tables in constant memory: `codes[x]`.
 //!
-//! A table holds its elements as threads compute with them, in 32 or 64 bits, and a zero after them: an index is cut off there, so that what is outside
-//! of the table reads as zero without a branch. Nobody writes it, so a load is as pure as arithmetic.
+//! A table holds its elements in the form in which they are computed, in 32 or 64 bits, and a zero after them. An index
+//! is clamped to that zero, so outside elements read as zero without a branch. Tables are constant, so a load is as
+//! pure as arithmetic.
 
 use super::state::Lower;
 use super::tile::compute_class;
@@ -13,7 +14,7 @@ use tilec_ir::numerics::cast::int_format;
 use tilec_ir::types::{Elem, TableTy};
 
 impl Lower<'_> {
-    /// Declares a table. It is visible in the module: with a `$`, which is in no name of the language, it is nobody else's.
+    /// Declares a table. It is visible in the module, so its name has a `$`, which no name of the language has.
     pub(super) fn table(&mut self, v: Value, t: &TableTy) {
         let name = format!("{}${}", self.k.name, self.k.values[v].name);
         let elem = self.elem(v).expect("specialised");
@@ -32,11 +33,11 @@ impl Lower<'_> {
         self.tables[v] = Some(index);
     }
 
-    /// The element with the number in a 32-bit register, which is one of a type.
+    /// The element at the index in a 32-bit register; `of` is the type of the index.
     pub(super) fn element(&mut self, table: Value, at: Reg, of: Option<Elem>) -> Reg {
         let index = self.tables[table].expect("bug: the header declares every table");
         let class = compute_class(self.elem(table).expect("specialised"));
-        // But for the zero after them.
+        // Without the zero at the end.
         let elements = self.emit.func.tables[index as usize].words.len() - 1;
         let end = Operand::Imm(elements as i64);
         let numbers = of.and_then(int_format).filter(|f| !f.signed).map(|f| f.max() + 1);

@@ -1,8 +1,9 @@
 //! Copies by TMA (`cp.async.bulk.tensor`, PTX ISA 9.7.9.27).
 //!
-//! A copy moves boxes of the tensor to a slot or from a buffer. A *tensor map* describes the tensor: a kernel parameter of 128 bytes, which the host encodes
-//! from the launch contract. Box and swizzling mode follow from the layout of the tile. One lane requests as many boxes as
-//! the tile has; their bytes count at the `full` barrier of the slot. Stores are a bulk group of that lane, which waits until the buffer is read.
+//! A copy moves boxes of the tensor to a slot or from a buffer. A *tensor map* describes the tensor: a kernel parameter
+//! of 128 bytes, which the host encodes from the launch contract. Box and swizzle mode follow from the layout of the
+//! tile. One lane requests all boxes of the tile; their bytes count at the `full` barrier of the slot. Stores are a
+//! bulk group of that lane, which waits until the buffer is read.
 
 use super::ints::Int;
 use super::state::{Lower, Map};
@@ -23,7 +24,7 @@ use tilec_ir::padded::{Im2col, im2col};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// The load of pixels whose places have so many dimensions.
+/// The im2col load for this number of pixel dimensions.
 fn im2col_op(dims: usize, to_all: bool) -> P {
     match (dims, to_all) {
         (1, false) => P::CpAsyncBulkTensor3dIm2col,
@@ -80,12 +81,12 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Where the descriptors of tensors are.
+    /// The addresses of the tensor maps.
     pub(super) fn map_addresses(&mut self) -> Vec<Reg> {
         (0..self.maps.len()).map(|i| self.map_address(self.maps[i].param)).collect()
     }
 
-    /// Lines of a box, and the blocks that cannot share it because their parts would be too small.
+    /// Rows of a box, and the number of blocks that cannot share it because their parts would be too small.
     fn narrow_share(&self, s: Stmt, to: &ResolvedView) -> Option<(u64, u64)> {
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
         let shape = self.k.tile_ty(to.base).and_then(|t| self.k.const_shape(&t.shape))?;
@@ -95,8 +96,8 @@ impl Lower<'_> {
         boxes.shared_rows(blocks).is_none().then_some((lines, blocks))
     }
 
-    /// The map that a copy needs, of no parameter yet: the tensor's dimensions from the contiguous one on, the box along them, and where boxes are in the tile.
-    /// Of a copy for all blocks of a cluster it is the part of one of them.
+    /// The map that a copy needs, without a parameter: the tensor's dimensions from the contiguous one on, the box
+    /// along them, and the places of boxes in the tile. For a multicast copy, the box is one block's part.
     fn box_of(&self, s: Stmt, from: &ResolvedView, to: &ResolvedView) -> Option<Map> {
         let elem = self.elem(to.base)?;
         let layout = self.k.tile_ty(to.base)?.smem_layout.as_ref()?;
@@ -118,7 +119,7 @@ impl Lower<'_> {
             dims.push(d);
             extents.push(1);
         }
-        // In im2col mode boxes are of a window's channels and of pixels; places may be indexed.
+        // In im2col mode a box has a window's channels, and pixels; the other places of the window may be indexed.
         if !self.padded(from.base).is_empty() {
             im2col(self.k, from.base).ok().filter(|of| dims.len() >= 2 && dims[..2] == [of.window, of.pixels])?;
         }
@@ -127,19 +128,19 @@ impl Lower<'_> {
         (tilec_ir::facts::contiguous_dim(self.k, from.base) == map.dims.first().copied()).then_some(map)
     }
 
-    /// Of a copy that several blocks of the cluster share: the bits of a block's number that tell windows apart.
+    /// For a copy that several blocks of the cluster share: the bits of a block's rank that select different windows.
     pub(super) fn multicasts(&self, s: Stmt) -> Option<u32> {
         let StmtData::Copy { src, ref attrs, .. } = self.k.stmts[s] else { return None };
         let view = resolve_view(self.k, src).filter(|_| attrs.is_multicast() && self.cluster_blocks() > 1)?;
         Some(Uniform::new(self.k).window(&view))
     }
 
-    /// How many blocks share a window.
+    /// The number of blocks that share a window.
     fn sharing(&self, apart: u32) -> u64 {
         u64::from(self.cluster_blocks() >> apart.count_ones())
     }
 
-    /// Which of them the block is.
+    /// The block's number among those that share its window.
     fn sharer(&mut self, apart: u32) -> Reg {
         let rank = self.cluster_rank();
         if apart == 0 {
@@ -156,7 +157,7 @@ impl Lower<'_> {
         self.in32(part)
     }
 
-    /// Which they are: a bit for each block of the cluster.
+    /// The multicast mask: a bit for each block of the cluster that shares the window.
     fn sharers(&mut self, apart: u32) -> Operand {
         let blocks = self.cluster_blocks();
         let first = (0..blocks).filter(|rank| rank & apart == 0).fold(0, |mask, rank| mask | 1i64 << rank);
@@ -178,7 +179,7 @@ impl Lower<'_> {
     /// The map of a TMA copy.
     fn map_of(&self, s: Stmt, window: &ResolvedView, tile: &ResolvedView) -> Option<Map> {
         let own = self.box_of(s, window, tile)?;
-        // Copies of one tensor in boxes of one size share a map; how many boxes a tile has is its own affair.
+        // Copies of one tensor with equal boxes share a map, regardless of the number of boxes in their tiles.
         let param = self.maps.iter().find(|m| m.is(&own))?.param;
         Some(Map { param, ..own })
     }
@@ -196,7 +197,8 @@ impl Lower<'_> {
                 sum = more;
             }
             if matches!(dim, ViewDim::From { end: Some(_), .. }) {
-                // Such a window begins at no negative row (`own_end`), so what its end is compared with fits 32 bits.
+                // Windows with an end of their own do not begin below zero (`own_end`), so the difference to their end
+                // fits 32 bits.
                 sum.lo = sum.lo.max(0);
             }
             starts.push(self.within_31_bits(sum));
@@ -204,7 +206,7 @@ impl Lower<'_> {
         Ok(starts)
     }
 
-    /// The start of a window in 31 bits: one that begins past the largest extent, or so far in front, is as much outside of the tensor as it was.
+    /// The start of a window, clamped to 31 bits: beyond that range all of it is outside the tensor anyway.
     fn within_31_bits(&mut self, start: Int) -> Int {
         if super::ints::fits32(start.lo, start.hi) {
             return start;
@@ -216,7 +218,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Where a window that ends in front of its tensor does, along the dimension that its map has twice.
+    /// The end of a window that ends inside its tensor, along the dimension that its map has twice.
     pub(super) fn own_end_of(&mut self, map: &Map, window: &ResolvedView) -> Result<Option<Int>, Reported> {
         let Some(d) = map.ended else { return Ok(None) };
         let ViewDim::From { end: Some(end), .. } = window.dims[d] else { unreachable!("bug: a window without an end") };
@@ -229,7 +231,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A box of the tensor that begins `start` elements into the window; its rows end in front of `end`, where that is given.
+    /// A box of the tensor, `start` elements into the window. Its rows end in front of `end`, if given.
     pub(super) fn tensor_box(
         &mut self,
         map: &Map,
@@ -247,12 +249,13 @@ impl Lower<'_> {
             let x = self.int_op(Op::Add, starts[d], more);
             let mut x = x.expect("a coordinate of 31 bits and a box fit 63");
             if i == 0 && per_byte > 1 {
-                // Windows of such tensors begin at multiples of 16 bytes (`tensor_copies`).
+                // Windows of such tensors begin at multiples of 16 bytes (pass `tensor_copies`).
                 let unit = Int::constant(i64::from(per_byte));
                 x = self.int_op(Op::Div, x, unit).expect("a quotient is no larger");
             }
             if let Some(end) = end.filter(|_| map.ended == Some(d)) {
-                // Rows of the box in front of the end: none where it begins after that, and then all of it is outside.
+                // Rows of the box in front of the end. If the box begins after the end, the number is negative, and all
+                // of it is outside.
                 let rows = Int::constant(map.extents[i] as i64);
                 x = self.pinned(x);
                 let mut op = |op, a, b| self.int_op(op, a, b).expect("coordinates of 32 bits and a box fit 63");
@@ -270,8 +273,8 @@ impl Lower<'_> {
         Operand::Tensor { map, at }
     }
 
-    /// A coordinate in a register of this place: what is computed from it is not hoisted. The coordinates of a peeled iteration would take registers throughout the
-    /// loop in front of it, and a producer warp has few.
+    /// A coordinate, copied to a register here, so that nothing computed from it is hoisted. The coordinates of a
+    /// peeled iteration would occupy registers throughout the loop in front of it, and a producer warp has few.
     fn pinned(&mut self, x: Int) -> Int {
         if x.as_const().is_some() {
             return x;
@@ -280,7 +283,8 @@ impl Lower<'_> {
         Int::r32(self.emit.def(Class::B32, P::MovB32, [reg.into()]), x.lo, x.hi)
     }
 
-    /// Pixels of an image, `start` elements into the window: where the first of them is, and by what all of them are moved within their windows.
+    /// A box of pixels of an image, `start` elements into the window: its first pixel, and the offset within the
+    /// windows.
     fn pixel_box(
         &mut self,
         src: Expr,
@@ -317,7 +321,7 @@ impl Lower<'_> {
             at.push(self.in32(line));
         }
         at.push(self.in32(pixels[padded.len()].0));
-        // Places of the window stand outermost first, as many as move by lines.
+        // Offsets within the window, outermost first, for dimensions that move by lines.
         let moved: Vec<usize> = self.steps(window.base, of.places).into_iter().flatten().map(|s| s.of).collect();
         let mut offsets = Vec::new();
         for i in (0..padded.len()).rev() {
@@ -364,7 +368,7 @@ impl Lower<'_> {
         });
     }
 
-    /// Asks for the boxes of a tile.
+    /// Issues the TMA loads of a tile's boxes.
     pub(super) fn load_tensor(&mut self, s: Stmt, src: Expr) -> Result<(), Reported> {
         let StmtData::Copy { dst, .. } = self.k.stmts[s] else {
             return Err(self.unsupported(src, "this TMA copy"));
@@ -378,7 +382,7 @@ impl Lower<'_> {
             return Err(self.unfit(src, "a TMA copy outside of a role"));
         };
         let elem = self.elem(to.base).expect("specialised");
-        // Of all parts, whichever block requests them.
+        // The bytes of all parts count, whichever block requests them.
         self.rings[r].filling += map.boxes.bytes(elem.size());
         let mut starts = self.tensor_starts(&from)?;
         let slot = match ring.put {
@@ -389,7 +393,7 @@ impl Lower<'_> {
         let mut root = self.emit.def(Class::B32, P::AddS32, [base.into(), slot.into()]);
         let multicasts = self.multicasts(s);
         if let Some(apart) = multicasts {
-            // The block's part of every box: so many rows on.
+            // The block's own part of every box.
             let (rows, bytes) = (map.extents[1] as i64, map.boxes.exchange.row_bytes() as i64);
             let rank = self.sharer(apart);
             let first = self.emit.pure(Class::B32, P::MulLoS32, [rank.into(), Operand::Imm(rows)]);

@@ -57,7 +57,7 @@ const STORES: [(Option<Combining>, [P; MAX_TENSOR_RANK]); 4] = [
 ];
 
 impl Lower<'_> {
-    /// Asks for the boxes of a buffer, which are stored or combined with what is there.
+    /// Issues the TMA stores of a buffer's boxes, or reductions into the window.
     pub(super) fn store_tensor(&mut self, s: Stmt, src: Expr, combine: Option<Combining>) -> Result<(), Reported> {
         let (window, tile, map) = self.mapped_sides(s, src)?;
         assert!(self.is_elected(s), "bug: the text does not say which lane issues a TMA store");
@@ -65,7 +65,7 @@ impl Lower<'_> {
             return Err(self.unfit(src, "a TMA store out of other than a buffer"));
         };
         let starts = self.tensor_starts(&window)?;
-        // TMA refuses them, where loads are zero (PTX ISA 5.5.3).
+        // TMA stores with a negative start are undefined, whereas loads give zero (PTX ISA 5.5.3).
         if starts.iter().any(|x| x.lo < 0) {
             return Err(self.unfit(
                 src,
@@ -93,7 +93,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Waits until all but the last `pending` stores have read their buffers: the lane that requested them, alone.
+    /// The lane that issued the stores waits until all but the last `pending` groups have read their buffers.
     pub(super) fn await_stores(&mut self, pending: u32) {
         self.by_one_lane(&mut |this, elected| {
             let guard = Some(Guard { reg: elected, negated: false });
@@ -102,7 +102,7 @@ impl Lower<'_> {
         });
     }
 
-    /// Instructions of the first warp of the role (of the block), under a predicate that holds in one lane.
+    /// Emits instructions for the first warp of the role (or block), under a predicate that holds in one lane.
     fn by_one_lane(&mut self, body: &mut dyn FnMut(&mut Self, Reg)) {
         let (warp, first) = match self.part.filter(|p| p.replicas > 1) {
             Some(part) => (self.warp_in_replica(part), 0),

@@ -1,4 +1,4 @@
-//! Who a thread is: its numbers, in its block, its role and its replica; lanes that do something for all, and barriers.
+//! Thread numbers in the block, the role and the replica; elected lanes; barriers.
 
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -14,7 +14,7 @@ impl Lower<'_> {
         self.part.map_or(0, |p| p.first / WARP)
     }
 
-    /// The thread's index in the block, or in its role; where blocks of a cluster divide tiles, in the cluster.
+    /// The thread's index in the block, or in its role; if blocks of a cluster share tiles, in the cluster.
     pub(super) fn tid(&mut self) -> Reg {
         let tid = self.block_tid();
         match self.part {
@@ -34,7 +34,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The number of the thread's warp in the block, the same register for all lanes.
+    /// The number of the thread's warp in the block; uniform.
     pub(super) fn warp_index(&mut self) -> Reg {
         let tid = self.block_tid();
         let warp = self.emit.pure(Class::B32, P::ShrU32, [tid.into(), Operand::Imm(5)]);
@@ -51,24 +51,25 @@ impl Lower<'_> {
         self.emit.pure(Class::Pred, P::SetpEqS32, [lane.into(), Operand::Imm(0)])
     }
 
-    /// Whether one lane does a statement for all.
+    /// Whether one elected lane executes a statement.
     pub(super) fn is_elected(&self, s: Stmt) -> bool {
         self.k.lanes[s] == Some(Lanes::Elected)
     }
 
-    /// Of what the elected lane of a role does beside the other threads: its guard; `None` where that lane runs the role.
+    /// The guard of statements that only the elected lane of a role executes; `None` if that lane alone runs the role.
     pub(super) fn asking(&self, s: Stmt) -> Option<Guard> {
         assert!(self.is_elected(s) == self.asks.is_some(), "bug: the text does not say which lane issues TMA loads");
         self.asks
     }
 
-    /// A predicate that never holds. `setp` takes one immediate; the assembler folds the other's move, and the instruction needs no vote.
+    /// A predicate that is always false, without a vote. `setp` takes only one immediate; the assembler folds the `mov`
+    /// of the other.
     pub(super) fn never(&mut self) -> Reg {
         let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
         self.emit.pure(Class::Pred, P::SetpNeS32, [zero.into(), Operand::Imm(0)])
     }
 
-    /// A predicate that always holds.
+    /// A predicate that is always true.
     pub(super) fn always(&mut self) -> Reg {
         let zero = self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(0)]);
         self.emit.pure(Class::Pred, P::SetpEqS32, [zero.into(), Operand::Imm(0)])
@@ -102,7 +103,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The number of the thread's replica; of a role without replicas, of its warpgroup.
+    /// The number of the thread's replica; in a role without replicas, of its warpgroup.
     pub(super) fn replica(&mut self, part: Part) -> Reg {
         let warp = self.warp_in_role(part);
         let warps = if part.replicas > 1 { part.threads / WARP } else { WARPGROUP };

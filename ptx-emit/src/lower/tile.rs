@@ -1,27 +1,27 @@
-//! A register tile: which registers hold which elements of a thread.
+//! A register tile: the registers of a thread's elements.
 
 use super::dims::Dims;
 use crate::inst::{Class, Reg};
 use tilec_ir::layout::{Held, RegLayout};
 use tilec_ir::types::Elem;
 
-/// A register tile: `2^value_bits` elements per thread, but for those beyond its extents.
+/// A register tile: `2^value_bits` elements per thread, of which some may be beyond its extents.
 #[derive(Clone, Debug)]
 pub(super) struct Tile {
     pub(super) elem: Elem,
     pub(super) layout: RegLayout,
     pub(super) dim_bits: Dims,
-    /// Registers of all of them: nobody touches those of elements that are not there.
+    /// Registers of all elements; those of absent elements are never accessed.
     pub(super) regs: Vec<Reg>,
     pub(super) held: Held,
-    /// Elements per register: two of 16 bits, four of 8 bits or eight of 4, which value bit 0 (and 1, and 2) tell apart, lowest first. 1 if
-    /// elements are wider, or a thread owns one. A thread that owns fewer has a part of a register of them. Of elements of four bits that are loaded byte by byte
-    /// there are two.
+    /// Elements per register: two of 16 bits, four of 8 bits or eight of 4 bits, selected by the low value bits, lowest
+    /// first. 1 if elements are wider, or if a thread has one element. A thread with fewer elements fills part of a
+    /// register. 4-bit elements that are loaded byte by byte: two.
     pub(super) per_register: usize,
 }
 
 impl Tile {
-    /// Number of elements of a thread, with those that are not there.
+    /// Elements per thread, including absent ones.
     pub(super) fn len(&self) -> usize {
         1 << self.layout.value_bits()
     }
@@ -31,12 +31,12 @@ impl Tile {
         (0..self.len()).filter(|&v| self.held.has(v)).collect()
     }
 
-    /// Whether there are elements in a register: in all of its parts, or in some.
+    /// Whether a register has elements, in some or all of its parts.
     pub(super) fn has_register(&self, i: usize) -> bool {
         (0..self.per_register).any(|part| self.held.has(i * self.per_register + part))
     }
 
-    /// The numbers of the registers that have elements.
+    /// The indices of registers that have elements.
     pub(super) fn registers(&self) -> impl Iterator<Item = usize> {
         (0..self.regs.len()).filter(|&i| self.has_register(i))
     }
@@ -56,13 +56,13 @@ impl Tile {
         (self.regs[v / self.per_register], v % self.per_register)
     }
 
-    /// The window of extents `shape` that begins at `starts`: some of the registers. `None` if threads have no whole part of it, or words are
-    /// taken apart.
+    /// The window with extents `shape` at `starts`: some of the registers. `None` if threads have no whole part of it,
+    /// or if it would split registers.
     pub(super) fn window(&self, starts: &[u64], shape: &[u64]) -> Option<Tile> {
         let dim_bits = Dims::of(shape);
         let (layout, registers) = self.layout.window(&self.dim_bits, starts, &dim_bits)?;
         let per = self.per_register;
-        // All that a thread has of a small tile is less than a word.
+        // A thread's part of a small tile may be less than a register.
         let together = per.min(1 << self.layout.value_bits());
         let whole = registers.chunks(per).all(|word| {
             word.len() == together
@@ -83,7 +83,7 @@ impl Tile {
         Some(Tile { layout, dim_bits, held, ..self })
     }
 
-    /// The same registers as a tile of another shape, whose elements come in the same row-major order.
+    /// The same registers as a tile of another shape with the same row-major order of elements.
     pub(super) fn reshaped(self, shape: &[u64]) -> Option<Tile> {
         let dim_bits = Dims::of(shape);
         let layout = self.layout.reshaped(&self.dim_bits, &dim_bits)?;
@@ -91,13 +91,13 @@ impl Tile {
         Some(Tile { layout, dim_bits, held, ..self })
     }
 
-    /// Whether another tile holds its elements in the same places.
+    /// Whether another tile has the same layout and packing.
     pub(super) fn same_shape(&self, other: &Tile) -> bool {
         self.elem == other.elem && self.layout == other.layout && self.per_register == other.per_register
     }
 }
 
-/// The register class of a single element; one of 8 or 4 bits is the low part of a 32-bit register.
+/// The register class of a single element; 8-bit and 4-bit elements are the low part of a 32-bit register.
 pub(super) fn class_of(elem: Elem) -> Option<Class> {
     match elem {
         Elem::F16 | Elem::BF16 | Elem::I16 | Elem::U16 => Some(Class::B16),
@@ -112,7 +112,7 @@ pub(super) fn class_of(elem: Elem) -> Option<Class> {
     }
 }
 
-/// The class in which elements of a type are computed with.
+/// The class in which elements of a type are computed.
 pub(super) fn compute_class(elem: Elem) -> Class {
     match elem {
         Elem::F64 => Class::F64,
@@ -122,13 +122,13 @@ pub(super) fn compute_class(elem: Elem) -> Class {
     }
 }
 
-/// Whether words of a class in which elements of a type are computed have no sign. Narrower types leave room for one.
+/// Whether elements of a type are computed as unsigned words. Narrower unsigned types fit signed words.
 pub(super) fn is_unsigned(elem: Elem, class: Class) -> bool {
     matches!((elem, class), (Elem::U32, Class::B32) | (Elem::U64, Class::B64))
 }
 
-/// The value-index groups that one access of `2^log2` neighbours along `dim` covers: element order inside each group is
-/// address order. `None` if there are none, or some of them would reach beyond the tile.
+/// The groups of value indices that an access of `2^log2` neighbours along `dim` covers, each in address order. `None`
+/// if there are none, or some would reach beyond the tile.
 pub(super) fn groups(layout: &RegLayout, dim_bits: &Dims, dim: usize, log2: u32) -> Option<Vec<Vec<usize>>> {
     let base: u32 = dim_bits[..dim].iter().sum();
     let mut inner = Vec::new();
@@ -143,10 +143,10 @@ pub(super) fn groups(layout: &RegLayout, dim_bits: &Dims, dim: usize, log2: u32)
     Held::of(layout, dim_bits.extents())?.groups(all)
 }
 
-/// An element outside the bounds.
+/// The fill value of elements outside the bounds.
 #[derive(Copy, Clone)]
 pub(super) struct Filled {
     pub(super) pattern: u64,
-    /// Bits of the part of a register that it takes.
+    /// Bits of a register that the element takes.
     pub(super) bits: u32,
 }

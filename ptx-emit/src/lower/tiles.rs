@@ -20,7 +20,7 @@ impl Lower<'_> {
         self.new_tile_in(elem, layout, dim_bits, (mutable, per_register))
     }
 
-    /// The same of elements of four bits, with a register for each byte.
+    /// Registers for a tile of 4-bit elements, one for each byte.
     pub(super) fn new_tile_of_bytes(&mut self, elem: Elem, layout: RegLayout, dim_bits: Dims) -> Option<Tile> {
         self.new_tile_in(elem, layout, dim_bits, (true, 2))
     }
@@ -48,7 +48,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What elements outside the bounds read as: a number of `bits` bits in all parts of a register.
+    /// Sets a register to the fill value: a number of `bits` bits in each part of the register.
     pub(super) fn fill_reg(&mut self, r: Reg, fill: Option<Filled>) {
         let Some(Filled { pattern, bits }) = fill else { return self.zero_reg(r) };
         let part = u64::MAX >> (64 - bits) & pattern;
@@ -93,7 +93,7 @@ impl Lower<'_> {
         if v.is_multiple_of(2) { lo } else { hi }
     }
 
-    /// The element `v` in the class it is computed with.
+    /// Element `v` in the class in which it is computed.
     pub(super) fn get(&mut self, tile: &Tile, v: usize) -> Reg {
         if tile.elem.bits() == 4 {
             return self.nibble(tile.nibble_of(v), tile.elem);
@@ -102,13 +102,13 @@ impl Lower<'_> {
         self.widen(raw, tile.elem)
     }
 
-    /// The element `v` of f16, or of 8 bits, which are all numbers of f16, as an f16.
+    /// Element `v` as an f16; its type is f16 or an 8-bit float, all of whose numbers f16 has.
     pub(super) fn get_half(&mut self, tile: &Tile, v: usize) -> Reg {
         let raw = self.raw(tile, v);
         if matches!(tile.elem, Elem::E4M3 | Elem::E5M2) { self.half_of_fp8(raw, tile.elem) } else { raw }
     }
 
-    /// Elements in the class they are computed with; both halves of a register are taken apart at once.
+    /// Elements in the class in which they are computed; the halves of a register are unpacked at once.
     pub(super) fn get_all(&mut self, tile: &Tile, elements: &[usize]) -> Vec<Reg> {
         let mut out = Vec::with_capacity(elements.len());
         let mut rest = elements;
@@ -127,7 +127,8 @@ impl Lower<'_> {
         out
     }
 
-    /// Sets elements to numbers of the computed form, rounded; two that share a register in one instruction where there is one.
+    /// Sets elements to numbers of the computed form, rounded; two elements of a register in one instruction where
+    /// there is one.
     pub(super) fn set_computed(&mut self, at: Expr, tile: &Tile, values: &[(usize, Reg)]) -> Result<(), Reported> {
         if self.set_pairs_of_bytes(tile, values) {
             return Ok(());
@@ -151,14 +152,15 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Sets 8-bit floats of a tile to numbers of f32, rounded two by two; whether all of them have their neighbour.
+    /// Sets 8-bit floats of a tile to f32 numbers, rounded two at a time. The result is false if some element has no
+    /// neighbour.
     fn set_pairs_of_bytes(&mut self, tile: &Tile, values: &[(usize, Reg)]) -> bool {
         let op = match tile.elem {
             Elem::E4M3 if self.target.has_fp8_conversions() => P::CvtRnSatfiniteE4m3x2F32,
             Elem::E5M2 if self.target.has_fp8_conversions() => P::CvtRnSatfiniteE5m2x2F32,
             _ => return false,
         };
-        // What is in its stored form already is put there as it is.
+        // Numbers that already have their stored form are not converted.
         if tile.elem == Elem::E5M2 && values.iter().all(|&(_, x)| self.as_stored([x], tile.elem).is_some()) {
             return false;
         }
@@ -174,7 +176,7 @@ impl Lower<'_> {
         let mut bytes = Vec::new();
         for (&v, &pair) in &pairs {
             match (pairs.get(&(v ^ 2)), v & 2) {
-                // A whole register: both of its pairs.
+                // Both pairs of a whole register.
                 (Some(&high), 0) => {
                     let halves = Operand::Vec(vec![pair, high]);
                     self.emit.push(P::PackB32B16, [tile.regs[v / tile.per_register].into(), halves]);
@@ -190,8 +192,8 @@ impl Lower<'_> {
         true
     }
 
-    /// [`narrow_pair`](Lower::narrow_pair) for the lower element `v` of a pair; inside, nothing for the upper one, which came with it. `None`: there is no
-    /// such instruction.
+    /// [`narrow_pair`](Lower::narrow_pair) for the lower element `v` of a pair; `Some(None)` for the upper one, which
+    /// is done already. `None`: there is no such instruction.
     fn paired(&mut self, low: Reg, high: Reg, to: Elem, v: usize) -> Option<Option<Reg>> {
         if v.is_multiple_of(2) {
             return self.narrow_pair(low, high, to).map(Some);
@@ -201,7 +203,7 @@ impl Lower<'_> {
         (floats && pairs).then_some(None)
     }
 
-    /// Puts stored-form elements into a tile, packing pairs.
+    /// Writes elements in the stored form to a tile, packing pairs.
     pub(super) fn set_raw(&mut self, tile: &Tile, values: &[(usize, Reg)]) {
         if !tile.packed() {
             for &(v, r) in values {
@@ -219,7 +221,7 @@ impl Lower<'_> {
         }
         for &(v, r) in values {
             let given = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
-            // Beside an element without a neighbour stands anything.
+            // If the neighbour does not exist, its half may have any value.
             let pair = given.or((!tile.held.has(v ^ 1)).then_some(r));
             match pair {
                 Some(other) if v.is_multiple_of(2) => {
@@ -238,7 +240,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The register tile that `e` names as a whole.
+    /// The whole register tile that `e` names.
     pub(super) fn tile_of(&self, e: Expr) -> Option<Tile> {
         match self.k.exprs[e] {
             ExprData::Ref(v) => self.tiles[v].clone(),
@@ -246,7 +248,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The registers that hold a group, in address order; `None` if neighbours in memory are parts of different registers.
+    /// The registers of a group, in address order; `None` if the group does not fill whole registers in that order.
     pub(super) fn registers_of(&self, tile: &Tile, group: &[usize]) -> Option<Vec<Reg>> {
         if !tile.packed() {
             return Some(group.iter().map(|&v| tile.regs[v]).collect());

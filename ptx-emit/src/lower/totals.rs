@@ -1,8 +1,8 @@
 //! Totals of the segments of a row that several warps share.
 //!
-//! Every thread has the totals of all segments of its rows in registers. They are combined like a scan: for blocks of 2, 4, 8, .. segments that begin at multiples of their number,
-//! they give the total in front of the upper half of each block. Bits of the registers' numbers, which are known here, select the block of a thread, and so do
-//! bits of its warp's number, by selections.
+//! Every thread has the totals of all segments of its rows in registers. They are combined like a scan: for aligned
+//! blocks of 2, 4, 8, .. segments they give the total in front of the upper half of each block. Bits of register
+//! numbers, which are constants, and bits of the thread's warp number, by selections, select the block.
 
 use super::joins::By;
 use super::scope::Scope;
@@ -12,17 +12,17 @@ use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::layout::ScanBit;
 
-/// What segments come to, and which of them registers are in.
+/// The totals of segments, and the segment of each register.
 pub(super) struct Stretches {
-    /// Of each row that a thread has elements of, a tuple for each segment.
+    /// For each row of which a thread has elements, a tuple for each segment.
     rows: Vec<Vec<Vec<Reg>>>,
-    /// By register: its row, and the bits of the segment's number that the register's number says.
+    /// By register: its row, and the bits of the segment number that the register number determines.
     places: BTreeMap<usize, (usize, usize)>,
 }
 
 impl Stretches {
-    /// What was found of each segment, by the row (its coordinates, 0 along `axis`) and the number of the segment; the tile that is scanned is distributed like `scope`, and its segments
-    /// have `2^low` elements.
+    /// Collects the totals `found`, by row (its coordinates, 0 along `axis`) and segment number. The scanned tile has
+    /// the layout of `scope`, and its segments have `2^low` elements.
     pub(super) fn of(
         found: BTreeMap<(Vec<u64>, usize), Vec<Reg>>,
         scope: &Scope,
@@ -38,7 +38,7 @@ impl Stretches {
         let mut places = BTreeMap::new();
         for v in 0..1usize << scope.layout.value_bits() {
             let (row, at) = split_row(axis, scope.layout.coords(0, v as u64, &scope.dim_bits));
-            // Beyond an extent that is not a power of two there are neither elements nor totals.
+            // Beyond an extent that is no power of two, there are neither elements nor totals.
             if let Some(row) = rows.iter().position(|(own, _)| *own == row) {
                 places.insert(v, (row, at >> low));
             }
@@ -46,27 +46,27 @@ impl Stretches {
         Stretches { rows: rows.into_iter().map(|(_, tuples)| tuples).collect(), places }
     }
 
-    /// Stretches, as a power of two.
+    /// The number of segments of a row, as a power of two.
     pub(super) fn bits(&self) -> usize {
         self.rows.first().map_or(0, |row| row.len().ilog2() as usize)
     }
 }
 
-/// The coordinates of an element's row, 0 along `axis`, and its place there.
+/// The coordinates of an element's row, 0 along `axis`, and its index along `axis`.
 pub(super) fn split_row(axis: usize, coords: Vec<u64>) -> (Vec<u64>, usize) {
     let (mut row, at) = (coords.clone(), coords[axis]);
     row[axis] = 0;
     (row, at as usize)
 }
 
-/// What is in front of elements.
+/// Totals in front of elements.
 pub(super) struct Fronts<'t> {
     segments: &'t Stretches,
-    /// Where each bit of a segment's number is.
+    /// The meaning of each bit of a segment number.
     steps: &'t [ScanBit],
-    /// Of each row what blocks of 1, 2, 4, .. segments come to.
+    /// For each row, the totals of blocks of 1, 2, 4, .. segments.
     blocks: BTreeMap<usize, Vec<Vec<Vec<Reg>>>>,
-    /// What was chosen, by level, row and bits of the segment's number that are known.
+    /// Selected totals, by level, row and the known bits of the segment number.
     chosen: BTreeMap<(usize, usize, usize), Vec<Reg>>,
 }
 
@@ -77,7 +77,7 @@ impl<'t> Fronts<'t> {
 }
 
 impl Lower<'_> {
-    /// What is in front of the upper half of the block of `2^(level + 1)` segments that register `v` is in: what its lower half comes to.
+    /// The total of the lower half of the block of `2^(level + 1)` segments that register `v` is in.
     pub(super) fn front_of(
         &mut self,
         by: By<'_>,
@@ -96,7 +96,7 @@ impl Lower<'_> {
             let next = last.chunks(2).map(|pair| self.two(by, &pair[0], &pair[1])).collect::<Result<_, _>>()?;
             blocks.push(next);
         }
-        // The blocks that it may be, by the bits above that warps say, the lowest first.
+        // The possible blocks, by the higher bits that the warp number determines, lowest bit first.
         let warps = fronts.steps.iter().enumerate().skip(level + 1).filter_map(|(i, step)| match *step {
             ScanBit::Warp(bit) => Some((i, bit)),
             _ => None,

@@ -1,8 +1,9 @@
 //! Tuples that the program combines along a dimension of register tiles: reduced, scanned, sorted.
 //!
-//! Tuples are combined in the order of their elements' indices, bit by bit, the lowest first, whether a bit belongs to a register or a lane. If a
-//! thread has several blocks of a row (or of several rows) when lanes combine theirs, lanes divide them: one continues with the lower blocks, the other with the upper
-//! ones. So one lane combines each block, with half as many shuffles, and lane bits take the place of register bits.
+//! Tuples are combined in the order of their elements' indices, bit by bit, lowest first, whether a bit belongs to a
+//! register or a lane. If a thread has several blocks when lanes combine theirs, the two lanes divide the blocks: one
+//! continues with the lower blocks, the other with the upper ones. So one lane combines each block, with half as many
+//! shuffles, and lane bits replace register bits.
 
 use super::dims::Dims;
 use super::joins::By;
@@ -23,7 +24,7 @@ use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of_tuples, shape_of_tuples};
 
 impl Lower<'_> {
-    /// What tuples come to: a tile for each component.
+    /// The combined tuples, as a tile for each component.
     pub(super) fn combined(&mut self, e: Expr, combine: &Combine) -> Result<Vec<Tile>, Reported> {
         let (Some(layout), Some(shape)) = (layout_of_tuples(self.k, combine), shape_of_tuples(self.k, combine)) else {
             return Err(self.unsupported(e, "tuples that meet no register tile"));
@@ -93,7 +94,7 @@ impl Lower<'_> {
         Ok(tiles)
     }
 
-    /// What an exclusive scan has in front of the first element.
+    /// The first value of an exclusive scan of tuples.
     fn front_of_tuples(
         &mut self,
         combine: &Combine,
@@ -128,7 +129,7 @@ impl Lower<'_> {
         Ok(found)
     }
 
-    /// What the tuples of each row come to, by the first register that has elements of it.
+    /// The combined tuples of each row, by its first register.
     fn reduced_tuples(
         &mut self,
         mut blocks: Blocks,
@@ -136,7 +137,7 @@ impl Lower<'_> {
         mut steps: Vec<ScanBit>,
         value_bits: u32,
     ) -> Result<Blocks, Reported> {
-        // Which lane bit tells apart blocks of one row, or of different ones, that a bit of a register's number did.
+        // Lane bits that have replaced register bits, because lanes divided blocks of one row or of different rows.
         let mut shared: Vec<(usize, u32)> = Vec::new();
         for i in 0..steps.len() {
             match steps[i] {
@@ -172,7 +173,7 @@ impl Lower<'_> {
         Ok(blocks)
     }
 
-    /// Blocks that differ in a bit of a register's number, combined.
+    /// Combines blocks that differ in a bit of the register number.
     fn in_thread(&mut self, blocks: Blocks, by: By<'_>, bit: usize) -> Result<Blocks, Reported> {
         let mut next = Blocks::new();
         for (&block, lower) in blocks.iter().filter(|&(block, _)| block & bit == 0) {
@@ -185,7 +186,8 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// Blocks of two lanes combined, of which one goes on with those whose registers do not have the bit, and the other with those that do.
+    /// Combines blocks of two lanes: one lane continues with the blocks whose register bit is 0, the other with the
+    /// rest.
     fn shared_out(&mut self, blocks: Blocks, by: By<'_>, (bit, lane): (usize, u32)) -> Result<Blocks, Reported> {
         let upper = self.has_lane_bit(lane);
         let mut next = Blocks::new();
@@ -198,7 +200,8 @@ impl Lower<'_> {
         Ok(next)
     }
 
-    /// What this lane has and what the one has that differs in a bit of its number, combined: the lower lane's first, where that changes anything.
+    /// Combines the tuples of this lane and of the lane that differs in one bit of its number; the lower lane's tuple
+    /// is first if the order matters.
     fn two_of_lanes(&mut self, by: By<'_>, lane: u32, own: &[Reg], other: &[Reg]) -> Result<Vec<Reg>, Reported> {
         let symmetric = match by {
             By::Instruction(..) => true,
@@ -212,13 +215,13 @@ impl Lower<'_> {
         self.two(by, &a, &b)
     }
 
-    /// What another lane has.
+    /// The tuple of another lane.
     fn other(&mut self, tuple: &[Reg], lane: u32) -> Vec<Reg> {
         tuple.iter().map(|&x| shuffle(self, x, self.emit.func.regs[x], lane)).collect()
     }
 }
 
-/// A bit of registers' numbers in which all blocks that a thread has come in pairs: one that is combined later, or that tells rows apart.
+/// A register bit in which all blocks of a thread come in pairs: one that is combined later, or that selects rows.
 fn half_of(blocks: &Blocks, later: &[ScanBit], value_bits: u32) -> Option<u32> {
     let paired = |bit: &u32| blocks.len() > 1 && blocks.keys().all(|block| blocks.contains_key(&(block ^ 1 << bit)));
     let register = |s: &ScanBit| if let ScanBit::Register(bit) = s { Some(*bit) } else { None };

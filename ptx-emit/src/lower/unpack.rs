@@ -1,8 +1,9 @@
 //! 4-bit elements as 16-bit floats, two in three instructions, and bytes, two in two to six.
 //!
-//! Bits in the fraction of a power of two add to it: `0x6400 | n` is 1024 + n in f16, `0x4300 | n` is 128 + n in bf16. The power is then
-//! subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al., "MARLIN", 2024). In f16 the upper half of a byte is not
-//! shifted: it is 1024 + 16 n, and the same instruction divides it by 16. A signed number is an unsigned one less 8, with its highest bit inverted.
+//! Bits in the fraction of a power of two add to it: `0x6400 | n` is 1024 + n in f16, `0x4300 | n` is 128 + n in bf16.
+//! The power is then subtracted, which is exact (Kim et al., "Who Says Elephants Can't Run", 2022; Frantar et al.,
+//! "MARLIN", 2024). In f16 the upper half of a byte is not shifted: it is 1024 + 16 n, and the same instruction divides
+//! it by 16. A signed number is an unsigned one minus 8, with its highest bit inverted.
 
 use super::packing::{Nibble, selector};
 use super::state::Lower;
@@ -19,20 +20,21 @@ const AND_XOR: i64 = 0x6a;
 /// `(a | b) & c`.
 const OR_AND: i64 = 0xa8;
 
-/// What the bits of a number of four bits, below the exponent of a power of two, are more than the number: the least power that leaves no bit of the number
-/// a fraction, and 8 if the number has a sign, whose highest bit was turned over.
+/// The bias that the trick adds to a 4-bit number: the smallest power of two whose fraction holds the number as an
+/// integer, plus 8 if the number is signed, because its highest bit is inverted.
 pub(super) fn more(of: Elem, to: Elem) -> i64 {
     let format = float_format(to).expect("a type of floats");
     (1 << format.mantissa_bits) + if of == Elem::I4 { 8 } else { 0 }
 }
 
-/// That, twice and negative.
+/// The negated bias, for both halves of a register.
 fn back(of: Elem, to: Elem) -> Operand {
     let half = float_format(to).expect("a type of floats").encode(-(more(of, to) as f64)).cast_signed();
     Operand::Imm(half << 16 | half)
 }
 
-/// What is added to the bits of the two halves of a byte of a [`Word`], to have the numbers. In f16 the upper one is divided by 16 first.
+/// The number to add to the bits of the two halves of a byte of a [`Word`]. In f16 the upper half is divided by 16
+/// first.
 fn back_of_halves(of: Elem, to: Elem) -> Operand {
     match (to, of) {
         // -64 and -1024, or -72 and -1032.
@@ -42,17 +44,19 @@ fn back_of_halves(of: Elem, to: Elem) -> Operand {
     }
 }
 
-/// A register of more than two elements of four bits. Of those with a sign the highest bit is turned over.
+/// A register of more than two 4-bit elements. Signed elements have their highest bit inverted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Word {
     /// The elements.
     word: Reg,
-    /// The same with the upper half of every byte where the lower one was, if the type has no room for it where it is: bf16.
+    /// The same with the upper half of every byte shifted to the lower half, for bf16, which has no room for it in
+    /// place.
     upper: Reg,
 }
 
 impl Lower<'_> {
-    /// Fills `to` with the elements of `from`, which has the same layout, if they are of four bits and whole registers become whole registers of 16-bit floats.
+    /// Fills `to` with the elements of `from`, which has the same layout, if they have 4 bits and whole registers
+    /// become whole registers of 16-bit floats.
     pub(super) fn unpacked(&mut self, from: &Tile, to: &Tile) -> bool {
         if self.bytes_unpacked(from, to) {
             return true;
@@ -90,9 +94,10 @@ impl Lower<'_> {
         true
     }
 
-    /// Floats of four bits: put where sign, exponent and fraction of a 16-bit one end, they are the number divided by a power of two, subnormals included.
+    /// 4-bit floats: placed in the low ends of sign, exponent and fraction of a 16-bit float, they are the number
+    /// divided by a power of two, also for subnormals.
     fn floats_unpacked(&mut self, from: &Tile, to: &Tile) {
-        // What is left of a nibble in the highest bits of a half: its sign, and the rest moved down by so many bits.
+        // Shift of a nibble from the highest bits of a half, the mask of its sign and other bits, and the factor.
         let (down, kept, scale) = match to.elem {
             Elem::F16 => (3, 0x8e00_8e00, 0x7400_7400),
             _ => (6, 0x81c0_81c0, 0x7e80_7e80),
@@ -124,15 +129,17 @@ impl Lower<'_> {
         }
     }
 
-    /// What is added to the bits of two numbers of a tile of 4-bit elements ([`byte_less`](Lower::byte_less), [`halves_less`](Lower::halves_less)), to have them less
-    /// `numbers`: these and [`more`] add up to a number of the type.
+    /// The correction that converts the bits of two 4-bit numbers ([`byte_less`](Lower::byte_less),
+    /// [`halves_less`](Lower::halves_less)) to the numbers minus `numbers`: the sum of `numbers` and [`more`], negated,
+    /// is a number of the type.
     pub(super) fn less(&mut self, from: &Tile, numbers: Reg, to: Elem) -> Reg {
         let back = if from.per_register == 2 { back(from.elem, to) } else { back_of_halves(from.elem, to) };
         let negative = self.emit.pure(Class::B32, P::MovB32, [back]);
         self.operation(Op::Sub, to, negative, numbers)
     }
 
-    /// The same for one element of the tile's type that is subtracted from both: its bits below the exponent of the same power of two, with a sign.
+    /// The correction for one 4-bit element that is subtracted from both numbers: its bits below the exponent of the
+    /// same power of two, with negative sign.
     pub(super) fn less_nibble(&mut self, from: &Tile, (word, place): Nibble, to: Elem) -> Reg {
         let lowest = match place {
             0 => word,
@@ -140,7 +147,7 @@ impl Lower<'_> {
         };
         let (spread, kept) = if to == Elem::F16 && from.per_register > 2 {
             let alone = self.emit.def(Class::B32, P::AndB32, [lowest.into(), Operand::Imm(0xf)]);
-            // Sixteen times as much in the upper half, of which the numbers are divided by 16.
+            // In the upper half, numbers are multiplied by 16, so the correction is, too.
             (self.emit.def(Class::B32, P::MulLoS32, [alone.into(), Operand::Imm(0x0010_0001)]), 0x00f0_000f)
         } else {
             let twice = [lowest.into(), lowest.into(), selector([0, 1, 0, 1])];
@@ -151,13 +158,13 @@ impl Lower<'_> {
             (Elem::F16, false) => 0xe400_e400,
             _ => 0xc300_c300,
         };
-        // The highest bit of a number with a sign is turned over here, too.
+        // The highest bit of a signed number is inverted here, too.
         let (above, how) = if from.elem == Elem::I4 { (above ^ kept & 0x0088_0088, AND_XOR) } else { (above, AND_OR) };
         let operands = vec![spread.into(), Operand::Imm(kept), Operand::Imm(above), Operand::Imm(how)];
         self.emit.def(Class::B32, P::Lop3B32, operands)
     }
 
-    /// What pairs of numbers are taken out of.
+    /// Prepares a register of 4-bit elements for extracting pairs.
     pub(super) fn word_of_halves(&mut self, mut word: Reg, of: Elem, to: Elem) -> Word {
         if of == Elem::I4 {
             word = self.emit.def(Class::B32, P::XorB32, [word.into(), Operand::Imm(0x8888_8888)]);
@@ -169,7 +176,7 @@ impl Lower<'_> {
         Word { word, upper }
     }
 
-    /// The two numbers of a byte of a word, whose bits are below an exponent, and `less`, which takes that away.
+    /// The two numbers of a byte of a word, from their bits below an exponent, plus the correction `less`.
     pub(super) fn halves_less(&mut self, Word { word, upper }: Word, byte: usize, (to, less): (Elem, Reg)) -> Reg {
         if to == Elem::F16 {
             let both = selector([byte, 4, byte, 4]);
@@ -186,9 +193,10 @@ impl Lower<'_> {
         self.operation(Op::Add, to, bits, less)
     }
 
-    /// The two numbers of a byte, whose bits are below an exponent, and `less`, which takes that away.
+    /// The two numbers of a byte in a register of its own, from their bits below an exponent, plus the correction
+    /// `less`.
     pub(super) fn byte_less(&mut self, from: &Tile, pair: usize, (to, less): (Elem, Reg)) -> Reg {
-        // The upper half goes to the upper half of the word.
+        // The upper half of the byte goes to the upper half of the register.
         let spread = self.emit.def(Class::B32, P::MulLoS32, [from.regs[pair].into(), Operand::Imm(0x1001)]);
         let above = if to == Elem::F16 { 0x6400_6400 } else { 0x4300_4300 };
         let (above, how) = if from.elem == Elem::I4 { (above ^ 0x0008_0008, AND_XOR) } else { (above, AND_OR) };
@@ -197,8 +205,8 @@ impl Lower<'_> {
         self.operation(Op::Add, to, bits, less)
     }
 
-    /// The same of whole numbers of eight bits: `0x6400 | n` is 1024 + n in f16. In bf16 the lower seven bits are put below the exponent of 128, and the highest one
-    /// makes -256 of the -128 that takes that away.
+    /// 8-bit integers: `0x6400 | n` is 1024 + n in f16. In bf16 the lower seven bits are placed below the exponent of
+    /// the number 128. The highest bit changes the correction from -128 to -256 or 0.
     fn bytes_unpacked(&mut self, from: &Tile, to: &Tile) -> bool {
         let bytes = matches!(from.elem, Elem::I8 | Elem::U8) && from.packed();
         let halves = match to.elem {
@@ -234,7 +242,7 @@ impl Lower<'_> {
         true
     }
 
-    /// Two bytes in halves of a word as bf16.
+    /// Converts two bytes in the halves of a register to bf16.
     fn seven_bits_and_one(&mut self, halves: Reg, signed: bool) -> Reg {
         let part = |lower: &mut Self, bits: i64, or: i64| {
             let operands = vec![halves.into(), Operand::Imm(bits), Operand::Imm(or), Operand::Imm(AND_OR)];
@@ -253,7 +261,7 @@ impl Lower<'_> {
         self.operation(Op::Add, Elem::BF16, lower, highest)
     }
 
-    /// `a * b + c` of pairs, of which two are literals.
+    /// `a * b + c` on pairs, where `b` and `c` are literals.
     fn fused(&mut self, op: P, a: Reg, b: i64, c: i64) -> Reg {
         let [b, c] = [b, c].map(|bits| self.emit.pure(Class::B32, P::MovB32, [Operand::Imm(bits)]));
         self.emit.def(Class::B32, op, [a.into(), b.into(), c.into()])

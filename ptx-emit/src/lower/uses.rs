@@ -5,12 +5,12 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef, View};
 use tilec_ir::names::Parts;
 
-/// Whether an expression has a window of the tensor in it, under a name or not.
+/// Whether an expression contains a window of the tensor, directly or through a name.
 pub(super) fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
         match k.exprs[e] {
-            // Indices are of no tensor.
+            // Indices contain no window of a tensor.
             ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match k.values[v].def {
                 ValueDef::Let => parts.named(v),
                 _ if v == tensor => return true,
@@ -22,7 +22,7 @@ pub(super) fn reads(k: &Kernel, e: Expr, tensor: Value) -> bool {
     false
 }
 
-/// What a kernel does with a tensor.
+/// How a kernel uses a tensor.
 pub(super) struct Uses {
     pub(super) read: bool,
     pub(super) write: bool,

@@ -23,7 +23,7 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
-/// Atom, inputs, sums; the instruction on shared memory and with A in registers.
+/// Atom, inputs, sum type; the instructions with A in shared memory and with A in registers.
 const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
     ("m64k16", both(F16), F32, P::WgmmaM64k16F32F16, P::WgmmaRegsM64k16F32F16),
     ("m64k16", both(BF16), F32, P::WgmmaM64k16F32Bf16, P::WgmmaRegsM64k16F32Bf16),
@@ -43,7 +43,7 @@ const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
     ("m64k32_f8", E5M2_E4M3, F16, P::WgmmaM64k32F16E5m2E4m3, P::WgmmaRegsM64k32F16E5m2E4m3),
 ];
 
-/// The instruction of an atom on these elements with so many columns, which are its second operand; `None` if there is none.
+/// The instruction of an atom for these types, and its column operand; `None` if there is none.
 fn instruction(atom: &str, inputs: Inputs, sums: Elem, columns: u32, a_in_registers: bool) -> Option<(P, Operand)> {
     let &(.., shared, registers) = OPCODES.iter().find(|o| (o.0, o.1, o.2) == (atom, inputs, sums))?;
     let op = if a_in_registers { registers } else { shared };
@@ -51,7 +51,7 @@ fn instruction(atom: &str, inputs: Inputs, sums: Elem, columns: u32, a_in_regist
     op.signature().columns()?.contains(&columns).then_some((op, Operand::Columns(columns)))
 }
 
-/// What follows the descriptors and the predicate in an instruction; `transposed`: of each descriptor.
+/// The operands after the descriptors and the predicate; `transposed`: for each descriptor.
 fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
     let mut tail = Vec::new();
     if elem.is_float() {
@@ -66,7 +66,7 @@ fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
 /// The instruction's A.
 enum Left {
     Shared(Side),
-    /// The registers of each step along the reduction, and of each repetition along rows.
+    /// Registers for each step along the reduction and each repetition along rows.
     Registers(Vec<Vec<Vec<Reg>>>),
 }
 
@@ -82,7 +82,7 @@ impl Left {
 /// An operand in shared memory.
 struct Side {
     descriptor: Descriptor,
-    /// The descriptor of its first element in the present slot and for the present warpgroup.
+    /// The descriptor of its first element in the current slot, for the thread's warpgroup.
     base: Reg,
     /// Bytes of each step along the reduction, and of each repetition along the other dimension.
     steps: Vec<u64>,
@@ -92,7 +92,7 @@ struct Side {
 }
 
 impl Lower<'_> {
-    /// `empty`: the accumulator holds nothing yet, and the first products are its value.
+    /// `empty`: the accumulator is still zero, and the first products overwrite it.
     pub(super) fn warpgroup_product(
         &mut self,
         s: Stmt,
@@ -122,7 +122,7 @@ impl Lower<'_> {
         let Some((op, columns)) = instruction(row.name, inputs, c.elem, cols, fragment.is_some()) else {
             return Err(self.unfit(src, "wgmma products of these types and columns"));
         };
-        // What a group of warps and a repetition add to the rows and columns.
+        // What each warpgroup bit and each repetition adds to rows and columns.
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
         let b =
@@ -148,7 +148,7 @@ impl Lower<'_> {
         let always = self.always();
         let first = if empty { self.never() } else { always };
         let each = c.regs.len() / b.repeats.len();
-        // Of columns that are none there are no registers.
+        // Columns beyond the tile have no registers.
         let held = c.elem.bytes_of(cols.into()).div_ceil(8) as usize;
         let mut count = 0;
         for step in 0..b.steps.len() {
@@ -173,7 +173,7 @@ impl Lower<'_> {
         Ok(count)
     }
 
-    /// `columns`: of B; none: it is A.
+    /// `columns`: the columns of B; `None`: the operand is A.
     fn report_operand(&mut self, s: Stmt, atom: &AtomRow, view: &ResolvedView, side: &Side, columns: Option<u64>) {
         if !self.report_accesses {
             return;
@@ -201,8 +201,9 @@ impl Lower<'_> {
         }
     }
 
-    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other one and the reduction. Last,
-    /// what each bit of the warpgroup's number, and each repetition, adds along the other one.
+    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other dimension and
+    /// the reduction. The last argument: what each bit of the warpgroup's number, and each repetition, adds along the
+    /// other dimension.
     fn side(
         &mut self,
         src: Expr,
@@ -213,7 +214,7 @@ impl Lower<'_> {
     ) -> Result<Side, Reported> {
         let k = self.k;
         let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(src, "these element types")) };
-        // A slot, or a buffer that the threads have written.
+        // A slot that was waited for, or a buffer that the threads have written.
         let own = matches!(k.values[view.base].def, ValueDef::Smem(_));
         let whole = view.dims.len() == 2 && (view.slot == Some(tilec_ir::kernel::Slot::Get) || own);
         let along = if view.transposed { 1 - along } else { along };
@@ -265,7 +266,7 @@ impl Lower<'_> {
             at = self.emit.pure(Class::B32, P::AddS32, [at.into(), part.into()]);
         }
         if self.cluster_blocks() > 1 {
-            // The field has the lower 18 bits of an address; the others may tell the blocks of a cluster apart.
+            // The field has the lower 18 bits of an address; in a cluster, higher bits may select a block.
             at = self.emit.pure(Class::B32, P::AndB32, [at.into(), Operand::Imm(0x3_FFFF)]);
         }
         let units = self.emit.pure(Class::B32, P::ShrU32, [at.into(), Operand::Imm(4)]);
@@ -286,27 +287,27 @@ impl Lower<'_> {
         self.emit.pure(Class::B32, P::ShrU32, [own.into(), Operand::Imm(2)])
     }
 
-    /// Has these tiles computed by now: the assembler moves arithmetic after a wait that does not depend on it. An instruction that is executed under a
-    /// predicate of their elements, and does nothing, keeps it in front.
+    /// Forces these tiles to be computed before the next wait: the assembler would move independent arithmetic after
+    /// it. An instruction without effect, predicated on their elements, keeps the arithmetic in front.
     pub(super) fn compute_first(&mut self, tiles: &[Value]) {
         let regs: Vec<Reg> =
             tiles.iter().filter_map(|&v| self.tiles[v].as_ref()).flat_map(|t| t.regs.clone()).collect();
         let Some((&first, rest)) = regs.split_first() else { return };
         let sum = rest.iter().fold(first, |sum, &r| self.emit.def(Class::F32, P::AddF32, [sum.into(), r.into()]));
-        // Of numbers nobody sleeps; where there is a NaN, for a moment.
+        // The predicate is true only for NaN, and then the instruction sleeps briefly.
         let unordered = self.emit.def(Class::Pred, P::SetpNeuF32, [sum.into(), sum.into()]);
         let guard = Some(Guard { reg: unordered, negated: false });
         self.emit.push_if(guard, P::NanosleepU32, [Operand::Imm(1)]);
     }
 
-    /// Waits until at most so many groups of products are pending.
+    /// Waits until at most `pending` groups of products are pending.
     pub(super) fn await_products(&mut self, pending: u32) {
         self.emit.push(P::WgmmaWaitGroup, [Operand::Imm(i64::from(pending.min(7)))]);
     }
 }
 
-/// Which rows of a fragment the bits of the instruction's rows are: that of eights, which a thread has, and those of lanes and warps. Sums in the same
-/// rows are those of the fragment, whichever they are.
+/// The rows of a fragment that the row bits of the instruction stand for: bit 3, which selects registers of a thread,
+/// and the bits of lanes and warps. The sums are in the same rows of the product as the fragment's.
 fn rows_of_fragment(a: &Tile, along: usize) -> Option<(u64, [u64; 5])> {
     let [low, _] = a.dim_bits[..] else { return None };
     let row = |column: u64| {
@@ -321,16 +322,16 @@ fn rows_of_fragment(a: &Tile, along: usize) -> Option<(u64, [u64; 5])> {
     Some((row(a.layout.value_col(a.per_register.ilog2()))?, [g, h, i, j, k]))
 }
 
-/// Registers that an instruction takes of A.
+/// Registers of A in one instruction.
 const A_REGISTERS: usize = 4;
 
-/// The registers of A for each step along the reduction and each repetition of the sums, of a fragment whose dimension `along` is the
-/// reduction. `depth`: log2 of a step; `repeats`: what the bits of the number of a repetition add to rows.
+/// The registers of A for each step along the reduction and each repetition of the sums, from a fragment with reduction
+/// dimension `along`. `depth`: log2 of a step; `repeats`: what the bits of a repetition's number add to rows.
 fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<Vec<Vec<Reg>>>> {
     let [low, _] = a.dim_bits[..] else { return None };
     let own = A_REGISTERS.ilog2() + a.per_register.ilog2();
     let more = a.layout.value_bits().checked_sub(own)?;
-    // Of the values beside those of an instruction: the row and the step of each.
+    // Row and step of the value bits beyond those of one instruction.
     let mut places = BTreeMap::new();
     for i in 0..1u64 << more {
         let at = (0..more).filter(|b| i >> b & 1 == 1).fold(0, |at, b| at ^ a.layout.value_col(own + b));
@@ -350,8 +351,8 @@ fn registers(a: &Tile, along: usize, depth: u32, repeats: &[u64]) -> Option<Vec<
     (0..steps).map(|step| rows.iter().map(|&row| of(row, step)).collect()).collect()
 }
 
-/// Of an accumulator: the columns of an instruction; what each repetition, and each bit of the warpgroup's number, adds
-/// to the instruction's rows and columns. `rows`: log2 of the rows of the instruction.
+/// Layout of an accumulator: the columns of an instruction; what each repetition, and each bit of the warpgroup's
+/// number, adds to rows and columns. `rows`: log2 of the instruction's rows.
 type Pattern = (u32, Vec<[u64; 2]>, Vec<[u64; 2]>);
 
 fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) -> Option<Pattern> {
@@ -366,7 +367,7 @@ fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) ->
         Some((a, along)) => rows_of_fragment(a, along)?,
         None => (8, [1, 2, 4, 16, 32]),
     };
-    // Neighbouring columns, rows eight apart, then columns by eights.
+    // Values: adjacent columns, rows eight apart, then columns by eights.
     let own = c.layout.value_bits() >= 2 && value(0) == [0, 1] && value(1) == [eight, 0];
     let pairs = c.layout.thread_bits() >= 7 && thread(0) == [0, 2] && thread(1) == [0, 4];
     let spread = pairs && (2..7).zip(lanes).all(|(i, row)| thread(i) == [row, 0]);
@@ -376,7 +377,7 @@ fn pattern(c: &Tile, swap: bool, rows: u32, fragment: Option<(&Tile, usize)>) ->
     let more = (2..c.layout.value_bits()).take_while(|&i| value(i) == [0, 8 << (i - 2)]).count() as u32;
     let repeats = (2 + more..c.layout.value_bits()).map(value).collect();
     let groups = (WARP.ilog2() + 2..c.layout.thread_bits()).map(thread).collect();
-    // All columns of a tile are the instruction's where they are no power of two.
+    // If the columns of a tile are no power of two, all of them belong to one instruction.
     let extent = c.dim_bits.extents().get(usize::from(!swap)).copied()?;
     let cols = if extent.is_power_of_two() { 8 << more } else { u32::try_from(extent).ok()? };
     let whole = extent.is_power_of_two() || extent_bits(extent) == 3 + more;
@@ -407,7 +408,7 @@ mod tests {
         }
     }
 
-    /// Sums, and A and B, in their order in the opcode.
+    /// Types of sums, A and B, in the order of the opcode.
     #[test]
     fn instructions_have_the_types_of_their_products() {
         for &(atom, inputs, sums, shared, registers) in OPCODES {

@@ -6,7 +6,7 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 
 impl Lower<'_> {
-    /// As a 32-bit operand; the range must fit.
+    /// An integer as a 32-bit operand; its range must fit.
     pub(super) fn as32(&mut self, a: Int) -> Operand {
         match a.repr {
             Repr::Const(x) => Operand::Imm(x),
@@ -15,7 +15,7 @@ impl Lower<'_> {
         }
     }
 
-    /// As a 64-bit operand.
+    /// An integer as a 64-bit operand.
     pub(super) fn as64(&mut self, a: Int) -> Operand {
         match a.repr {
             Repr::Const(x) => Operand::Imm(x),
@@ -24,7 +24,7 @@ impl Lower<'_> {
         }
     }
 
-    /// In a 32-bit register.
+    /// An integer in a 32-bit register.
     pub(super) fn in32(&mut self, a: Int) -> Reg {
         match self.as32(a) {
             Operand::Reg(r) => r,
@@ -32,7 +32,7 @@ impl Lower<'_> {
         }
     }
 
-    /// In a 64-bit register.
+    /// An integer in a 64-bit register.
     pub(super) fn in64(&mut self, a: Int) -> Reg {
         match self.as64(a) {
             Operand::Reg(r) => r,

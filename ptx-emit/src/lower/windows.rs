@@ -1,4 +1,4 @@
-//! Windows of memory as a thread sees them: what their addresses are made of, and which elements an access covers.
+//! Windows of memory in lowering: the parts of their addresses, and the groups of elements of an access.
 
 use super::dims::Dims;
 use super::ints::Int;
@@ -11,30 +11,31 @@ use tilec_ir::space::Space;
 use tilec_ir::target::WARP;
 use tilec_ir::typing::ResolvedView;
 
-/// Bytes of the words that unaligned accesses are made of.
+/// Bytes of an aligned word in unaligned accesses.
 pub(super) const WORD: i64 = 16;
 
-/// A window of a tensor as a thread sees it.
+/// A window of a tensor, as one thread accesses it.
 pub(super) struct GlobalWindow {
     pub(super) view: ResolvedView,
-    /// Pointers to the thread's first element in a block, by the register coordinates' bits of [`WindowDim::blocks`].
+    /// Pointers to the thread's first element in each block, by the block bits of the register coordinates
+    /// ([`WindowDim::blocks`]).
     pub(super) pointers: Vec<(Vec<u64>, Reg)>,
     /// Per kept dimension, in window order.
     pub(super) dims: Vec<WindowDim>,
-    /// Bytes of an element; of those that share a byte 1, and pointers count halves of bytes.
+    /// Bytes of an element; 1 for 4-bit elements, whose pointers count half bytes.
     pub(super) bytes: i64,
     pub(super) halves: bool,
-    /// Pointers for register coordinates along run-time strides, in the order in which they were made; each is moved from
-    /// the pointer of its block.
+    /// Pointers for register coordinates along run-time strides, in order of creation; each is derived from the pointer
+    /// of its block.
     pub(super) chain: Vec<(Vec<u64>, Vec<u64>, Reg)>,
     /// Pointers are rounded down to multiples of [`WORD`]. Rows of a thread must be multiples of it apart.
     pub(super) rounded: bool,
-    /// By how much the last pointer was.
+    /// The bytes by which the last pointer was rounded down.
     pub(super) shift: Option<Reg>,
 }
 
 impl GlobalWindow {
-    /// Whether all lanes of a warp have the same elements of a tile; a single number is not a tile.
+    /// Whether all lanes of a warp access the same elements of a tile; a single number is not a tile.
     pub(super) fn is_same_for_lanes(&self) -> bool {
         let same = |d: &WindowDim| d.rows.is_none() && d.cols.iter().take(WARP.ilog2() as usize).all(|&bits| bits == 0);
         !self.dims.is_empty() && self.dims.iter().all(same)
@@ -44,9 +45,10 @@ impl GlobalWindow {
 pub(super) struct WindowDim {
     /// The tensor's dimension.
     pub(super) dim: usize,
-    /// Stride in elements; of several modes, that of the innermost.
+    /// Stride in elements; for several modes, that of the innermost.
     pub(super) stride: Int,
-    /// Coordinate bits that number blocks within which the stride holds, and bits are those of threads or of registers; 0: that is everywhere.
+    /// Coordinate bits that are block numbers. Within a block the stride holds, and each bit belongs to threads or to
+    /// registers. 0: one block.
     pub(super) blocks: u64,
     /// Index of the thread's first element along the dimension.
     pub(super) first: Int,
@@ -61,14 +63,14 @@ pub(super) struct WindowDim {
     pub(super) checked: bool,
     pub(super) bits: u32,
     pub(super) shift: u32,
-    /// The indices of gathered elements, in place of those from `start` on: each register coordinate is a block.
+    /// Indices of gathered elements instead of those from `start` on; each register coordinate is a block.
     pub(super) rows: Option<Rows>,
 }
 
-/// The indices of a thread's elements along a dimension, by their coordinates as far as registers say them.
+/// The indices of a thread's elements along a dimension, by their register coordinates.
 pub(super) type Rows = Vec<(u64, Int)>;
 
-/// The one of an element.
+/// The index of an element.
 pub(super) fn row_of(rows: &Rows, coordinate: u64) -> Int {
     rows.iter().find(|(c, _)| *c == coordinate).expect("bug: a thread holds no index of an element that it moves").1
 }
@@ -80,7 +82,7 @@ pub(super) struct LoopState {
     pub(super) depth: usize,
     pub(super) start: Int,
     pub(super) step: i64,
-    /// Whether the variable goes on by the step: numbers that are drawn do not.
+    /// Whether the variable advances by the step: numbers from a counter do not.
     pub(super) steady: bool,
     /// Pointers that move with the loop: key, register, bytes per iteration.
     pub(super) induced: Vec<(String, Reg, Operand)>,
@@ -95,7 +97,7 @@ pub(super) struct SharedWindow {
     pub(super) reach: u64,
     /// Byte contribution of each value bit.
     pub(super) value_cols: Vec<u64>,
-    /// Of elements that share a byte, which half an element has.
+    /// For 4-bit elements, the half of the byte.
     pub(super) half: Half,
     /// Byte contribution of the window's start.
     pub(super) base: u64,
@@ -107,9 +109,11 @@ pub(super) struct SharedWindow {
     pub(super) bits: Vec<u32>,
     /// The size of an element.
     pub(super) size: Bits,
-    /// Dimensions along which the window starts at no multiple of its extent: coordinates are added up, with carries, and no linear map of the window's own bits.
+    /// Dimensions with an unaligned start: coordinates are added with carries, not combined by a linear map of the
+    /// window's bits.
     pub(super) carried: Vec<Carried>,
-    /// Addresses so far of windows with such dimensions, by the coordinates of registers along these and what is mixed in.
+    /// Addresses already computed in windows with such dimensions, by register coordinates along them and the XORed
+    /// constant.
     pub(super) added: Vec<(Vec<u64>, u64, Reg)>,
 }
 
@@ -117,22 +121,23 @@ pub(super) struct SharedWindow {
 pub(super) struct Carried {
     /// Where the window starts.
     pub(super) start: Int,
-    /// What the thread has of the coordinate in the window.
+    /// The thread's part of the coordinate in the window.
     pub(super) thread: Int,
-    /// What the value bits have of it.
+    /// The contribution of value bits to it.
     pub(super) value_cols: Vec<u64>,
-    /// The places in the buffer of the bits of a coordinate in the buffer.
+    /// The address bits of each bit of a coordinate in the buffer.
     pub(super) places: Vec<u64>,
 }
 
 impl Carried {
-    /// The coordinate in the window that the register index `v` has by itself.
+    /// The part of the coordinate in the window that register index `v` determines.
     pub(super) fn own(&self, v: usize) -> u64 {
         self.value_cols.iter().enumerate().filter(|(i, _)| v >> i & 1 == 1).fold(0, |own, (_, col)| own ^ col)
     }
 }
 
-/// Which half of a byte elements have: the thread's part, and what the start of the window and the value bits change.
+/// The half of a byte that a 4-bit element has: the thread's part, and the contributions of the window's start and the
+/// value bits.
 pub(super) struct Half {
     pub(super) thread: Int,
     pub(super) base: u64,
@@ -146,10 +151,10 @@ impl SharedWindow {
     }
 }
 
-/// Panels of a buffer that follow one another at a distance that is not a power of two: in bytes.
+/// Panels of a buffer at a distance in bytes that is no power of two.
 #[derive(Copy, Clone)]
 pub(super) struct Panels {
-    /// Address bits that count panels; none if addresses are linear in all of them.
+    /// Address bits that are panel numbers; 0 if all addresses are linear.
     pub(super) counted: u64,
     pub(super) stride: u64,
 }
@@ -161,12 +166,12 @@ impl Panels {
         pitch.unwrap_or(Panels { counted: 0, stride: 0 })
     }
 
-    /// What columns of places add inside a panel.
+    /// The contribution of columns of places inside a panel.
     pub(super) fn inside(&self, columns: &[u64]) -> Vec<u64> {
         columns.iter().map(|c| c & !self.counted).collect()
     }
 
-    /// What they add to the panel's number.
+    /// The contribution of columns of places to the panel number.
     pub(super) fn numbers(&self, columns: &[u64]) -> Vec<u64> {
         columns.iter().map(|c| self.number(c & self.counted)).collect()
     }
@@ -175,7 +180,7 @@ impl Panels {
         place.checked_shr(self.counted.trailing_zeros()).unwrap_or(0)
     }
 
-    /// Where the panel of a place begins.
+    /// The byte offset of the panel of a place.
     pub(super) fn bytes(&self, place: u64) -> u64 {
         self.number(place) * self.stride
     }
@@ -210,11 +215,11 @@ pub(super) enum Window {
     Fragment(FragmentWindow),
 }
 
-/// A tile of scratch memory whose elements lie as registers do: what each thread holds in the same ones stands together.
+/// A tile of scratch memory in the order of registers: for each access, the registers of all threads are adjacent.
 pub(super) struct FragmentWindow {
-    /// Where the thread's first registers are.
+    /// The address of the thread's first registers.
     pub(super) base: Reg,
-    /// The first element of each access, and bytes from one to the next.
+    /// The first element of each access, and the distance of accesses in bytes.
     pub(super) firsts: Vec<usize>,
     pub(super) step: i64,
 }
@@ -227,12 +232,12 @@ pub(super) struct Access {
     pub(super) dim_bits: Dims,
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) preds: Vec<Option<Reg>>,
-    /// What elements outside the bounds read as; `None`: zero.
+    /// The value of elements outside the bounds; `None`: zero.
     pub(super) fill: Option<Filled>,
 }
 
 impl Access {
-    /// An access to global memory whose predicates are somebody else's.
+    /// An access to global memory whose predicates the caller computes.
     pub(super) fn global(w: GlobalWindow, tile: &Tile, groups: Vec<Vec<usize>>) -> Access {
         let (layout, dim_bits) = (tile.layout.clone(), tile.dim_bits.clone());
         Access {

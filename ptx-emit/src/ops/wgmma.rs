@@ -1,11 +1,11 @@
-//! Rows: wgmma products on operands in shared memory, or of A in registers (`wgmma`), of sm_90a alone.
+//! Rows: wgmma products with operands in shared memory, or A in registers (sm_90a).
 //!
-//! A product has 64 rows, and columns that stand for the `N` of the opcode: one row of the table serves every count, an operand that
-//! the printer puts there, and the number of accumulator registers follows from it.
+//! A product has 64 rows. One row of the table serves every column count `N`: the count is an operand that the printer
+//! puts into the opcode, and it determines the number of accumulator registers.
 //!
-//! Operands: accumulator registers, which are read too; columns; descriptors of A and B, or the registers of A and the descriptor of B;
-//! whether to add the old value. Then, for floats, the signs of A and B; then, for elements of 16 bits, whether A, if it has a
-//! descriptor, and B are transposed (0: contiguous along the reduction).
+//! Operands: accumulator registers, which are read too; columns; descriptors of A and B, or the registers of A and the
+//! descriptor of B; the predicate whether to add the old value. Then, for floats, the signs of A and B; then, for
+//! 16-bit elements, whether A, if it has a descriptor, and B are transposed (0: contiguous along the reduction).
 
 /// Columns of a product of floats: the multiples of 8 up to 256.
 pub(super) const FLOAT_COLUMNS: [u16; 32] = {
@@ -18,7 +18,7 @@ pub(super) const FLOAT_COLUMNS: [u16; 32] = {
     columns
 };
 
-/// Columns of a product of bytes: from 32 on multiples of 16 alone.
+/// Columns of a product of bytes: above 32 only multiples of 16.
 pub(super) const BYTE_COLUMNS: [u16; 18] =
     [8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256];
 

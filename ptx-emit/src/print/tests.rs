@@ -1,4 +1,4 @@
-//! The text of a small module, whole.
+//! The complete text of a small module.
 
 use super::*;
 use crate::builder::FunctionBuilder;
@@ -19,7 +19,7 @@ fn shared(name: &str, bytes: u32, dynamic: bool) -> SharedDecl {
     SharedDecl { name: name.to_string(), align: 16, bytes, dynamic }
 }
 
-/// A loop that stages 16 bytes through shared memory; every kind of statement and operand occurs.
+/// A loop that stages 16 bytes through shared memory, with every kind of statement and operand.
 fn sample() -> Module {
     let mut b = FunctionBuilder::new("stage");
     b.maxntid([128, 1, 1]);

@@ -39,11 +39,11 @@ use tilec_ir::types::ElemRef;
 
 pub(crate) const NAME: &str = "align-rows";
 
-/// What the copies and the product of them must take at most, as a share of what the product takes without them: copies need memory,
-/// and predictions are no measurements.
+/// The most that the copies and the product of them may take, relative to the product without copies: copies need
+/// memory, and predictions are not measurements.
 const GAIN: f64 = 0.9;
 
-/// Values of sizes that are chosen for.
+/// Values of sizes that the decision is made for.
 type Sizes = Vec<(String, i64)>;
 
 pub(crate) fn run(module: &mut Module, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -67,7 +67,7 @@ pub(crate) fn run(module: &mut Module, sizes: &[Sizes], cx: &mut Cx<'_>) -> Resu
     done
 }
 
-/// What the command line gives becomes the default, so that the text says what was decided for.
+/// Makes the values of the command line defaults, so that the text says for which values the decision was made.
 fn bind_given(k: &mut Kernel, cx: &Cx<'_>) {
     for p in k.const_params.clone() {
         if let (Some(value), ValueDef::ConstParam(param)) = (given(k, cx, p), &k.values[p].def) {
@@ -78,7 +78,7 @@ fn bind_given(k: &mut Kernel, cx: &Cx<'_>) {
     }
 }
 
-/// The target has no copies that could gain by aligned rows.
+/// Refuses `align_rows 1` on targets without TMA and wgmma, where aligned rows gain nothing.
 fn refuse_where_wanted(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     if cx.options.target.has_tensor_copies() {
@@ -100,7 +100,7 @@ fn cannot(k: &Kernel, why: &str, cx: &mut Cx<'_>) -> Reported {
     cx.report(d.with_left_out(k.schedule_item("align_rows")))
 }
 
-/// What the schedule says.
+/// `align_rows` in the schedule.
 fn wanted(k: &Kernel) -> Option<bool> {
     let e = k.schedule.align_rows?;
     extent(k, e, &Sizes::new()).map(|n| n == 1)
@@ -112,14 +112,14 @@ struct Aligned {
     main: Kernel,
 }
 
-/// Decides about a kernel; returns how many kernels were put in front of it.
+/// Decides about a kernel; returns the number of copy kernels that were added in front of it.
 fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<usize, Reported> {
     let k = &module.kernels[index];
     let wish = wanted(k);
     if wish == Some(false) {
         return Ok(0);
     }
-    // What `select-mma` can take from registers is copied only if the schedule wants it.
+    // Operands that `select-mma` can read from registers are copied only if the schedule demands it.
     let Some(operands) = unreadable(k, cx.options, wish.is_none()) else { return Ok(0) };
     if operands.is_empty() {
         return Ok(0);
@@ -136,7 +136,7 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
         }
     };
     let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| wgmma::of_kernel(&s, cx.options));
-    // What keeps products from being of warpgroups besides, `select-mma` says.
+    // `select-mma` reports any other reason why products cannot use wgmma.
     if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
         if !wgmma::stand_alone(k) {
             let why = "a product is in a branch, or in a loop that does more than accumulate it: the gain of a copy is not predicted there";
@@ -176,7 +176,7 @@ fn listed<'a>(k: &Kernel, operands: impl Iterator<Item = &'a Operand>) -> String
     names.join(" and ")
 }
 
-/// What the operands are copied to, in words.
+/// Describes the copies for a remark.
 fn rows(k: &Kernel, operands: &[Operand]) -> String {
     let reordered: Vec<&Operand> = operands.iter().filter(|o| o.reordered()).collect();
     let along = match reordered.len() {
@@ -191,11 +191,11 @@ fn megabytes(bytes: f64) -> String {
     if bytes < 1e7 { format!("{:.1}", bytes / 1e6) } else { format!("{:.0}", bytes / 1e6) }
 }
 
-/// The kernel with copies of operands in place of them.
+/// The kernel, reading copies of its operands.
 fn rewritten(module: &Module, index: usize, operands: &[Operand]) -> Result<Aligned, String> {
     let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| k.name.clone()).collect();
     taken.extend(module.sequences.iter().map(|s| s.name.clone()));
-    // A sequence takes tensors of one name for one.
+    // Tensors of one name in a sequence are one tensor, so names must be new.
     let others = module.kernels.iter().flat_map(|k| k.values.values().map(|v| v.name.clone()));
     let mut values: BTreeSet<String> = others.collect();
     let mut main = module.kernels[index].clone();
@@ -219,7 +219,7 @@ fn rewritten(module: &Module, index: usize, operands: &[Operand]) -> Result<Alig
 /// Longest name of an entry.
 const LONGEST: usize = 64;
 
-/// A name that nothing has, and now something has.
+/// A name that is not taken; it is taken afterwards.
 fn fresh(base: &str, taken: &mut BTreeSet<String>) -> String {
     let number = |i: u32| {
         let suffix = if i == 0 { String::new() } else { format!("_{i}") };
@@ -230,7 +230,7 @@ fn fresh(base: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Puts the copies in front of the kernel, and all of them into sequences.
+/// Inserts the copy kernels in front of the kernel, and all of them into sequences.
 fn put(module: &mut Module, index: usize, aligned: Aligned) -> usize {
     let Aligned { copies, mut main } = aligned;
     let launches: Vec<String> = copies.iter().map(|k| k.name.clone()).collect();
@@ -258,13 +258,13 @@ fn put(module: &mut Module, index: usize, aligned: Aligned) -> usize {
     count
 }
 
-/// What both programs are predicted to take, of all sizes together.
+/// Predicted times of both programs, summed over all sizes.
 struct Cost {
-    /// Without copies; infinite where what is given is legal for wgmma products alone.
+    /// Without copies; infinite if given parameters are legal for wgmma products only.
     without: f64,
     copies: f64,
     products: f64,
-    /// Bytes of the copies at the last of the sizes.
+    /// Bytes that the copies move for the last sizes.
     bytes: f64,
     of: Prediction,
 }
@@ -296,7 +296,7 @@ impl std::fmt::Display for Cost {
     }
 }
 
-/// Times both programs.
+/// Predicts both programs.
 fn cost(k: &Kernel, aligned: &Aligned, sizes: &[Sizes], options: &Options) -> Result<Cost, String> {
     let mut cost: Option<Cost> = None;
     let none = [Sizes::new()];
@@ -327,7 +327,7 @@ fn cost(k: &Kernel, aligned: &Aligned, sizes: &[Sizes], options: &Options) -> Re
     cost.ok_or_else(|| "nothing can be predicted".to_owned())
 }
 
-/// What the model predicts of a kernel, with what it would choose.
+/// The prediction for a kernel with the parameters that the model would choose.
 fn predict(k: &Kernel, sizes: &Sizes, options: &Options) -> Option<Prediction> {
     let mut options = options.clone();
     options.defines.clear();
@@ -341,7 +341,7 @@ fn predict(k: &Kernel, sizes: &Sizes, options: &Options) -> Option<Prediction> {
     }
 }
 
-/// Bytes of what a copy writes.
+/// Bytes that a copy writes.
 fn moved(copy: &Kernel, sizes: &Sizes) -> Option<f64> {
     let &rows = copy.params.last()?;
     let ty = copy.tensor_ty(rows)?;

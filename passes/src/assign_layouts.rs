@@ -1,22 +1,24 @@
 //! `assign-layouts`: decides which thread holds and moves which element.
 //!
-//! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom is
-//!   repeated inside the warp tile, and tile coordinate bits are assigned in the order of the row's `interleave`.
-//! * Copies between global and shared memory get a *coalesced* layout: a thread has one run of an access's width, neighbouring threads have
-//!   neighbouring runs. If the two memories of a copy are contiguous along different dimensions, a thread has a block that is such a run in both.
-//! * The layouts of all other register tiles are inferred over the whole kernel. A graph has the constraints of expressions, reductions and copies
-//!   ([`graph`]), and a search finds the cheapest layouts ([`infer`], [`cost`]).
-//! * If a register tile's fragment layout would store narrower than memory allows, it is first copied to another layout by shuffles
-//!   (`copy acc -> acc_out`, [`epilogue`]). Operands of the store that broadcast along a dimension are loaded once ([`broadcast`]).
-//! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross warps, it reuses the memory of
-//!   dead buffers ([`spent`]).
+//! * Fragments and accumulators of products follow from the atom's row ([`fragments`]): warps tile the output, the atom
+//!   is repeated inside the warp tile, and tile coordinate bits are assigned in the order of the row's `interleave`.
+//! * Copies between global and shared memory get a *coalesced* layout: a thread has one run of an access's width,
+//!   neighbouring threads have neighbouring runs. If the two memories of a copy are contiguous along different
+//!   dimensions, a thread has a block that is such a run in both.
+//! * The layouts of all other register tiles are inferred over the whole kernel. A graph has the constraints of
+//!   expressions, reductions and copies ([`graph`]), and a search finds the cheapest layouts ([`infer`], [`cost`]).
+//! * If a register tile's fragment layout would be stored by narrower accesses than memory allows, the tile is first
+//!   copied to another layout by shuffles (`copy acc -> acc_out`, [`epilogue`]). Operands of the store that broadcast
+//!   along a dimension are loaded once ([`broadcast`]).
+//! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross
+//!   warps, it reuses the memory of dead buffers ([`spent`]).
 //! * Tiles that are loaded and converted keep the order of memory within registers ([`words`]).
-//! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the tiles with which they are
-//!   combined ([`beside`]).
+//! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the
+//!   tiles with which they are combined ([`beside`]).
 //! * Shared-memory tiles have the order of the tensor from which they are filled.
 //!
-//! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads have
-//! single elements, and stores keep the fragment layout. Exchanges are still made.
+//! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads
+//! have single elements, and stores keep the fragment layout. Exchanges are still made.
 
 mod beside;
 mod broadcast;
@@ -75,7 +77,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     orders(k, cx);
     fragments::assign(k, cx)?;
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
-    // Which thread moves what is gathered says which threads hold its indices.
+    // The layout of a gathering copy decides the layout of its indices.
     memory_copies(k, cx, threads, &|k, s| gathers(k, s));
     numbers_of_producer(k);
     infer::assign(k, threads, cx.enabled);
@@ -91,7 +93,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         words::in_order(k, &open);
     }
     if windows::settle(k, cx) {
-        // What buffers hold goes to windows of buffers.
+        // Copies from buffers to windows of buffers.
         memory_copies(k, cx, threads, &|_, _| true);
     }
     inherit_stages(k);
@@ -101,8 +103,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     everything_fits(k, cx)
 }
 
-/// Shared-memory tiles without an order take that of their source; 8-bit operands of tensor-core products, that in which
-/// fragments are whole words.
+/// Shared-memory tiles without an order take that of their source. 8-bit operands of tensor-core products take the
+/// order in which fragments are whole words.
 fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
     let buffers: Vec<Value> = k.values.iter().filter(|(_, d)| d.def.space().is_of_block()).map(|(v, _)| v).collect();
     for v in buffers {
@@ -110,11 +112,11 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
         let stored = stored_dim(k, v);
         let along = |d: usize| [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == d);
         let known = stored.and_then(along).or_else(|| source_order(k, v));
-        // Neither of the two: the swizzle knows.
+        // The contiguous dimension is neither rows nor columns; the swizzle handles it.
         if stored.is_some_and(|d| along(d).is_none()) {
             continue;
         }
-        // `row` and `col` cannot name the dimensions in the middle: the swizzle finds the contiguous one.
+        // `row` and `col` cannot name inner dimensions of more than two; the swizzle finds the contiguous one.
         if known.is_none() && k.tile_ty(v).is_some_and(|t| t.shape.len() > 2) && filled_from_registers(k, v) {
             continue;
         }
@@ -137,8 +139,8 @@ fn orders(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// The order in which the elements of a word of a fragment are neighbours, for a buffer of 8-bit elements that a product
-/// reads whose instruction sums several: instructions that transpose on loading (`ldmatrix.trans`) move 16-bit units.
+/// The order in which the elements of a fragment's 32-bit word are contiguous, for a buffer of 8-bit elements that a
+/// product reads: transposing loads (`ldmatrix.trans`) move 16-bit units.
 fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     if elem_of(k, buffer)?.bits() != 8 {
         return None;
@@ -167,7 +169,8 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
     None
 }
 
-/// Says which tiles several warps hold, load and compute with, each all of it: elements of a row that is reduced are those of one warp.
+/// Remarks on tiles that several warps each hold, load and compute completely, because the elements of a reduced row
+/// must be in one warp.
 fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let reduced = Reduced::of(k);
     for &v in open {
@@ -190,14 +193,14 @@ fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     }
 }
 
-/// Refuses copies of which some threads would have more elements than others: of extents that are no powers of two.
+/// Refuses copies in which some threads would have more elements than others, because extents are no powers of two.
 fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
         let Some(layout) = &attrs.threads else { continue };
         let shape = moved_shape(k, src, dst);
-        // What warpgroups multiply is copied by TMA copies in the end.
+        // TMA copies the operands of wgmma, whatever the layout.
         let operand =
             || resolve_view(k, dst).is_some_and(|view| crate::analysis::wgmma::read_by_warpgroups(k, view.base));
         if !layout.is_even(&shape) && !operand() {
@@ -218,7 +221,7 @@ fn gathers(k: &Kernel, s: Stmt) -> bool {
     [src, dst].into_iter().flat_map(|e| memory_views(k, e)).any(|view| view.is_gathered())
 }
 
-/// The layouts of the tiles by whose numbers the producer's copies gather: nothing else is done with them.
+/// The layouts of tiles whose numbers index the producer's gathering copies, and which have no other use.
 fn numbers_of_producer(k: &mut Kernel) {
     for s in all_stmts(k, k.body).into_iter().filter(|&s| k.plans[s].producer && gathers(k, s)).collect::<Vec<_>>() {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { unreachable!("it is a copy") };
@@ -234,7 +237,8 @@ fn numbers_of_producer(k: &mut Kernel) {
     }
 }
 
-/// Whether a part of an expression gets a register tile, whatever it reads: what is reduced or scanned, and what has a name that is not a window.
+/// Whether a subexpression gets a register tile whatever it reads: the operand of a reduction or scan, or a name that
+/// is not a window.
 fn is_put_together(k: &Kernel, e: Expr) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
@@ -255,7 +259,7 @@ fn is_put_together(k: &Kernel, e: Expr) -> bool {
     false
 }
 
-/// Thread layouts of copies that move between two memories, of those that `which` names.
+/// Thread layouts of copies between two memories, for those that `which` selects.
 fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn Fn(&Kernel, Stmt) -> bool) {
     let which: Vec<Stmt> = all_stmts(k, k.body).into_iter().filter(|&s| which(k, s)).collect();
     if which.is_empty() {
@@ -274,7 +278,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
             continue;
         }
         let shape = moved_shape(k, src, dst);
-        // The destination decides what is coalesced, if it is in global memory.
+        // If the destination is in global memory, it decides what is coalesced.
         let views = [memory_views(k, dst), memory_views(k, src)].concat();
         let global = views.iter().find(|v| k.tensor_ty(v.base).is_some());
         let shared = views.iter().find(|v| k.tensor_ty(v.base).is_none());
@@ -284,10 +288,10 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
             (None, None) => None,
         }
         .unwrap_or(shape.len().saturating_sub(1));
-        // A run of neighbours in both memories is moved in one piece. If the memories are contiguous along different
-        // dimensions a thread owns a block, moves it in pieces that are wide on either side, and transposes it in registers.
+        // A run of neighbours in both memories is moved as a whole. If the memories are contiguous along different
+        // dimensions, a thread owns a block, accesses both memories in wide pieces, and transposes it in registers.
         let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
-        // Where elements share bytes, whole ones are stored.
+        // Elements that share a byte are stored as whole bytes.
         let least = memory_views(k, dst).iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(least);
         let chunk = if cx.enabled { width.ilog2() } else { least.min(width).ilog2() };
@@ -303,7 +307,8 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                     None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                     Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
                     Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
-                    // Where threads would have more than others, fewer of them follow one another along the extent. What the producer will copy is distributed anew.
+                    // If threads would have different numbers of elements, fewer threads are placed along the extent.
+                    // Copies of the producer are distributed later.
                     None => coalesced_of(least.min(width).ilog2(), &bits, contiguous, chunk, threads)
                         .filter(|found| k.plans[s].producer || found.is_even(part))
                         .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
@@ -317,8 +322,8 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
     }
 }
 
-/// Copies that load aligned words and shift them, with their layouts: all that could, if there are registers for the words of
-/// all, since loads of single elements take more than theirs.
+/// Copies that load aligned words and shift them, with their layouts. All possible copies do so if registers suffice
+/// for all of their words, because loads of single elements take more registers.
 fn unaligned_copies(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -358,8 +363,8 @@ fn unaligned_copies(
     found
 }
 
-/// Words of registers of one thread that a tile may take. Beyond 255 the assembler spills; a multiple of that is not a kernel
-/// anyone wants, and takes the assembler minutes.
+/// Most words of registers that a tile may take in one thread. Beyond 255 the assembler spills; several times as many
+/// are no useful kernel, and take the assembler minutes.
 const MAX_WORDS: u64 = 4 * REGISTERS_PER_THREAD as u64;
 
 /// Refuses tiles that no thread can hold.
@@ -386,7 +391,7 @@ fn everything_fits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// A tile the rules above could not place is refused here, with its name.
+/// Refuses a tile that has no layout after all rules, with its name.
 fn everything_has_a_layout(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for (v, data) in k.values.iter() {

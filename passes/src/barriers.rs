@@ -72,7 +72,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     proved(k, cx)
 }
 
-/// Reports what the proof finds.
+/// Reports the results of the proof.
 fn proved(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut failed = Ok(());
     for diagnostic in prove(k) {
@@ -84,7 +84,7 @@ fn proved(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     failed
 }
 
-/// Says which hazards a barrier resolves.
+/// Remarks on the hazards that each barrier resolves.
 fn explain(k: &Kernel, cx: &mut Cx<'_>, placed: &Placed) {
     let span = k.stmt_spans[placed.before];
     let mut why: Vec<String> = Vec::new();

@@ -1,6 +1,6 @@
-//! Whoever has a program compiled: ways out are named as they are written there.
+//! The callers of the compiler: messages name options as the caller writes them.
 
-/// Who is told of a way out.
+/// The reader of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Caller {
     /// The `tilec` command, and callers without their own terms.
@@ -11,7 +11,7 @@ pub enum Caller {
 }
 
 impl Caller {
-    /// What gives this compile-time parameter a value.
+    /// How to give this compile-time parameter a value.
     pub fn define(self, name: &str) -> String {
         match self {
             Caller::Command => format!("`-D {name}=...`"),
@@ -19,7 +19,7 @@ impl Caller {
         }
     }
 
-    /// What gives compile-time parameters values.
+    /// How to give compile-time parameters values.
     pub fn defines(self) -> &'static str {
         match self {
             Caller::Command => "`-D NAME=VALUE`",
@@ -27,7 +27,7 @@ impl Caller {
         }
     }
 
-    /// What says for which sizes parameters are chosen.
+    /// How to give the sizes for which parameters are chosen.
     pub fn sizes(self) -> &'static str {
         match self {
             Caller::Command => "`--for`",
@@ -35,7 +35,7 @@ impl Caller {
         }
     }
 
-    /// The same with these sizes.
+    /// How to give these sizes.
     pub fn sizes_of(self, sizes: &[(String, i64)]) -> String {
         let list = |one: fn(&(String, i64)) -> String, between| sizes.iter().map(one).collect::<Vec<_>>().join(between);
         match self {
@@ -44,7 +44,7 @@ impl Caller {
         }
     }
 
-    /// What says the target.
+    /// How to select the target.
     pub fn target(self, name: &str) -> String {
         match self {
             Caller::Command => format!("`--target {name}`"),
@@ -60,7 +60,7 @@ impl Caller {
         }
     }
 
-    /// What makes a variant for aligned rows, and one for any.
+    /// How to compile one variant for aligned rows and one for any.
     pub fn aligned_variants(self) -> &'static str {
         match self {
             Caller::Command => "`--variant ALIGN=8/1`",

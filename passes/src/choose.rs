@@ -78,7 +78,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     decide(k, cx).map(|_| ())
 }
 
-/// The pass alone: afterwards it has nothing left to do. Returns what it chose and why, if the model decided something.
+/// Runs this pass alone; a second run has nothing left to choose. Returns the choice and its reason, if the model
+/// decided something.
 ///
 /// # Errors
 /// `Err` means that the sink holds at least one error.
@@ -86,7 +87,8 @@ pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Optio
     decide(k, &mut Cx::new(options, NAME, sink))
 }
 
-/// A copy of a kernel with stand-ins for what is to be chosen, specialised: what it does not depend on what is chosen is true of it.
+/// A specialised copy of a kernel with placeholder values for `auto` parameters. Properties that do not depend on these
+/// parameters hold for the kernel.
 ///
 /// # Errors
 /// It cannot be specialised.
@@ -101,7 +103,8 @@ pub(crate) fn sketch(k: &Kernel, options: &Options) -> Result<Kernel, Reported> 
     Ok(k)
 }
 
-/// Decides as if no size were 0: what is legal then is so without the products that such a size leaves out.
+/// Decides as if no size were 0: a choice that is legal then is also legal without the products that a size of 0
+/// removes.
 fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
     let own = k.requires.clone();
     k.requires = tilec_ir::zeros::but_for_zeros(k);
@@ -119,7 +122,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
     }
     let autos = autos(k, cx)?;
     if autos.is_empty() || !bound(k) {
-        // What has no value is for `specialize` to say.
+        // `specialize` reports parameters without a value.
         return Ok(None);
     }
     independent::check(k, cx, &autos)?;
@@ -145,7 +148,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
             }
             plain(&autos)
         }
-        // What the user gave is wrong in itself; with any other values `specialize` will say where.
+        // The given values are wrong by themselves; `specialize` will report where, for any choice.
         Err(Failed::NoneLegal(Illegal::Extent | Illegal::Precondition)) => plain(&autos),
         Err(Failed::NoneLegal(why)) => return Err(none_legal(k, cx, &autos, why.why())),
         Err(Failed::Refused(why)) => return Err(none_legal(k, cx, &autos, &why)),

@@ -13,27 +13,29 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, ElemRef, Mode, OrderRef, Padded, Strides, TensorTy, TileTy};
 
-/// Elements of a block along the contiguous dimension, and along the other one: 8 KiB of 16 bits, which fill the registers that a
-/// block of 128 threads needs for bandwidth.
+/// Elements of a block's tile along the contiguous dimension, and along the other one: 8 KiB of 16-bit elements, so
+/// that a block of 128 threads has enough loads in flight.
 const ALONG: i64 = 128;
 const ACROSS: i64 = 32;
-/// Elements that a thread moves through shared memory, 8 x 8 of which it can turn over in its registers.
+/// Elements of a thread's tile in shared memory, 8 x 8 of which it can transpose in registers.
 const THROUGH_SHARED: i64 = 64;
 
-/// Elements of a thread where places are digits, and the bits of a thread's number: lanes along rows of the copy, lanes across them, warps across them.
+/// Elements of a thread for dimensions of several modes, and the bits of its number: lanes along rows of the copy,
+/// lanes across rows, warps across rows.
 const OF_THREAD: u32 = 64;
 const LANES_ALONG: u32 = 2;
 const LANES_ACROSS: u32 = 3;
 const WARPS: u32 = 2;
 
-/// Values of one kernel in another.
+/// Copies values of one kernel into another.
 struct Import<'a> {
     from: &'a Kernel,
     to: Kernel,
     values: BTreeMap<Value, Value>,
 }
 
-/// A kernel that copies the operand of `k` into a tensor called `rows`. `None`: the operand's type cannot be said in it.
+/// A kernel that copies the operand of `k` to a tensor called `rows`. `None`: the operand's type cannot be expressed in
+/// it.
 pub(super) fn kernel(k: &Kernel, name: String, rows: &str, operand: &Operand) -> Option<Kernel> {
     let mut import = Import { from: k, to: Kernel::new(name), values: BTreeMap::new() };
     import.to.name_span = k.name_span;
@@ -54,7 +56,7 @@ impl Import<'_> {
         new
     }
 
-    /// An expression of the other kernel.
+    /// Copies an expression of the other kernel.
     fn expr(&mut self, e: Expr) -> Option<Expr> {
         let span = self.from.expr_spans[e];
         let data = match &self.from.exprs[e] {
@@ -69,7 +71,7 @@ impl Import<'_> {
         Some(self.to.expr(data, span))
     }
 
-    /// The compile-time parameters that the operand's type mentions, and those whose values are theirs.
+    /// Copies the compile-time parameters that the operand's type mentions, and those that determine their values.
     fn constants(&mut self, operand: &Operand) {
         let k = self.from;
         let ty = k.tensor_ty(operand.tensor).expect("an operand is a tensor");
@@ -168,7 +170,7 @@ impl Import<'_> {
         })
     }
 
-    /// Preconditions over what the copy has.
+    /// Copies the preconditions that refer only to values of the copy.
     fn requires(&mut self, ty: &TensorTy) -> Option<()> {
         let k = self.from;
         let strides = own_strides(k, ty);
@@ -182,7 +184,7 @@ impl Import<'_> {
                 let e = self.expr(e)?;
                 self.to.requires.push(e);
             } else if own {
-                // It would be nowhere.
+                // It could not be stated anywhere.
                 return None;
             }
         }
@@ -211,7 +213,7 @@ impl Import<'_> {
         Some(rows)
     }
 
-    /// A block copies a tile: what lies past the operand reads as zero.
+    /// The body: a block copies a tile. Elements past the operand read as zero.
     fn body(&mut self, operand: &Operand, tensor: Value, rows: Value) -> Option<()> {
         let of = self.from.tensor_ty(operand.tensor)?;
         let span = self.from.values[operand.tensor].span;
@@ -232,10 +234,11 @@ impl Import<'_> {
         }
         let turned = pieces.is_some() && operand.along + 1 == rank;
         if turned {
-            // Blocks beside one another write parts of the same rows, which begin and end inside of sectors: one after the other, these are put together in the cache.
+            // Adjacent blocks write parts of the same sectors. If they run one after the other, the cache combines
+            // these writes.
             axes.swap(0, 1);
         }
-        // All batches are along one axis, for a grid has three.
+        // A grid has three dimensions, so all batches share one axis.
         axes.extend(product(k, &batch, span).map(|all| ("z", all)));
         for (name, extent) in axes {
             let index = k.value(name, span, ValueDef::Grid);
@@ -269,8 +272,9 @@ impl Import<'_> {
     }
 }
 
-/// Rows and columns of the tile in shared memory through which an operand goes: 16 KiB, of whose rows both ways are whole lines of the cache.
-/// There a tile is turned over; and bytes that are read one by one come together to accesses of 16, which takes more lanes than a warp has.
+/// Rows and columns of the 16 KiB tile in shared memory, whose rows are whole cache lines in both directions. It is
+/// transposed there. Elements that are read as single bytes are combined to accesses of 16 bytes, which takes more
+/// lanes than a warp has.
 fn shared(operand: &Operand) -> Option<i64> {
     match operand.multiple {
         16 => Some(128),
@@ -278,8 +282,9 @@ fn shared(operand: &Operand) -> Option<i64> {
     }
 }
 
-/// The tile of a block, and which of its elements a thread has, where dimensions have several modes: where an element is follows from the digits of its row and of its column.
-/// A thread has a square or so of them, whose rows and columns it takes apart once each; a row of its square is a store of 16 bytes, and four lanes have 64 neighbours.
+/// The tile of a block and its register layout, for dimensions of several modes, where addresses follow from the digits
+/// of row and column. A thread has a nearly square part, so that it computes the digits of few rows and columns. A row
+/// of its part is a store of 16 bytes, and four lanes store 64 neighbours.
 fn pieces(of: &TensorTy, operand: &Operand) -> Option<([i64; 2], RegLayout)> {
     let rank = of.shape.len();
     if (0..rank).all(|d| of.modes(d).is_none()) {
@@ -287,7 +292,7 @@ fn pieces(of: &TensorTy, operand: &Operand) -> Option<([i64; 2], RegLayout)> {
     }
     let (along, across) = (operand.multiple.ilog2(), (OF_THREAD / operand.multiple).ilog2());
     let bits = |count: u32, first: u32| (first..first + count).map(|bit| 1u64 << bit).collect::<Vec<u64>>();
-    // Numbers of elements have the bits of the first dimension below those of the second: in a tile, the coordinate along the rows is `row` bits up.
+    // In the element index, bits of the first dimension are below those of the second.
     let rows = across + LANES_ACROSS + WARPS;
     let columns = along + LANES_ALONG;
     let (row, column) = if operand.contiguous + 1 == rank { (0, rows) } else { (columns, 0) };
@@ -298,13 +303,13 @@ fn pieces(of: &TensorTy, operand: &Operand) -> Option<([i64; 2], RegLayout)> {
     Some((if row == 0 { [rows, columns] } else { [columns, rows] }, layout))
 }
 
-/// The product of extents; `None` of none.
+/// The product of extents; `None` if there are none.
 fn product(k: &mut Kernel, extents: &[Expr], span: Span) -> Option<Expr> {
     let own: Vec<Expr> = extents.iter().map(|&e| k.copy_expr(e)).collect();
     own.into_iter().reduce(|a, b| k.binary(Op::Mul, a, b, span))
 }
 
-/// What a block divides its number by: where there are no blocks that may be nothing.
+/// A divisor that is positive: `max(e, 1)`, in case an extent is zero.
 fn positive(k: &mut Kernel, e: Expr, span: Span) -> Expr {
     if matches!(k.exprs[e], ExprData::Ref(_)) {
         return e;
@@ -313,7 +318,8 @@ fn positive(k: &mut Kernel, e: Expr, span: Span) -> Expr {
     k.binary(Op::Max, one, e, span)
 }
 
-/// The window of a block, whose numbers along rows, columns and batches are `axes`: `X[z, i * m.., j * n..]`; of several batches `X[z / H, z % H, i * m.., j * n..]`.
+/// The window of a block with the axes `axes` (rows, columns, batches): `X[z, i * m.., j * n..]`; with several batch
+/// dimensions `X[z / H, z % H, i * m.., j * n..]`.
 fn window(k: &mut Kernel, (base, axes): (Value, &[Value]), extents: [i64; 2], batch: &[Expr], span: Span) -> Expr {
     let mut ranges: Vec<Range> = Vec::new();
     for d in 0..batch.len() {

@@ -1,4 +1,4 @@
-//! Which operands TMA and wgmma cannot read from their place in memory.
+//! Operands that TMA and wgmma cannot read directly from their memory.
 
 use crate::Options;
 use crate::analysis::facts::{Facts, contiguous_dim, repeats};
@@ -20,13 +20,13 @@ use tilec_ir::typing::{resolve_view, type_of};
 pub(super) struct Operand {
     /// The tensor.
     pub(super) tensor: Value,
-    /// Elements of 16 bytes.
+    /// Number of elements in 16 bytes.
     pub(super) multiple: u32,
-    /// Its dimension of stride 1.
+    /// The tensor's dimension of stride 1.
     pub(super) contiguous: usize,
-    /// That of the copy.
+    /// The copy's dimension of stride 1.
     pub(super) along: usize,
-    /// Why it cannot be read as it is stored, in words.
+    /// Why it cannot be read as it is stored, for the remark.
     pub(super) why: String,
     /// Why it cannot be copied.
     pub(super) refused: Option<String>,
@@ -39,9 +39,10 @@ impl Operand {
     }
 }
 
-/// The operands of products that reach shared memory from tensors whose rows are not known to be multiples of 16 bytes, or are not along
-/// the reduction where the instruction reads no others. `None`: the kernel has no products, or has been decided about. `registers`: one operand
-/// of a product need not be along the reduction where the instruction takes it from registers; of two that are not it is the second.
+/// The operands of products that are loaded to shared memory from tensors whose rows are not provably multiples of 16
+/// bytes, or that are not contiguous along the reduction although the instruction requires it. `None`: the kernel has
+/// no products, or the decision is made. `registers`: one operand of a product may have any order, because the
+/// instruction can take it from registers; if both operands need this, it is the second.
 pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Option<Vec<Operand>> {
     let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
         || k.statement_data().any(|s| matches!(s, StmtData::Role { .. }));
@@ -52,7 +53,7 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
     let factors = factors(&sketch, options, registers);
     let facts = Facts::new(&sketch);
     let mut found: Vec<Operand> = Vec::new();
-    // Along which dimensions products read which tensors.
+    // Tensors, and the dimensions along which products need them contiguous.
     let mut read: Vec<(Value, usize)> = Vec::new();
     sketch.walk(sketch.body, &mut |k, _, s| {
         let StmtData::Copy { src, dst, .. } = &k.stmts[s] else { return };
@@ -94,12 +95,12 @@ fn other_order(name: &str, elem: Elem) -> String {
     format!("`{name}` has elements of {}, {reads} (K-major), and is not", elem.name())
 }
 
-/// What a product wants of a buffer.
+/// The requirements of a product for a buffer.
 #[derive(Copy, Clone, Default)]
 struct Factor {
-    /// Along which of its dimensions it has to be contiguous, if that is not all the same.
+    /// The dimension along which it must be contiguous; `None`: any.
     along: Option<usize>,
-    /// It comes from registers if it is not.
+    /// Otherwise it is read from registers.
     in_registers: bool,
 }
 
@@ -129,14 +130,14 @@ fn factors(k: &Kernel, options: &Options, registers: bool) -> BTreeMap<Value, Fa
             all.extend(sides.into_iter().flatten());
             continue;
         };
-        // Of the two there is one that registers may hold.
+        // Only one of the two operands may be in registers.
         first.in_registers &= !second.in_registers;
         all.extend([(a, first), (b, second)]);
     }
     all
 }
 
-/// Why a tensor cannot be copied to rows along a dimension.
+/// Why a tensor cannot be copied to rows along `along`.
 fn refused(sketch: &Kernel, tensor: Value, contiguous: Option<usize>, along: usize) -> Option<String> {
     let name = &sketch.values[tensor].name;
     let ty = sketch.tensor_ty(tensor)?;

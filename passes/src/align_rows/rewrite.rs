@@ -10,7 +10,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, ElemRef, Order, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::same_product;
 
-/// The order of the copy: that of the tensor, as it is written if it is, or the other one.
+/// The order of the copy: that of the tensor, or the transposed one.
 pub(super) fn order(ty: &TensorTy, operand: &Operand) -> OrderRef {
     match ty.strides {
         Strides::Ordered(order) if !operand.reordered() => order,
@@ -19,7 +19,8 @@ pub(super) fn order(ty: &TensorTy, operand: &Operand) -> OrderRef {
     }
 }
 
-/// The dimensions that are made multiples: the contiguous one, or where a parameter of the kernel says which that is, both of a matrix.
+/// The dimensions that are rounded up: the contiguous one. If a parameter of the kernel decides which one that is, both
+/// dimensions of a matrix.
 pub(super) fn rounded(ty: &TensorTy, operand: &Operand) -> Vec<usize> {
     match order(ty, operand) {
         OrderRef::Known(_) => vec![operand.along],
@@ -57,7 +58,7 @@ pub(super) fn own_strides(k: &Kernel, ty: &TensorTy) -> Vec<Value> {
     all
 }
 
-/// The type of a copy, whose rows are whole groups of `multiple` elements.
+/// The type of a copy whose rows are multiples of `multiple` elements.
 pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<Value>, multiple: Expr) -> TensorTy {
     let strides = Strides::Ordered(order);
     TensorTy {
@@ -74,7 +75,7 @@ pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<
     }
 }
 
-/// Has the kernel read `rows` in place of the operand.
+/// Makes the kernel read `rows` instead of the operand.
 pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result<(), String> {
     let v = operand.tensor;
     let Some(ty) = k.tensor_ty(v).cloned() else { return Err("it is not a tensor".to_owned()) };
@@ -95,7 +96,7 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
     k.values[v].def = ValueDef::Tensor(copied);
     k.strides = first_mentioned(k);
     k.sizes = still_mentioned(k);
-    // What is promised of strides that only the operand has stays with the copy.
+    // Preconditions on strides that only the operand has move to the copy.
     let lost = |k: &Kernel, e: Expr| strides.iter().any(|s| !k.strides.contains(s) && mentions(k, e, *s));
     let requires = std::mem::take(&mut k.requires);
     k.requires = requires.into_iter().filter(|&e| !lost(k, e)).collect();
@@ -105,7 +106,7 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
     }
 }
 
-/// Windows of a dimension of a tensor that ended with the tensor end with its copy, in which zeros follow.
+/// Windows that ended at the tensor's extent now end at that of the copy, whose padding is zero.
 fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Expr) {
     let ends: Vec<Expr> = k
         .exprs
@@ -123,7 +124,7 @@ fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Exp
     }
 }
 
-/// Puts the new extent in place of the old one where an end is that, the smaller or the larger of it and something, or a choice.
+/// Replaces the old extent by the new one in an end that is the extent, a minimum or maximum of it, or a selection.
 fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
     if same_product(k, e, old) {
         let copy = k.copy_expr(new);
@@ -139,7 +140,7 @@ fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
     through.iter().for_each(|&arg| raise(k, arg, old, new));
 }
 
-/// The sizes without those that only an operand mentioned, as the lines of a padded one.
+/// The sizes that are still mentioned, without those that only an operand mentioned, such as the lines of a padded one.
 fn still_mentioned(k: &Kernel) -> Vec<Value> {
     let roots = roots(k);
     k.sizes.iter().copied().filter(|&v| roots.iter().any(|&e| mentions(k, e, v))).collect()

@@ -1,4 +1,4 @@
-//! Bounds of a loop over a reduction: where it begins, and which extent it covers in part.
+//! Bounds of a loop over a reduction: its start, and the extent that it covers in part.
 
 use crate::analysis::facts::Facts;
 use crate::rewrite::same_expr;
@@ -8,7 +8,7 @@ use tilec_ir::loop_ends::{covers, loop_variable, meaning};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, same_product};
 
-/// The run-time extent that an expression is: a size, or what is the extent of some dimension of a tensor.
+/// An expression that is a run-time extent: a size, or the extent of some dimension of a tensor.
 fn extent(k: &Kernel, e: Expr) -> Option<Expr> {
     let e = meaning(k, e);
     let of_tensor = |v: Value| k.tensor_ty(v).is_some_and(|t| t.shape.iter().any(|&x| same_product(k, x, e)));
@@ -39,7 +39,7 @@ impl End {
         }
     }
 
-    /// Whether a loop from `start` in steps of `step` covers whole steps, unless it ends at the extent.
+    /// Whether a loop from `start` in steps of `step` covers whole steps, except at the extent.
     pub(crate) fn whole_steps(&self, k: &Kernel, facts: &Facts, start: Option<Expr>, step: u64) -> bool {
         let Some(end) = self.or else { return true };
         let Some(start) = start.map(|start| self.start(k, start)) else { return facts.is_multiple(k, end, step) };
@@ -54,7 +54,7 @@ impl End {
         }
     }
 
-    /// Where the loop begins if it runs at all: `min(extent, x)` is `x` then.
+    /// The start of the loop if it has an iteration: then `min(extent, x)` is `x`.
     pub(crate) fn start(&self, k: &Kernel, start: Expr) -> Expr {
         let it = |e: Expr| same_product(k, meaning(k, e), self.extent);
         match &k.exprs[meaning(k, start)] {
@@ -65,15 +65,15 @@ impl End {
     }
 }
 
-/// Whether `end` is at most `extent`: that itself, or the smaller of it and something else.
+/// Whether `end` is at most `extent`: the extent itself, or a minimum with it.
 pub(crate) fn ends_within(k: &Kernel, end: Expr, extent: Expr) -> bool {
     let end = meaning(k, end);
     same_product(k, end, meaning(k, extent))
         || matches!(&k.exprs[end], ExprData::Op { op: Op::Min, args } if args.iter().any(|&a| ends_within(k, a, extent)))
 }
 
-/// Whether a window of a tensor is outside wherever a loop's variable is at its `end` or past it: in some dimension it begins there or after, and neither
-/// the tensor nor the window goes on there. Such a window reads as zero, from nowhere.
+/// Whether a window of a tensor is outside whenever a loop's variable is at or past `end`: in some dimension it begins
+/// at or after the end of the tensor or window. Such a window reads as zero and accesses no memory.
 pub(crate) fn outside_past(k: &Kernel, view: &ResolvedView, var: Value, end: Expr) -> bool {
     let extents = &k.tensor_ty(view.base).expect("a window of a tensor").shape;
     view.dims.iter().zip(extents).any(|(dim, &extent)| {
@@ -83,7 +83,7 @@ pub(crate) fn outside_past(k: &Kernel, view: &ResolvedView, var: Value, end: Exp
     })
 }
 
-/// Whether an index is at least the variable of a loop: that, or its sum with what is not negative.
+/// Whether an index is at least the variable of a loop: the variable, or its sum with non-negative terms.
 fn at_least(k: &Kernel, e: Expr, var: Value) -> bool {
     if loop_variable(k, e) == Some(var) {
         return true;
@@ -96,7 +96,7 @@ fn at_least(k: &Kernel, e: Expr, var: Value) -> bool {
     }
 }
 
-/// Whether an index is made of what is not negative, the variable `var` among them.
+/// Whether all terms of an index are non-negative, including the variable `var`.
 fn not_negative(k: &Kernel, e: Expr, var: Value) -> bool {
     match &k.exprs[meaning(k, e)] {
         ExprData::Int(x) => *x >= 0,
@@ -106,8 +106,9 @@ fn not_negative(k: &Kernel, e: Expr, var: Value) -> bool {
     }
 }
 
-/// Whether a window of `tile` elements that begins at the variable of a loop from `start` to `last` in steps of `step` reaches past `end` only where it reaches
-/// past `extent`, too: each bound that `end` is the smallest of is that or more, or one of those of the loop that is a whole number of tiles away from `start`.
+/// Whether a window of `tile` elements at the variable of a loop from `start` to `last` by `step` reaches past `end`
+/// only if it reaches past `extent`. Each bound of the minimum `end` is at least `extent`, or is a bound of the loop at
+/// a multiple of tiles from `start`.
 pub(crate) fn whole_tiles(
     k: &Kernel,
     facts: &Facts,
@@ -128,13 +129,13 @@ pub(crate) fn whole_tiles(
     bounds(k, end).into_iter().all(|bound| covers(k, bound, extent) || before(bound) && whole(bound))
 }
 
-/// What an index is the smallest of.
+/// The operands of a minimum of indices.
 fn bounds(k: &Kernel, e: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut rest = vec![e];
     while let Some(e) = rest.pop() {
         match &k.exprs[meaning(k, e)] {
-            // What is longer has no whole tiles anyway.
+            // Longer minima are treated as one bound, which has no whole tiles.
             ExprData::Op { op: Op::Min, args } if found.len() < MOST_BOUNDS => rest.extend(args.iter().copied()),
             _ => found.push(e),
         }
@@ -142,5 +143,5 @@ fn bounds(k: &Kernel, e: Expr) -> Vec<Expr> {
     found
 }
 
-/// Bounds that are looked at one by one.
+/// Most bounds that are examined separately.
 const MOST_BOUNDS: usize = 8;

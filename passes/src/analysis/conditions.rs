@@ -9,19 +9,19 @@ use tilec_ir::names::Parts;
 use tilec_ir::typing::let_init;
 use tilec_ir::values::is_constant;
 
-/// Whether a name has one value in a launch.
+/// Whether a name has one value in the whole launch.
 pub(crate) fn is_of_launch(k: &Kernel, v: Value) -> bool {
     matches!(k.values[v].def, ValueDef::Size | ValueDef::Stride | ValueDef::Scalar { .. })
 }
 
-/// Whether a condition has one value throughout a run of a block of threads.
+/// Whether a condition has one value in the whole run of a block.
 pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     let moves = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => {
             !is_of_launch(k, *v) && !matches!(k.values[*v].def, ValueDef::Grid) && let_init(k, *v).is_none()
         }
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Op { .. } => false,
-        // Of elements of tensors that are never written.
+        // Elements of tensors that are never written.
         ExprData::Index(arg) => !is_constant(k, *arg),
         ExprData::View(_) | ExprData::Cast { .. } | ExprData::Bits { .. } => !is_constant(k, e),
         _ => true,
@@ -29,8 +29,8 @@ pub(crate) fn is_fixed(k: &Kernel, e: Expr) -> bool {
     !k.has_part(e, moves)
 }
 
-/// The block of what a kernel does: its body, or what is under a condition around all of that but names and declarations, such as whether there is work for
-/// a block. The condition has one value throughout.
+/// The block with the work of a kernel: its body, or the body of an `if` around everything but names and declarations,
+/// such as a check whether the block has work. The condition has one value in a block.
 pub(crate) fn guarded(k: &Kernel) -> Block {
     let mut block = k.body;
     loop {
@@ -48,7 +48,7 @@ pub(crate) fn guarded(k: &Kernel) -> Block {
     }
 }
 
-/// The variables of loops with which the value of a condition changes, if it changes with nothing else, and the names in it.
+/// The loop variables on which the value of a condition depends, if it depends on nothing else, and the names in it.
 pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
     let mut all = BTreeSet::new();
     let mut parts = Parts::of(k, e);
@@ -72,23 +72,23 @@ pub(crate) fn changes_with(k: &Kernel, e: Expr) -> Option<BTreeSet<Value>> {
     Some(all)
 }
 
-/// Whether two index expressions have the same value: names stand for what they name.
+/// Whether two index expressions have the same value; names are replaced by what they name.
 pub(crate) fn alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
     Alike { k, same, named: BTreeMap::new(), numbers: BTreeMap::new() }.indices(a, b)
 }
 
-/// The same of numbers that indices are made of. What a register variable holds is no such thing: it may have changed between the two.
+/// [`alike`] for numbers in indices. Register variables never match, because they may have changed between the two.
 pub(crate) fn numbers_alike(k: &Kernel, a: Expr, b: Expr, same: &[(Value, Value)]) -> bool {
     Alike { k, same, named: BTreeMap::new(), numbers: BTreeMap::new() }.scalars(a, b)
 }
 
-/// Expressions that are compared.
+/// A comparison of two expressions.
 struct Alike<'k> {
     k: &'k Kernel,
     same: &'k [(Value, Value)],
-    /// What names of indices stand for, and whether it is alike.
+    /// Results for names of indices.
     named: BTreeMap<(Expr, Expr), bool>,
-    /// The same of names of numbers.
+    /// Results for names of numbers.
     numbers: BTreeMap<(Expr, Expr), bool>,
 }
 

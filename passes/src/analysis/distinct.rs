@@ -1,10 +1,10 @@
-//! How many distinct bytes an index range of a tensor touches: windows of a padded tensor overlap.
+//! Distinct bytes of an index range of a tensor, because windows of a padded tensor overlap.
 
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Kernel;
 use tilec_ir::padded::memory;
 
-/// The extents of a tensor in memory: of one with padding those of its lines, which several indices name.
+/// The extents of a tensor in memory: for a padded tensor those of its lines, which several indices address.
 pub(crate) fn in_memory(k: &Kernel, tensor: Value) -> Vec<Expr> {
     let Some(t) = k.tensor_ty(tensor) else { return Vec::new() };
     match t.padded.is_empty() {
@@ -13,7 +13,7 @@ pub(crate) fn in_memory(k: &Kernel, tensor: Value) -> Vec<Expr> {
     }
 }
 
-/// Elements in memory over elements that are indexed, of all tensors; 1 where sizes are not known.
+/// Elements in memory divided by indexed elements, over all tensors; 1 if sizes are not known.
 pub(crate) fn share(k: &Kernel, count: &dyn Fn(Expr) -> Option<i64>) -> f64 {
     let all = |extents: &[Expr]| extents.iter().try_fold(1.0, |n, &e| Some(n * count(e)? as f64));
     let of = |extents: &dyn Fn(Value) -> Vec<Expr>| {

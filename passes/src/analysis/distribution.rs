@@ -1,4 +1,4 @@
-//! Which thread moves which element of a copy, after layouts are decided.
+//! The thread that moves each element of a copy, after layouts are decided.
 
 use crate::analysis::views::{copy_shape, plain_var};
 use crate::assign_layouts::log2_shape;
@@ -7,7 +7,7 @@ use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::{layout_of, resolve_view, scalar_shape, window_of_registers};
 
-/// The distribution a copy moves elements through: its own, or that of the register tile on one side.
+/// The register layout of a copy: its own, or that of the register tile on one side.
 pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> Option<RegLayout> {
     if let Some(layout) = &attrs.threads {
         return Some(layout.clone());
@@ -16,7 +16,7 @@ pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -
         return plain_var(k, dst).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
     }
     let whole = [dst, src].into_iter().find_map(|e| layout_of(k, e));
-    // Of a row and a column that are combined neither has all elements.
+    // If a row and a column are combined, neither has the full layout.
     let has_all =
         |l: &RegLayout| copy_shape(k, src, dst).is_none_or(|s| log2_shape(&s).iter().sum::<u32>() == l.out_bits());
     if whole.as_ref().is_some_and(|l| !has_all(l)) {
@@ -25,13 +25,13 @@ pub(crate) fn copy_layout(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -
     whole.or_else(|| Some(window_of_registers(k, &resolve_view(k, dst)?, &copy_shape(k, src, dst)?)?.0))
 }
 
-/// Log2 of the run of neighbours along `dim` that a thread owns, beginning at a multiple of it. Which of its registers hold them does not
-/// matter: renaming is free, and halves of registers are exchanged by one instruction a pair.
+/// Log2 of the aligned run of neighbours along `dim` that a thread owns. The order of registers does not matter:
+/// renaming is free, and halves of registers are exchanged by one instruction for each pair.
 pub(crate) fn owned_run(layout: &RegLayout, dim_bits: &[u32], dim: usize) -> u32 {
     let base: u32 = dim_bits[..dim].iter().sum();
     let owned = |bit: &u32| {
         let unit = 1u64 << (base + bit);
-        // Of a layout that mixes bits another column may move where the run begins.
+        // In a layout that mixes bits, another column may make the run unaligned.
         let mixed = layout.value().cols().iter().chain(layout.thread().cols()).any(|&c| c != unit && c & unit != 0);
         !mixed && layout.value().cols().contains(&unit)
     };

@@ -4,26 +4,26 @@ use crate::analysis::uses::{mentions, path_to, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
-/// What becomes of what a buffer or a register tile holds.
+/// What happens next to the contents of a buffer or register tile.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// Some way reads it.
+    /// They are read on some path.
     Read,
-    /// Every way overwrites it.
+    /// They are overwritten on every path.
     Overwritten,
-    /// Some way may lead past.
+    /// Neither: some path reaches the end.
     Left,
 }
 
-/// What statements, one after the other, make of it.
+/// The fate of `v` in consecutive statements.
 pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
     stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != Fate::Left).unwrap_or(Fate::Left)
 }
 
-/// What a statement makes of it.
+/// The fate of `v` in one statement.
 pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
     match &k.stmts[s] {
-        // There may be no iteration.
+        // The loop may have no iteration.
         StmtData::For { cond: Some(cond), .. } if mentions(k, *cond, v) => Fate::Read,
         StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
             Fate::Read => Fate::Read,
@@ -54,7 +54,8 @@ pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
     }
 }
 
-/// Whether something after a loop, in an iteration around it or a later one, reads what the loop leaves in a buffer or a register tile.
+/// Whether something after a loop, in the same or a later iteration of a loop around it, reads what the loop leaves in
+/// `v`.
 pub(crate) fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
     let path = path_to(k, at);
     for (depth, &(block, index)) in path.iter().enumerate().rev() {

@@ -47,7 +47,7 @@ pub fn fold_tree(k: &mut Kernel, e: Expr) {
     }
 }
 
-/// Whether an index is computed by a division, whose divisor is looked at where it stands.
+/// Whether an index is a division. Its divisor is checked at its place in the source, so it is not folded away.
 fn divides(k: &Kernel, e: Expr) -> bool {
     matches!(&k.exprs[e], ExprData::Op { op: Op::Div | Op::Rem | Op::CeilDiv, args } if k.as_int(args[1]).is_none())
         || k.children(e).into_iter().any(|child| divides(k, child))
@@ -59,8 +59,8 @@ fn replace(k: &mut Kernel, e: Expr, by: Expr) {
     k.expr_spans[e] = span;
 }
 
-/// Whether `cast`, a conversion of `arg`, changes nothing: what is stored in the type, or computed in it, needs no rounding
-/// to it. Narrow types are computed in wider ones.
+/// Whether `cast`, a conversion of `arg`, changes nothing: `arg` is stored or computed in the same type. Narrow types
+/// are computed in wider ones, so they need rounding.
 fn is_stored_as(k: &Kernel, cast: Expr, arg: Expr) -> bool {
     let elem = |e: Expr| tilec_ir::typing::type_of(k, e).ok().and_then(|t| t.elem());
     let (Some(ElemRef::Known(from)), Some(ElemRef::Known(to))) = (elem(arg), elem(cast)) else { return false };
@@ -73,7 +73,7 @@ fn is_stored_as(k: &Kernel, cast: Expr, arg: Expr) -> bool {
     from == to && (stored || computed)
 }
 
-/// Neutral elements are dropped only where the other side is an index: `x * 1` on tiles may convert types.
+/// Neutral elements are dropped only if the other operand is an index: `x * 1` on tiles may convert types.
 fn is_index(k: &Kernel, e: Expr) -> bool {
     matches!(tilec_ir::typing::type_of(k, e), Ok(tilec_ir::typing::Type::Index))
 }

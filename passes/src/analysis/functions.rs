@@ -8,17 +8,17 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, type_of};
 
-/// Registers that the functions in a kernel's expressions take beside their operands.
+/// Registers that the functions in a kernel's expressions need in addition to their operands.
 pub(crate) fn function_registers(k: &Kernel) -> u64 {
     k.expressions().into_iter().map(|e| own(k, e)).max().unwrap_or(0)
 }
 
-/// The same of an expression and what is inside it.
+/// Registers for the functions in an expression.
 pub(crate) fn registers_of(k: &Kernel, e: Expr) -> u64 {
     k.children(e).into_iter().map(|child| registers_of(k, child)).fold(own(k, e), u64::max)
 }
 
-/// The same of an expression and of what the names in it stand for.
+/// Registers for the functions in an expression and in the deferred names that it uses.
 pub(crate) fn registers_of_all(k: &Kernel, deferred: &Deferred, e: Expr) -> u64 {
     let mut most = registers_of(k, e);
     for_each_tile(k, deferred, e, &mut |v| {
@@ -27,8 +27,9 @@ pub(crate) fn registers_of_all(k: &Kernel, deferred: &Deferred, e: Expr) -> u64 
     most
 }
 
-/// Those that are computed by polynomials keep the coefficients (ptxas 13: 24 for `erf`; with 4 and 32 elements a thread 8 to 15 more for `tanh` than for a sum, of f64
-/// 12 to 28 for exponentials and logarithms, 40 to 46 for `sin` and `cos`, 30 to 44 for `erf`, 28 to 36 for `pow`, 7 to 19 for others).
+/// Functions by polynomials keep their coefficients in registers (ptxas 13: 24 for `erf`; with 4 and 32 elements a
+/// thread, `tanh` takes 8 to 15 more than a sum; of f64, exponentials and logarithms 12 to 28, `sin` and `cos` 40 to
+/// 46, `erf` 30 to 44, `pow` 28 to 36, others 7 to 19).
 fn own(k: &Kernel, e: Expr) -> u64 {
     let is_f64 = matches!(type_of(k, e), Ok(Type::Tile(tile)) if tile.elem == ElemRef::Known(Elem::F64));
     match k.exprs[e] {
@@ -45,8 +46,8 @@ fn own(k: &Kernel, e: Expr) -> u64 {
     }
 }
 
-/// Instructions of an element that a thread computes by an operator, and how many of them are of the special function units (counted in machine code of ptxas 13; of f64 only
-/// that they are many).
+/// Instructions for one element, and how many of them use the special function units (counted in machine code of ptxas
+/// 13; for f64 only a rough upper figure).
 pub(crate) fn instructions(k: &Kernel, e: Expr) -> (f64, f64) {
     let is_f64 = matches!(type_of(k, e), Ok(Type::Tile(tile)) if tile.elem == ElemRef::Known(Elem::F64));
     match k.exprs[e] {

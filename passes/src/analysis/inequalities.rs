@@ -1,7 +1,8 @@
-//! Inequalities between indices: proved from preconditions, the bounds of loops and of the grid, conditions, and what operators make of them.
+//! Inequalities between indices, proved from preconditions, loop and grid bounds, conditions, and properties of
+//! operators.
 //!
-//! Indices are sums of products of atoms: sizes, variables, places in tiles (`iota`), and what no sum is, such as quotients. A claim is proved where its opposite contradicts what is known of
-//! the atoms in it.
+//! Indices are sums of products of atoms: sizes, variables, positions in tiles (`iota`), and non-linear terms such as
+//! quotients. A claim is proved if its negation contradicts what is known about its atoms.
 
 mod atoms;
 mod indices;
@@ -20,25 +21,25 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::Extent;
 
-/// Elements of a window that are outside of what it looks at.
+/// Elements of a window that are outside of the valid range.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Outside {
-    /// Where the window begins.
+    /// The start of the window.
     start: Sum,
     extent: Sum,
-    /// Elements from there on are outside; `None`: those in front of 0.
+    /// Elements from there on are outside; `None`: elements below 0 are.
     end: Option<Sum>,
 }
 
 impl Outside {
-    /// Whether windows of one extent have elements after the same end.
+    /// Whether windows of one extent are cut at the same end.
     pub(crate) fn ends_like(&self, other: &Outside) -> bool {
         self.end == other.end && self.extent == other.extent
     }
 }
 
 impl<'k> Inequalities<'k> {
-    /// Collects what is known of `k`.
+    /// Collects the facts about `k`.
     pub(crate) fn new(k: &'k Kernel) -> Inequalities<'k> {
         let mut loops = BTreeMap::new();
         k.walk(k.body, &mut |k, _, s| {
@@ -69,18 +70,19 @@ impl<'k> Inequalities<'k> {
         self.k
     }
 
-    /// The elements after `end` of a window that begins at the sum of `starts`; `None`: they are no sums.
+    /// The elements at or past `end` of a window that begins at the sum of `starts`; `None`: these are no sums.
     pub(crate) fn behind(&self, starts: &[Expr], extent: u64, end: Expr) -> Option<Outside> {
         let extent = self.extent(Extent::Known(extent))?;
         Some(Outside { start: self.starts(starts)?, extent, end: Some(self.sum(end)?) })
     }
 
-    /// The same of elements in front of 0.
+    /// The elements below 0 of a window.
     pub(crate) fn in_front(&self, starts: &[Expr], extent: u64) -> Option<Outside> {
         Some(Outside { start: self.starts(starts)?, extent: self.extent(Extent::Known(extent))?, end: None })
     }
 
-    /// The elements after `end` of a tile of `size` that begins at the variable of a loop; `numbers`: at so many sizes.
+    /// The elements at or past `end` of a tile of `size` elements at the variable of a loop; `numbers`: at the variable
+    /// times `size`.
     pub(crate) fn behind_tiles(&self, var: Value, size: Expr, end: Expr, numbers: bool) -> Option<Outside> {
         let k = self.k;
         let var = k.exprs.keys().find(|&e| matches!(k.exprs[e], ExprData::Ref(v) if v == var))?;
@@ -93,7 +95,7 @@ impl<'k> Inequalities<'k> {
         starts.iter().try_fold(Sum::default(), |all, &e| all.plus(&self.sum(e)?, 1))
     }
 
-    /// Whether a window never has such elements where these conditions are met.
+    /// Whether a window never has such elements under these conditions.
     pub(crate) fn is_never(&self, outside: &Outside, given: &[Given]) -> bool {
         self.outside(outside, 0).is_some_and(|of| self.impossible(&of, given))
     }
@@ -103,16 +105,16 @@ impl<'k> Inequalities<'k> {
         self.ranges.of(e).map(|range| (range.lo as f64, range.hi as f64))
     }
 
-    /// Whether an index is at least so much in every launch.
+    /// Whether an index is at least `least` in every launch.
     pub(crate) fn at_least(&self, e: Expr, least: i64) -> bool {
         let below = || Sum::number(i128::from(least)).plus(&self.sum(e)?, -1)?.less_one();
         below().is_some_and(|below| self.impossible(&[below], &[]))
     }
 
-    /// What a comparison of elements at such places is, along dimension `axis`, if it is the same for all of them.
+    /// The result of a comparison for outside elements, along dimension `axis`, if it is the same for all of them.
     pub(crate) fn compared(&self, op: Op, sides: [Expr; 2], outside: &Outside, axis: u32) -> Option<bool> {
         let decided = self.decided(op, sides, outside, axis);
-        // A number in memory that positions are compared with is that of an element, such as a label.
+        // A number in memory that is compared with positions, such as a label, selects an existing element.
         let label = || matches!(op, Op::Eq | Op::Ne) && self.is_label(sides, axis);
         decided.or_else(|| label().then_some(op == Op::Ne))
     }
@@ -144,7 +146,7 @@ impl<'k> Inequalities<'k> {
         if never(&holds) { Some(false) } else { never(&fails).then_some(true) }
     }
 
-    /// Whether the elements `of` a window are among those that another one has outside of itself, too.
+    /// Whether the outside elements `of` a window are also outside elements of the other window.
     pub(crate) fn is_outside(&self, of: &Outside, other: &Outside) -> bool {
         let inside = || {
             let (place, mut all) = (Sum::atom(self.place(0, of.extent.clone())), self.outside(of, 0)?);
@@ -158,7 +160,7 @@ impl<'k> Inequalities<'k> {
         of.extent == other.extent && inside() == Some(true)
     }
 
-    /// Inequalities of such an element.
+    /// Inequalities that hold for an outside element.
     fn outside(&self, of: &Outside, axis: u32) -> Option<Vec<Sum>> {
         let at = of.start.plus(&Sum::atom(self.place(axis, of.extent.clone())), 1)?;
         Some(vec![match &of.end {
@@ -167,7 +169,7 @@ impl<'k> Inequalities<'k> {
         }])
     }
 
-    /// Whether these inequalities `.. >= 0` contradict what is known, where conditions are met.
+    /// Whether these inequalities `.. >= 0` contradict the known facts under the given conditions.
     fn impossible(&self, claims: &[Sum], given: &[Given]) -> bool {
         let question = (claims.to_vec(), given.to_vec());
         if let Some(&answer) = self.answers.borrow().get(&question) {
@@ -181,7 +183,7 @@ impl<'k> Inequalities<'k> {
     fn contradicted(&self, claims: &[Sum], given: &[Given]) -> bool {
         let mut known = self.claimed(claims, given);
         loop {
-            // Mostly no cases need to be told apart.
+            // Most proofs need no case distinction.
             if contradict(&known.always) {
                 return true;
             }
@@ -193,10 +195,10 @@ impl<'k> Inequalities<'k> {
     }
 }
 
-/// Cases that are told apart.
+/// Most case distinctions of a proof.
 const SPLITS: usize = 4;
 
-/// Whether `all` contradict one another in every combination of cases.
+/// Whether `all` is contradictory in every combination of cases.
 fn every(splits: &[Cases], all: &mut Vec<Sum>) -> bool {
     let Some((cases, rest)) = splits.split_first() else { return contradict(all) };
     cases.iter().all(|case| {

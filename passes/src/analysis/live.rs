@@ -1,4 +1,4 @@
-//! Register tiles that live at the same time.
+//! Live ranges of register tiles.
 
 use crate::analysis::uses::{mentions, stmt_exprs};
 use tilec_ir::bits::Bits;
@@ -15,13 +15,13 @@ use tilec_ir::typing::{Type, layout_of, let_init, resolve_view, type_of};
 pub(crate) struct Tile {
     /// Its extents.
     pub(crate) shape: Vec<u64>,
-    /// What an element takes.
+    /// Size of an element.
     pub(crate) elem: Bits,
 }
 
 impl Tile {
-    /// Registers of a thread that hold it in the layout of accumulators of `warpgroups` that share its rows. Of tiles with one number for each
-    /// row, or for each column, threads repeat one another's.
+    /// Registers of a thread that hold it in the accumulator layout of `warpgroups` that share its rows. Tiles with one
+    /// number for each row or column are replicated over threads.
     pub(crate) fn of_warpgroups(&self, groups: u64) -> u64 {
         let threads = groups * u64::from(WARPGROUP * WARP);
         let elements = match self.shape[..] {
@@ -33,7 +33,7 @@ impl Tile {
     }
 }
 
-/// Registers of a thread that hold a tile: those of its layout, or an equal share where none is decided.
+/// Registers of a thread that hold a tile: by its layout, or an equal share if no layout is decided.
 pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 {
     let layout = match &k.values[v].def {
         ValueDef::Var(t) => t.reg_layout.clone(),
@@ -75,7 +75,7 @@ pub(crate) fn declared(k: &Kernel, deferred: &Deferred, v: Value, s: Stmt) -> Op
     found.filter(|(shape, _)| !shape.is_empty()).map(|(shape, elem)| Tile { shape, elem })
 }
 
-/// A variable that is a tile with extents that are known.
+/// A variable that is a tile with known extents.
 pub(crate) fn tile_of(k: &Kernel, v: Value) -> Option<Tile> {
     let t = k.tile_ty(v)?;
     let ElemRef::Known(elem) = t.elem else { return None };
@@ -83,16 +83,16 @@ pub(crate) fn tile_of(k: &Kernel, v: Value) -> Option<Tile> {
     Some(Tile { shape, elem: elem.size() })
 }
 
-/// From where to where in the text a tile lives.
+/// The live range of a tile in the text.
 pub(crate) struct Range {
     pub(crate) value: Value,
     pub(crate) tile: Tile,
-    /// Numbers of statements in the order of the text.
+    /// First and last statement, numbered in the order of the text.
     pub(crate) from: usize,
     pub(crate) to: usize,
 }
 
-/// The ranges of all register tiles of a kernel.
+/// The live ranges of all register tiles of a kernel.
 pub(crate) struct Ranges {
     pub(crate) tiles: Vec<Range>,
     order: Order,
@@ -105,8 +105,9 @@ impl Ranges {
     }
 }
 
-/// The register tiles that are live at each statement, in the order of the text. What a statement reads for the last time makes
-/// room for what it writes: elements are computed one after the other.
+/// The register tiles that are live at each statement, in the order of the text. A tile that a statement reads for the
+/// last time shares registers with the tile that the statement writes, because elements are computed one after the
+/// other.
 pub(crate) fn tiles(k: &Kernel) -> Vec<Vec<Tile>> {
     let ranges = ranges(k);
     let mut at = vec![Vec::new(); ranges.order.stmts.len()];
@@ -116,19 +117,20 @@ pub(crate) fn tiles(k: &Kernel) -> Vec<Vec<Tile>> {
     at
 }
 
-/// Elements of all register tiles of a block where most live at once.
+/// Elements of all register tiles of a block at the point of most register pressure.
 pub(crate) fn most_elements(k: &Kernel) -> u64 {
     let elements = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.shape.iter().product::<u64>()).sum::<u64>();
     tiles(k).iter().map(elements).max().unwrap_or(0)
 }
 
-/// Registers of a thread of so many warpgroups that tiles take where most live at once.
+/// Registers per thread that tiles take at the point of most register pressure, with this number of warpgroups.
 pub(crate) fn most_of_warpgroups(k: &Kernel, groups: u64) -> u64 {
     let at = |tiles: &Vec<Tile>| tiles.iter().map(|t| t.of_warpgroups(groups)).sum::<u64>();
     tiles(k).iter().map(at).max().unwrap_or(0)
 }
 
-/// The same within these statements and what is inside them. `groups`: how many warpgroups share a tile.
+/// Like [`most_of_warpgroups`], at these statements and those inside them. `groups`: the number of warpgroups that
+/// share a tile.
 pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: impl Fn(&Tile) -> u64) -> u64 {
     let mut order = Order::default();
     order.walk(k, k.body);
@@ -141,7 +143,7 @@ pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: impl Fn(&Tile) ->
     tiles(k).iter().zip(inside).filter(|(_, inside)| *inside).map(|(tiles, _)| of(tiles)).max().unwrap_or(0)
 }
 
-/// Where each register tile lives.
+/// The live range of each register tile.
 pub(crate) fn ranges(k: &Kernel) -> Ranges {
     let deferred = Deferred::of(k);
     let mut order = Order::default();
@@ -157,7 +159,7 @@ pub(crate) fn ranges(k: &Kernel) -> Ranges {
     Ranges { tiles, order }
 }
 
-/// Statements in the order of the text, and which of them each loop spans.
+/// Statements in the order of the text, and the extent of each loop.
 #[derive(Default)]
 struct Order {
     stmts: Vec<Stmt>,
@@ -176,7 +178,7 @@ impl Order {
         }
     }
 
-    /// Where a value declared at `from` is written first, if it has none before: with a copy of the whole tile.
+    /// The first write of a value declared at `from`, if it has none before: a copy of the whole tile.
     fn written(&self, k: &Kernel, v: Value, from: usize) -> usize {
         if !matches!(k.stmts[self.stmts[from]], StmtData::Var { init: None, .. }) {
             return from;
@@ -197,7 +199,7 @@ impl Order {
             || matches!(k.stmts[s], StmtData::Assign { dst, .. } if dst == v)
     }
 
-    /// The last statement that mentions a value declared at `from`: where a loop goes on with it, the end of that.
+    /// The last statement that uses a value declared at `from`. If a loop carries the value, the end of that loop.
     fn last_use(&self, k: &Kernel, v: Value, from: usize) -> usize {
         let places = (from + 1..self.stmts.len()).filter(|&i| self.uses(k, i, v));
         let lasts = places.map(|i| {

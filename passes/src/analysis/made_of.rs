@@ -1,21 +1,21 @@
-//! The terms that indices are computed from.
+//! The values from which indices are computed.
 
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::typing::let_init;
 
-/// Whether a launch knows an index: it is computed of sizes and strides.
+/// Whether an index is known at launch: it is computed from sizes and strides.
 pub(crate) fn of_sizes(k: &Kernel, e: Expr) -> bool {
     is_made_of(k, e, &|def| matches!(def, ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_)))
 }
 
-/// Whether an index is computed of sizes alone.
+/// Whether an index is computed from sizes only.
 pub(crate) fn of_extents(k: &Kernel, e: Expr) -> bool {
     is_made_of(k, e, &|def| matches!(def, ValueDef::Size | ValueDef::ConstParam(_)))
 }
 
-/// Whether an index is computed of sizes, strides, and of places in the grid and in loops: of nothing that memory or a register holds.
+/// Whether an index is computed from sizes, strides, grid indices and loop variables, not from memory or registers.
 pub(crate) fn of_indices(k: &Kernel, e: Expr) -> bool {
     let is_index = |def: &ValueDef| {
         matches!(def, ValueDef::Size | ValueDef::Stride | ValueDef::ConstParam(_) | ValueDef::Grid | ValueDef::Loop)
@@ -35,7 +35,8 @@ fn is_made_of(k: &Kernel, e: Expr, of: &dyn Fn(&ValueDef) -> bool) -> bool {
     !k.has_part(e, is_other)
 }
 
-/// Terms of an index that is written without names: `let b = a + a`, `let c = b + b`, .. have twice as many each.
+/// Most terms of an index that is written without names: in `let b = a + a`, `let c = b + b`, .. the number doubles
+/// with each name.
 const TERMS: u64 = 1000;
 
 /// Whether an index can be written without names.
@@ -48,7 +49,8 @@ pub(crate) fn can_be_written(k: &Kernel, e: Expr, names: impl Fn(Value) -> bool)
     k.unfolded(e, names) <= TERMS
 }
 
-/// A copy of an index without the names of others, for places that do not see these: preconditions, and what is in front of them.
+/// A copy of an index with all names expanded, for places where these are not in scope: preconditions, and code in
+/// front of the names.
 pub(crate) fn spelled_out(k: &mut Kernel, e: Expr) -> Expr {
     let e = meaning(k, e);
     let copy = k.copy_expr(e);

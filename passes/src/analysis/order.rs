@@ -1,4 +1,4 @@
-//! Along which dimension the elements of a shared-memory tile are neighbours, before its layout is decided.
+//! The contiguous dimension of a shared-memory tile, before its layout is decided.
 
 use super::facts::contiguous_dim;
 use super::uses::all_stmts;
@@ -10,9 +10,9 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::Order;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor that a TMA store moves it to, else that of the
-/// tensor it is filled from, else that along
-/// which a thread has the neighbours that it fills it with.
+/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor to which a TMA store moves it,
+/// else that of the tensor from which it is filled, else the one along which a thread owns neighbours of the register
+/// tile from which it is filled.
 pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
     let tile = k.tile_ty(buffer)?;
     if let Some(layout) = &tile.smem_layout {
@@ -26,7 +26,7 @@ pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
         .or_else(|| register_run(k, buffer))
 }
 
-/// The dimension that is contiguous in the tensor that a TMA store moves a buffer to: TMA turns nothing over.
+/// The dimension that is contiguous in the tensor to which a TMA store moves a buffer: TMA does not transpose.
 pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     all_stmts(k, k.body).into_iter().find_map(|s| {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
@@ -36,8 +36,8 @@ pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
     })
 }
 
-/// The dimension along which threads own neighbours in the register tiles that a buffer is copied from and to: in as many of
-/// them as possible, in the order of the text.
+/// The dimension along which threads own neighbours in most of the register tiles that a buffer is copied from and to;
+/// the first in the text of equals.
 fn register_run(k: &Kernel, buffer: Value) -> Option<usize> {
     let rank = k.tile_ty(buffer)?.shape.len();
     let mut dims: Vec<usize> = (0..rank).collect();
@@ -59,7 +59,7 @@ fn register_run(k: &Kernel, buffer: Value) -> Option<usize> {
     dims.last().copied().filter(|_| met)
 }
 
-/// The dimensions along which a thread owns neighbours of a register tile.
+/// The dimensions along which a thread owns neighbours in a register tile.
 fn owned_runs(k: &Kernel, v: Value) -> Option<Vec<usize>> {
     let tile = k.tile_ty(v)?;
     let layout = tile.reg_layout.as_ref()?;
@@ -88,7 +88,7 @@ pub(crate) fn smem_window_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> 
     view.kept().iter().position(|&d| d == dim)
 }
 
-/// The order of the tensor a rank-2 buffer is filled from.
+/// The order of the tensor from which a buffer of rank 2 is filled.
 pub(crate) fn source_order(k: &Kernel, buffer: Value) -> Option<Order> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
@@ -96,7 +96,7 @@ pub(crate) fn source_order(k: &Kernel, buffer: Value) -> Option<Order> {
         if to.base != buffer || k.tensor_ty(from.base).is_none() {
             continue;
         }
-        // The window may have dropped dimensions; what counts is the position among those that remain.
+        // The window may have dropped dimensions, so the position among the remaining ones counts.
         let dim = contiguous_dim(k, from.base)?;
         let mut kept = Vec::new();
         for (d, range) in from.dims.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! Values of elements past the end of a range.
 //!
-//! Tensors read as zero there, and functions of that are as certain: what a number is is known by its bounds, which are exact as long as no rounding is in them.
-//! Beside them stands how elements compare with the others, for extremes: no function that grows with its operand changes that.
+//! Tensors read as zero there, so functions of them have known values, too. A value is known by its bounds, which are
+//! exact while no rounding is involved. In addition, it is tracked how these elements compare with all others, for
+//! minima and maxima: functions that are monotonic preserve that.
 
 mod operators;
 mod pad;

@@ -11,8 +11,8 @@
 //! }
 //! ```
 //!
-//! A part may be multiplied by factors before it is added, `acc = acc + part * (rows * f)`: by what does not change in the loop, or by what the iteration itself
-//! brings, out of slots or by copies to register tiles (`copy scale[k / 128, j] -> f`).
+//! A part may be multiplied by factors before it is added, `acc = acc + part * (rows * f)`. A factor is loop-invariant,
+//! or the iteration itself loads it from slots or by copies to register tiles (`copy scale[k / 128, j] -> f`).
 
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::graph::accesses::Accesses;
@@ -21,50 +21,50 @@ use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// What such a loop does.
+/// The parts of such a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Reduction {
-    /// The product, and the tile that it adds to.
+    /// The product that accumulates.
     pub(crate) product: Stmt,
-    /// The sums of all iterations.
+    /// The accumulator of the whole loop.
     pub(crate) sums: Value,
-    /// The sums of one iteration, where these are added to the others by a statement of their own.
+    /// The partial sums of one iteration, if a separate statement adds them to the accumulator.
     pub(crate) part: Option<Part>,
     /// An operand in registers.
     pub(crate) load: Option<Load>,
 }
 
-/// The sums of one iteration.
+/// The partial sums of one iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) value: Value,
-    /// What adds them to the others.
+    /// The statement that adds them to the accumulator.
     pub(crate) sum: Stmt,
-    /// Register tiles of the iteration by which they are multiplied before.
+    /// Register tiles of the iteration by which they are multiplied first.
     pub(crate) factors: Vec<Value>,
-    /// The first statement in front of the product that copies one of these out of shared memory.
+    /// The first statement in front of the product that copies such a factor from shared memory.
     pub(crate) first: Option<Stmt>,
 }
 
 impl Reduction {
-    /// The first statement that reads slots for the product, or for what its sums are multiplied by.
+    /// The first statement that reads slots for the product or for its factors.
     pub(crate) fn first_read(&self) -> Option<Stmt> {
         self.part.as_ref().and_then(|part| part.first).or_else(|| self.load.as_ref().map(|load| load.first))
     }
 }
 
-/// An operand that an iteration loads into registers, or computes there.
+/// An operand that an iteration loads or computes in registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    /// The first statement that does.
+    /// The first statement that does so.
     pub(crate) first: Stmt,
     /// The operand.
     pub(crate) tile: Value,
-    /// Other tiles of the iteration that it is computed of.
+    /// Other tiles of the iteration from which it is computed.
     pub(crate) of: Vec<Value>,
 }
 
-/// What the loop whose body is `body` does; `Err`: it does something else, too.
+/// Analyses the loop with the given `body`; `Err`: it has other effects.
 pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     let mut product: Option<(Stmt, Value, Mma)> = None;
     let mut added: Option<(Stmt, Value, Vec<Expr>)> = None;
@@ -89,7 +89,7 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
             },
             StmtData::Assign { dst, src } => match k.exprs[src] {
                 ExprData::Mma(mma) if product.is_none() => product = Some((s, dst, mma)),
-                // A part that is set to zero by itself.
+                // The partial sum is set to zero by a separate statement.
                 _ if is_zero(k, src) && product.is_none() => {}
                 _ => match product.and_then(|(_, part, _)| sum(k, dst, src, part)) {
                     Some(factors) if added.is_none() => added = Some((s, dst, factors)),
@@ -117,7 +117,7 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     let first = brought.iter().map(|&(s, _)| s).find(|&s| reads_shared(k, s) && at(s) < at(product));
     let part = Part { value: own, sum, factors, first };
     match operand(k, body, &mma, &loads) {
-        // Slots are read in one place: in front of the product.
+        // Slots are read in one place only: in front of the product.
         Ok(load) if named && (first.is_none() || load.is_none()) && brought.iter().all(|&(s, _)| is_window(k, s)) => {
             Ok(Reduction { product, sums, part: Some(part), load })
         }
@@ -125,7 +125,8 @@ pub(crate) fn of(k: &Kernel, body: Block) -> Result<Reduction, String> {
     }
 }
 
-/// The register tiles of an iteration, and its names, that factors read; `None`: they read the sums, or what another iteration left.
+/// The register tiles and names of an iteration that factors read; `None`: they read the accumulator, or values of
+/// another iteration.
 fn own_factors(
     k: &Kernel,
     body: Block,
@@ -158,7 +159,7 @@ fn changes(k: &Kernel, body: Block, v: Value) -> bool {
     k.blocks[body].iter().any(|&s| Accesses::of(k, s).get(v).is_some_and(|found| found.writes))
 }
 
-/// Whether the first statement of an iteration that touches a tile copies all of it there.
+/// Whether the first statement of an iteration that touches a tile overwrites all of it by a copy.
 fn begins_anew(k: &Kernel, body: Block, v: Value) -> bool {
     let touches = |s: Stmt| Accesses::of(k, s).get(v).is_some_and(|found| found.writes || found.reads);
     let first = k.blocks[body].iter().copied().find(|&s| touches(s) && !matches!(k.stmts[s], StmtData::Var { .. }));
@@ -167,19 +168,20 @@ fn begins_anew(k: &Kernel, body: Block, v: Value) -> bool {
     )
 }
 
-/// Whether a copy is of a window of a tensor, or of a buffer.
+/// Whether a copy reads a window of a tensor or buffer.
 fn is_window(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, .. } = k.stmts[s] else { return false };
     reads_tensor(k, src) || reads_shared(k, s)
 }
 
-/// Whether a copy is of a window of a buffer.
+/// Whether a copy reads a window of a buffer.
 fn reads_shared(k: &Kernel, s: Stmt) -> bool {
     matches!(k.stmts[s], StmtData::Copy { src, .. } if base(k, src).is_some_and(|v| is_shared(k, v)))
 }
 
-/// The operand in registers of a product, of the tiles that an iteration copies to; `Err`: some are for something else, or depend on what another iteration left. Of two
-/// operands it is the one that is computed; the other one is loaded directly in front of the product.
+/// The operand in registers of a product, from the tiles that an iteration copies to. `Err`: some tiles serve another
+/// purpose, or depend on another iteration. If both operands are in registers, it is the computed one; the other is
+/// loaded directly in front of the product.
 fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Result<Option<Load>, ()> {
     let reads = |v: Value| [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v));
     let own = match loads {
@@ -217,7 +219,7 @@ fn operand(k: &Kernel, body: Block, mma: &Mma, loads: &[(Stmt, Value)]) -> Resul
     Ok(Some(Load { first, tile, of: before }))
 }
 
-/// The loop of the kernel, if it has one and all products are in it: a [`Reduction`] that is in no other loop or branch.
+/// The only loop of the kernel with products: a [`Reduction`] that is in no other loop or branch.
 pub(crate) fn of_kernel(k: &Kernel) -> Result<(Stmt, Reduction), String> {
     let mut found = None;
     let mut products = 0;
@@ -238,7 +240,7 @@ pub(crate) fn of_kernel(k: &Kernel) -> Result<(Stmt, Reduction), String> {
     found.ok_or_else(|| "there is no loop of products".to_owned())
 }
 
-/// Whether the sums that the loop `at` adds to are set to zero in front of it, and nothing else.
+/// Whether the sums that the loop `at` accumulates are set to zero in front of it, and nothing else.
 pub(crate) fn begins_at_zero(k: &Kernel, at: Stmt, sums: Value) -> bool {
     let before = k.blocks[k.body].iter().copied().take_while(|&s| s != at);
     before.filter(|&s| Accesses::of(k, s).get(sums).is_some()).all(|s| match k.stmts[s] {
@@ -255,7 +257,7 @@ fn is_product(k: &Kernel, s: Stmt) -> bool {
 fn base(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
         ExprData::Ref(v) => Some(v),
-        // Of a buffer that became a channel the slot is not said yet.
+        // A buffer that became a channel has no slot in its views yet.
         ExprData::View(ref view) if is_shared(k, view.base) => Some(view.base),
         _ => resolve_view(k, e).map(|v| v.base),
     }
@@ -281,7 +283,7 @@ fn is_zero(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// What the part is multiplied by that is added to `dst`; `None`: something else is assigned.
+/// The factors by which the part is multiplied before it is added to `dst`; `None`: another assignment.
 fn sum(k: &Kernel, dst: Value, src: Expr, part: Value) -> Option<Vec<Expr>> {
     let ExprData::Op { op, ref args } = k.exprs[src] else { return None };
     let is_sum = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if v == dst);
@@ -293,7 +295,7 @@ fn sum(k: &Kernel, dst: Value, src: Expr, part: Value) -> Option<Vec<Expr>> {
     }
 }
 
-/// The factors of a part, in an expression that is nothing but their product.
+/// The factors of a part, if an expression is a product of it.
 fn scaled(k: &Kernel, e: Expr, part: Value) -> Option<Vec<Expr>> {
     match k.exprs[e] {
         ExprData::Ref(v) if v == part => Some(Vec::new()),

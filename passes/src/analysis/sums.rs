@@ -13,7 +13,7 @@ pub(crate) fn accumulator(k: &Kernel, s: Stmt) -> Option<Value> {
     (own && !mentions(k, mma.a, dst) && !mentions(k, mma.b, dst)).then_some(dst)
 }
 
-/// What a statement under `body` makes of a sum before all of it is there, if one does.
+/// A sum that a statement under `body` reads before it is complete.
 pub(crate) fn unfinished_sum(k: &Kernel, body: Block) -> Option<Value> {
     let all = all_stmts(k, body);
     let sums: Vec<Value> = all.iter().filter_map(|&s| accumulator(k, s)).collect();
@@ -28,8 +28,8 @@ pub(crate) fn unfinished_sum(k: &Kernel, body: Block) -> Option<Value> {
     })
 }
 
-/// A tile that is filled under `body`, once for each tile of the reduction, and of which something else than a sum of products reads what the
-/// last one left.
+/// A tile that is filled under `body` for each tile of the reduction, and whose last contents something other than a
+/// product reads afterwards.
 pub(crate) fn outlives(k: &Kernel, body: Block) -> Option<Value> {
     let inside = all_stmts(k, body);
     let mut filled: Vec<Value> = Vec::new();
@@ -45,7 +45,7 @@ pub(crate) fn outlives(k: &Kernel, body: Block) -> Option<Value> {
     let mut found = None;
     let mut stack = vec![(k.body, Vec::new())];
     while let Some((block, outer)) = stack.pop() {
-        // Filled anew in front of what follows.
+        // Refilled in front of the statements that follow.
         let mut anew: Vec<Value> = outer;
         for &s in &k.blocks[block] {
             if !inside.contains(&s) {
@@ -72,13 +72,13 @@ pub(crate) fn outlives(k: &Kernel, body: Block) -> Option<Value> {
     found
 }
 
-/// A product under `body` of which another dimension than that of the reduction is cut where `fetched`, a copy from a tensor, is cut along `dim`; or a
-/// copy that leaves that dimension out. Then the loop is no sum over it.
+/// A product under `body` that is cut along another dimension than its reduction if the tensor copy `fetched` is cut
+/// along `dim`; or a copy that drops that dimension. Then the loop is no sum over it.
 pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) -> Option<Stmt> {
     let StmtData::Copy { src, dst, .. } = k.stmts[fetched] else { return Some(fetched) };
     let Some(first) = moved(k, src, dst, dim) else { return Some(fetched) };
     let all = all_stmts(k, body);
-    // Tiles, and the dimension of each that is cut.
+    // Tiles, each with its dimension that is cut.
     let mut cut = vec![first];
     let mut at = 0;
     while let Some(&(tile, dim)) = cut.get(at) {
@@ -92,7 +92,8 @@ pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) 
                 },
                 StmtData::Assign { src, .. } if mentions(k, src, tile) => {
                     let ExprData::Mma(mma) = k.exprs[src] else { return Some(s) };
-                    // The last dimension of the left operand and the last but one of the right one are multiplied.
+                    // The last dimension of the left operand and the last but one of the right operand are the
+                    // reduction.
                     let reduced = [(mma.a, 1), (mma.b, 2)].into_iter().all(|(e, last)| {
                         !mentions(k, e, tile) || position(k, e, dim).is_some_and(|(at, rank)| at + last == rank)
                     });
@@ -107,14 +108,14 @@ pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) 
     None
 }
 
-/// Where a dimension of its memory is among those of a window, and how many these are.
+/// The position of a memory dimension among the dimensions of a window, and their number.
 fn position(k: &Kernel, e: Expr, dim: usize) -> Option<(usize, usize)> {
     let view = resolve_view(k, e)?;
     let kept = view.kept();
     kept.iter().position(|&d| d == dim).map(|at| (at, kept.len()))
 }
 
-/// The tile that a copy fills, and the dimension of it that dimension `dim` of its source becomes.
+/// The tile that a copy fills, and its dimension that corresponds to dimension `dim` of the source.
 fn moved(k: &Kernel, src: Expr, dst: Expr, dim: usize) -> Option<(Value, usize)> {
     let (at, rank) = position(k, src, dim)?;
     let to = resolve_view(k, dst)?;

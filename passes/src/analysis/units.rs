@@ -1,4 +1,4 @@
-//! What an iteration of a loop takes of the units that no schedule counts, because other warps and hardware of their own use them: copies
+//! Use of hardware units that schedules do not count, because other warps or asynchronous hardware use them: copies
 //! from tensors.
 
 use crate::analysis::uses::all_stmts;
@@ -11,23 +11,23 @@ use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view};
 
 /// Bytes that shared memory moves per clock.
 const SHARED: u64 = 128;
-/// Bytes per clock that a multiprocessor takes from the second-level cache at most.
+/// Most bytes per clock that a multiprocessor loads from the second-level cache.
 const PORT: f64 = 64.0;
 
-/// Bytes of an iteration.
+/// Bytes that an iteration moves.
 #[derive(Default)]
 struct Bytes {
-    /// From and to tensors.
+    /// Between tensors and the multiprocessor.
     moved: u64,
-    /// Of these by TMA.
+    /// Part of `moved` that TMA copies.
     tensor: u64,
-    /// Into shared memory.
+    /// Written to shared memory.
     filled: u64,
-    /// Out of shared memory by wgmma.
+    /// Read from shared memory by wgmma.
     multiplied: u64,
 }
 
-/// Clocks of tensor copies, of the second-level cache and of memory; and of shared memory, where `wgmma` reads it.
+/// Clocks of tensor copies, the second-level cache and memory, and of shared memory if `wgmma` reads it.
 pub(crate) fn beside(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str, u64)> {
     let mut bytes = Bytes::default();
     for s in all_stmts(k, body) {
@@ -48,7 +48,7 @@ pub(crate) fn beside(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str,
                 }
                 let shared = |e| resolve_view(k, e).filter(|v| v.space(k).is_of_block());
                 let extents = |e| fixed_shape(k, e);
-                // Warpgroups share the rows of A, and each reads all of B.
+                // Warpgroups divide the rows of A, and each reads all of B.
                 let rows = extents(mma.a).map_or(1, |shape| shape[0].div_ceil(64));
                 for (e, times) in [(mma.a, 1), (mma.b, rows)] {
                     let (Some(view), Some(shape)) = (shared(e), extents(e)) else { continue };

@@ -17,7 +17,7 @@ pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     }
 }
 
-/// Calls `f` for everything whose elements `e` reads: not for what is only counted along (`iota(x, 0)`).
+/// Calls `f` for every value whose elements `e` reads, not for tiles of which only extents count (`iota(x, 0)`).
 pub fn for_each_read(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     match &k.exprs[e] {
         ExprData::Iota { .. } => return,
@@ -37,7 +37,7 @@ pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
     found
 }
 
-/// Whether an expression mentions a value, or a name that stands for what does.
+/// Whether an expression depends on a value, directly or through names.
 pub(crate) fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
@@ -57,10 +57,10 @@ pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Few<Expr> {
     k.stmts[s].exprs()
 }
 
-/// Where a statement of the kernel is: the chain of (block, index) from its body down to it.
+/// The path to a statement of the kernel: the chain of (block, index) from the body down to it.
 ///
 /// # Panics
-/// It stands nowhere: the pass that asks has lost it.
+/// The statement is not in the kernel, which is a bug of the calling pass.
 pub fn path_to(k: &Kernel, target: Stmt) -> Vec<(Block, usize)> {
     fn search(k: &Kernel, block: Block, target: Stmt, path: &mut Vec<(Block, usize)>) -> bool {
         for (i, &s) in k.blocks[block].iter().enumerate() {
@@ -77,7 +77,7 @@ pub fn path_to(k: &Kernel, target: Stmt) -> Vec<(Block, usize)> {
     path
 }
 
-/// The block in which a statement of the kernel stands, and its place there.
+/// The block that contains a statement of the kernel, and its index in it.
 pub(crate) fn place_of(k: &Kernel, s: Stmt) -> (Block, usize) {
     *path_to(k, s).last().expect("a path ends at its statement")
 }

@@ -9,7 +9,7 @@ use tilec_ir::names::Parts;
 use tilec_ir::typing::ResolvedView;
 use tilec_ir::typing::{fixed_shape, resolve_view, scalar_shape};
 
-/// A register variable named as a whole.
+/// The register variable that is the whole expression.
 pub(crate) fn plain_var(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
         tilec_ir::kernel::ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => Some(v),
@@ -21,7 +21,7 @@ pub(crate) fn unassigned(k: &Kernel, v: Value) -> bool {
     matches!(&k.values[v].def, ValueDef::Var(t) if t.reg_layout.is_none())
 }
 
-/// Whether elements of register tiles are among those of an expression; not for numbers of elements in memory.
+/// Whether an expression reads elements of register tiles.
 pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
     let is_tile = |v: Value| matches!(&k.values[v].def, ValueDef::Var(t) if !t.shape.is_empty());
     let mut parts = Parts::of(k, e);
@@ -39,12 +39,12 @@ pub(crate) fn has_registers(k: &Kernel, e: Expr) -> bool {
     false
 }
 
-/// Whether a copy goes to a register tile, of rank 0 too, or to a window of one.
+/// Whether the destination of a copy is a register tile (also of rank 0) or a window of one.
 pub(crate) fn goes_to_registers(k: &Kernel, dst: Expr) -> bool {
     resolve_view(k, dst).is_some_and(|view| view.space(k).in_registers())
 }
 
-/// The extents of what a copy moves: one side of it has extents of its own, or is a scalar, which has none.
+/// The extents of the tile that a copy moves: those of a side with extents of its own; a scalar has none.
 pub(crate) fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
     fixed_shape(k, dst)
         .or_else(|| fixed_shape(k, src))
@@ -52,7 +52,7 @@ pub(crate) fn moved_shape(k: &Kernel, src: Expr, dst: Expr) -> Vec<u64> {
         .unwrap_or_else(|| panic!("bug: a copy without extents in `{}`", k.name))
 }
 
-/// The window of a register tile that `e` is; `None` if it is all of one.
+/// The window of a register tile that `e` is; `None` if it is a whole tile.
 pub(crate) fn register_window(k: &Kernel, e: Expr) -> Option<ResolvedView> {
     let has_ranges = |e: Expr| matches!(&k.exprs[e], ExprData::View(view) if !view.ranges.is_empty());
     let is_window = match k.exprs[e] {

@@ -1,4 +1,4 @@
-//! Warpgroup products (wgmma): what they are, what they read, and how many columns they have.
+//! Warpgroup products (wgmma): their operands and column counts.
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::memory_views;
@@ -7,7 +7,7 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::typing::resolve_view;
 
-/// Whether producer warps run some statement of the kernel: then roles are made by `expand`.
+/// Whether producer warps execute some statements of the kernel: then `expand` makes roles.
 pub(crate) fn is_scheduled(k: &Kernel) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer)
 }
@@ -23,7 +23,7 @@ pub(crate) fn multiplies(k: &Kernel) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| is_product(k, s))
 }
 
-/// Whether a wgmma reads a buffer, by themselves or from registers that are copied from it.
+/// Whether a wgmma reads a buffer, directly or through registers that are copied from it.
 pub(crate) fn read_by_warpgroups(k: &Kernel, v: Value) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Assign { src, .. } = k.stmts[s] else { return false };
@@ -45,24 +45,24 @@ pub(crate) fn is_copied(k: &Kernel, buffer: Value, tile: Value) -> bool {
 /// How many there may be, in words.
 pub(crate) const COLUMN_COUNTS: &str = "a multiple of 8 columns up to 256 (i8 and u8 above 32: of 16)";
 
-/// Whether a wgmma has so many columns, of some types.
+/// Whether a wgmma of some type has this number of columns.
 pub(crate) fn is_columns(n: u64) -> bool {
     n > 0 && n <= COLUMNS && (n.is_power_of_two() || n.is_multiple_of(COLUMN_UNIT))
 }
 
-/// Columns of an instruction at most.
+/// Most columns of an instruction.
 pub(crate) const COLUMNS: u64 = 256;
 
-/// Of other than a power of two of columns there are multiples of these.
+/// A column count that is no power of two must be a multiple of this.
 pub(crate) const COLUMN_UNIT: u64 = 8;
 
 /// Rows of an instruction.
 pub(crate) const ROWS: u64 = 64;
 
-/// Rows of a tile of three warpgroups. With five there would be too few registers for each.
+/// Rows of a tile of three warpgroups. Five warpgroups would have too few registers each.
 pub(crate) const THREE: u64 = 3 * ROWS;
 
-/// Whether warpgroups divide so many rows.
+/// Whether warpgroups can divide this number of rows.
 pub(crate) fn is_rows(n: u64) -> bool {
     n.is_power_of_two() || n == THREE
 }

@@ -1,4 +1,4 @@
-//! The widest access a view of global memory provably allows, and what stops a wider one.
+//! The widest access that a view of global memory provably allows, and the reason against wider ones.
 
 use super::facts::{Facts, Stride, contiguous_dim, strides};
 use tilec_ir::diag::counted;
@@ -17,7 +17,7 @@ pub const MAX_ACCESS_BYTES: u32 = 16;
 pub struct Width {
     /// Elements per access, a power of two.
     pub elems: u32,
-    /// What stops a 16-byte access; empty if nothing does.
+    /// The reason against a 16-byte access; empty if there is none.
     pub why: String,
     /// The precondition that would help, as source text; empty if none would.
     pub missing: String,
@@ -31,10 +31,10 @@ pub fn elem_of(k: &Kernel, base: Value) -> Option<Elem> {
     }
 }
 
-/// The element type of a place or tensor that has one.
+/// The element type of a place or tensor.
 ///
 /// # Panics
-/// It has none: something else than a place, or a kernel that is not specialised.
+/// The value is something else, or the kernel is not specialised.
 pub(crate) fn known_elem(k: &Kernel, base: Value) -> Elem {
     elem_of(k, base).unwrap_or_else(|| panic!("bug: `{}` has no element type", k.values[base].name))
 }
@@ -42,16 +42,16 @@ pub(crate) fn known_elem(k: &Kernel, base: Value) -> Elem {
 /// The extents of a tile.
 ///
 /// # Panics
-/// It is none, or the kernel is not specialised.
+/// The value is no tile, or the kernel is not specialised.
 pub(crate) fn tile_shape(k: &Kernel, tile: Value) -> Vec<u64> {
     let shape = k.tile_ty(tile).and_then(|t| k.const_shape(&t.shape));
     shape.unwrap_or_else(|| panic!("bug: the extents of `{}` are not known", k.values[tile].name))
 }
 
-/// The slots of a channel.
+/// The number of slots of a channel.
 ///
 /// # Panics
-/// It is none, or the kernel is not specialised.
+/// The value is no channel, or the kernel is not specialised.
 pub(crate) fn slots_of(k: &Kernel, channel: Value) -> u64 {
     let slots = tilec_ir::placement::slots(k, channel);
     slots.unwrap_or_else(|| panic!("bug: the slots of `{}` are not known", k.values[channel].name))
@@ -77,7 +77,7 @@ pub fn global_width(k: &Kernel, facts: &Facts, view: &ResolvedView, shape: &[u64
     global_width_up_to(k, facts, view, shape, (elem, u64::from(elem.per(MAX_ACCESS_BYTES))))
 }
 
-/// The same, if accesses of `full` elements are all that is wanted.
+/// Like [`global_width`], for accesses of at most `full` elements.
 pub(crate) fn global_width_up_to(
     k: &Kernel,
     facts: &Facts,
@@ -113,7 +113,7 @@ pub(crate) fn global_width_up_to(
         lacks(&text, &parenthesised(k, e, &text))
     };
     let named = |v: Value| lacks(&k.values[v].name, &k.values[v].name);
-    // A run of elements must not reach beyond the extent; of several modes, beyond that of the innermost.
+    // A run of elements must not reach beyond the extent; for several modes, that of the innermost mode.
     let extent = k.tensor_ty(view.base).and_then(|t| match t.modes(dim) {
         Some(modes) => modes.last().map(|m| m.extent),
         None => t.shape.get(dim).copied(),
@@ -146,7 +146,7 @@ pub(crate) fn global_width_up_to(
                     beside = beside.or(never(k, e, full));
                 }
             }
-            // Within the innermost mode elements are neighbours.
+            // Within the innermost mode, elements are neighbours.
             steps.as_mut().and_then(Vec::pop);
         }
         match steps {
@@ -159,7 +159,7 @@ pub(crate) fn global_width_up_to(
                     limit(facts.divisor_of_value(k, v).min(full), &|| named(v).0, &|| named(v).1);
                 }
                 Stride::Computed(e) => {
-                    // What makes the extent a multiple does so with its products.
+                    // A product of extents is a multiple of what each factor is.
                     let factors = |e| tilec_ir::typing::factors(k, &[e]);
                     let follows = |extent: &Expr| {
                         let (product, part) = (factors(e), factors(*extent));
@@ -175,15 +175,15 @@ pub(crate) fn global_width_up_to(
     limits.width(beside)
 }
 
-/// What limits an access, as it is found.
+/// Collects the limits of an access.
 struct Limits {
     full: u64,
     width: Width,
-    /// Every precondition that a full access lacks, not only the one that limits it most: they are needed together.
+    /// Every precondition that a full access lacks, not only the most limiting one: all are needed together.
     missing: Vec<String>,
-    /// Something stays in the way whatever is declared.
+    /// Some limit remains whatever is declared.
     hopeless: bool,
-    /// The reason is one that a precondition would mend.
+    /// A precondition would remove the reported limit.
     declarable: bool,
 }
 
@@ -193,7 +193,7 @@ impl Limits {
         Limits { full, width, missing: Vec::new(), hopeless: false, declarable: false }
     }
 
-    /// No more than so many elements, and what would mend that.
+    /// Limits the access to `elems` elements, with the reason and the precondition that would help.
     fn limit(&mut self, elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String) {
         if elems >= self.full {
             return;
@@ -201,7 +201,7 @@ impl Limits {
         let fact = missing();
         let declarable = !fact.is_empty();
         self.hopeless |= !declarable;
-        // Of reasons that weigh the same one that nothing can be declared against.
+        // Among equal limits, one that no precondition removes is reported.
         let sooner = elems == u64::from(self.width.elems) && self.declarable && !declarable;
         if elems < u64::from(self.width.elems) || sooner {
             self.width = Width { elems: elems as u32, why: why(), missing: String::new() };
@@ -212,7 +212,7 @@ impl Limits {
         }
     }
 
-    /// The width; `beside`: what else stays in the way of a full access.
+    /// The width; `beside`: another reason against a full access.
     fn width(mut self, beside: Option<String>) -> Width {
         if let Some(beside) = beside.filter(|beside| *beside != self.width.why) {
             self.width.why = format!("{}; and {beside}", self.width.why);
@@ -224,7 +224,8 @@ impl Limits {
     }
 }
 
-/// That an index is not always a multiple, where that is so whatever is declared; with the extents of tiles that would make it one.
+/// The message that an index is never a multiple of `full`, with tile extents that would make it one; `None`: a
+/// precondition can make it one.
 fn never(k: &Kernel, e: Expr, full: u64) -> Option<String> {
     if !is_of_indices(k, e) {
         return None;
@@ -243,7 +244,7 @@ fn never(k: &Kernel, e: Expr, full: u64) -> Option<String> {
     Some(format!("`{text}` is not always a multiple of {full}{}", near.unwrap_or_default()))
 }
 
-/// Whether an index is made of numbers, block indices and loop variables alone, so that no precondition makes more of it.
+/// Whether an index consists only of numbers, block indices and loop variables, so that no precondition helps.
 fn is_of_indices(k: &Kernel, e: Expr) -> bool {
     match &k.exprs[e] {
         ExprData::Int(_) => true,

@@ -20,7 +20,7 @@ fn operands(k: &Kernel, deferred: &Deferred, e: Expr, out: &mut Vec<Expr>) {
     operands_in(k, deferred, e, &mut BTreeSet::new(), out);
 }
 
-/// Those of the names that were `seen` are known.
+/// The operands in `e` and in deferred names; names in `seen` were visited before.
 fn operands_in(k: &Kernel, deferred: &Deferred, e: Expr, seen: &mut BTreeSet<Value>, out: &mut Vec<Expr>) {
     match k.exprs[e] {
         ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => out.push(e),
@@ -35,13 +35,13 @@ fn operands_in(k: &Kernel, deferred: &Deferred, e: Expr, seen: &mut BTreeSet<Val
     }
 }
 
-/// Whether a tile of extents `small` is repeated beside one of extents `large`.
+/// Whether a tile of extents `small` is broadcast when it is combined with one of extents `large`.
 fn repeats(small: &[u64], large: &[u64]) -> bool {
     let each = || small.iter().zip(large);
     small.len() == large.len() && small != large && each().all(|(a, b)| a == b || *a == 1)
 }
 
-/// The dimensions along which a kernel reduces whatever tiles.
+/// The dimensions along which a kernel reduces any tiles.
 pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
     let axis = |e: &ExprData| match e {
         ExprData::Reduce { axis, .. } | ExprData::Scan { axis, .. } => Some(*axis as usize),
@@ -51,7 +51,7 @@ pub(crate) fn reduced_axes(k: &Kernel) -> Vec<usize> {
     k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(axis).collect()
 }
 
-/// The dimensions along which tiles of these extents are reduced, scanned or sorted.
+/// Shapes of tiles that are reduced, scanned or sorted, the dimension, and whether they are sorted.
 pub(crate) struct Reduced(Vec<(Vec<u64>, usize, bool)>);
 
 impl Reduced {
@@ -67,12 +67,12 @@ impl Reduced {
         Reduced(found)
     }
 
-    /// Rows, or what else is reduced by itself, of the tile with most of them.
+    /// The largest number of rows (independently reduced parts) of a tile.
     pub(crate) fn rows(&self) -> Option<u64> {
         self.0.iter().filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
     }
 
-    /// Of the tiles that are sorted the most rows: each is one warp's.
+    /// The largest number of rows of a tile that is sorted: each row is in one warp.
     pub(crate) fn sorted_rows(&self) -> Option<u64> {
         self.0.iter().filter(|(.., sorted)| *sorted).filter_map(|(shape, axis, _)| rows(shape, *axis)).max()
     }
@@ -82,13 +82,13 @@ impl Reduced {
         self.0.iter().map(|(shape, ..)| shape.iter().product::<u64>()).max()
     }
 
-    /// Elements of the longest row, or what else is reduced by itself, of the tiles with so many elements.
+    /// Elements of the longest row among tiles with this number of elements.
     pub(crate) fn longest_of(&self, elements: u64) -> Option<u64> {
         let as_large = self.0.iter().filter(|(shape, ..)| shape.iter().product::<u64>() == elements);
         as_large.filter_map(|(shape, axis, _)| shape.get(*axis).copied()).max()
     }
 
-    /// Those of tiles of these extents.
+    /// The dimensions along which tiles of this shape are reduced.
     pub(crate) fn along(&self, shape: &[u64]) -> Vec<usize> {
         self.0.iter().filter(|(s, ..)| s == shape).map(|&(_, axis, _)| axis).collect()
     }
@@ -98,7 +98,7 @@ fn rows(shape: &[u64], axis: usize) -> Option<u64> {
     shape.iter().product::<u64>().checked_div(*shape.get(axis)?)
 }
 
-/// Whether tiles that do not follow when `from` becomes `to`, of extents `shape`, still go with it in the copy of `src`.
+/// Whether smaller operands in the copy of `src` still match if the layout of extents `shape` becomes `to`.
 pub(super) fn still_beside(k: &Kernel, deferred: &Deferred, src: Expr, shape: &[u64], to: &RegLayout) -> bool {
     let mut leaves = Vec::new();
     operands(k, deferred, src, &mut leaves);

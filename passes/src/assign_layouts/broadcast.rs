@@ -29,19 +29,19 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, same_product};
 
-/// Registers of what repeats that are held in any case: predicates and addresses of what is read again take as many (ptxas 13, `scale` of `gemm_fused.tile`: two rows of
-/// a thread).
+/// Registers that a repeated window takes anyway: predicates and addresses of repeated loads take as many (ptxas 13,
+/// `scale` of `gemm_fused.tile`: two rows in a thread).
 const FEW: u64 = 8;
 
-/// A statement that computes elements of registers, each in the thread that `layout` says.
+/// A statement that computes elements in registers with the layout `layout`.
 struct Reader {
     stmt: Stmt,
-    /// The window of a tensor that it stores to, by itself or through a buffer.
+    /// The window of a tensor to which it stores, directly or through a buffer.
     to: Option<ResolvedView>,
     layout: RegLayout,
     shape: Vec<u64>,
     src: Expr,
-    /// What its source is made of, with the `let` that it is in.
+    /// Operands of its source, each with the `let` that contains it.
     leaves: Vec<(Expr, Option<Value>)>,
 }
 
@@ -57,7 +57,7 @@ fn readers(k: &Kernel) -> Vec<Reader> {
     found
 }
 
-/// What a statement computes, where it stores that, and which thread computes which element of what extents.
+/// The expression that a statement computes, its destination, its layout and its shape.
 fn computed(k: &Kernel, stmt: Stmt) -> Option<(Expr, Option<ResolvedView>, RegLayout, Vec<u64>)> {
     let (value, src) = match k.stmts[stmt] {
         StmtData::Copy { src, dst, ref attrs } => {
@@ -75,7 +75,7 @@ fn computed(k: &Kernel, stmt: Stmt) -> Option<(Expr, Option<ResolvedView>, RegLa
     Some((src, None, tile.reg_layout.clone()?, k.const_shape(&tile.shape)?))
 }
 
-/// The window of a tensor that a copy stores to: by itself, or through the buffer that the next statement stores.
+/// The window of a tensor to which a copy stores: directly, or through the buffer that the next statement stores.
 fn destination(k: &Kernel, s: Stmt, to: ResolvedView) -> Option<ResolvedView> {
     if k.tensor_ty(to.base).is_some() {
         return Some(to);
@@ -115,8 +115,8 @@ fn leaves(
     }
 }
 
-/// Tiles that repeat beside others, that are only loaded and whose layout nobody wrote (`open`), get it anew: what they are combined with
-/// may have been exchanged.
+/// Infers the layouts of broadcast tiles again, if they are only loaded and have no written layout (`open`): the tiles
+/// with which they are combined may have been exchanged.
 pub(super) fn infer_again(k: &mut Kernel, threads: Threads, open: &[Value]) {
     for &v in open {
         let repeats = |t: &TileTy| k.const_shape(&t.shape).is_some_and(|s| s.contains(&1));
@@ -130,7 +130,7 @@ pub(super) fn infer_again(k: &mut Kernel, threads: Threads, open: &[Value]) {
     infer::assign(k, threads, true);
 }
 
-/// Whether nothing fills a tile but copies from global memory, and nothing needs it in a layout of its own.
+/// Whether a tile is filled only by copies from global memory, and no use needs a particular layout.
 pub(super) fn only_loaded(k: &Kernel, v: Value) -> bool {
     all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {
         StmtData::Var { value, init } if value == v => init.is_none(),
@@ -147,19 +147,19 @@ pub(super) fn only_loaded(k: &Kernel, v: Value) -> bool {
 /// The statements whose operands are loaded once.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum By {
-    /// Those that store to a tensor.
+    /// Statements that store to a tensor.
     Stores,
-    /// All others, when it is settled which tiles they compute.
+    /// All other statements, after the layouts of their tiles are known.
     Tiles,
 }
 
-/// Loads windows that repeat into register tiles, in front of the statements that compute with them.
+/// Loads windows that repeat into register tiles, in front of the statements that use them.
 pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
     let readers = readers(k);
     let mut done: Vec<Expr> = Vec::new();
     for (i, reader) in readers.iter().enumerate().filter(|(_, reader)| reader.to.is_some() == (by == By::Stores)) {
         for &(e, at) in &reader.leaves {
-            // A `let` read in two layouts is read as a matrix.
+            // A `let` that is used in two layouts is read as a matrix.
             let alike = readers[i + 1..]
                 .iter()
                 .all(|other| other.layout == reader.layout || other.leaves.iter().all(|&(leaf, _)| leaf != e));
@@ -177,12 +177,12 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
     }
 }
 
-/// The extents of the part of a window that does not repeat; `None` if nothing does.
+/// The shape of the non-repeated part of a window; `None` if nothing repeats.
 fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
     let view = resolve_view(k, e)?;
     let kept = view.kept();
     let tensor = k.tensor_ty(view.base)?;
-    // The tiles beside it say how many elements there are, not the windows.
+    // The extents come from the other tiles in the expression, not from the windows.
     let extents = fixed_shape(k, reader.src);
     if kept.len() != reader.shape.len() || (reader.to.is_none() && extents.as_ref() != Some(&reader.shape)) {
         return None;
@@ -192,7 +192,7 @@ fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
         if !repeats(k, view.base, d) || reader.shape[w] == 1 {
             continue;
         }
-        // It ends nowhere.
+        // A vector without this dimension has no end along it.
         if !tensor.repeats.contains(&d) && !ends_with(k, (&view, d), reader.to.as_ref(), w)? {
             return None;
         }
@@ -201,12 +201,12 @@ fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
     if small == reader.shape {
         return None;
     }
-    // Nothing is read twice where each element that a thread computes takes another of the window.
+    // Nothing is read twice if each element of a thread needs another element of the window.
     let again = || live::held(&small_layout(reader, &small), &small) < live::held(&reader.layout, &reader.shape);
     (reader.to.is_some() || again()).then_some(small)
 }
 
-/// Whether dimension `d` of a window begins and ends where dimension `w` of the destination does; `None`: nothing says so.
+/// Whether dimension `d` of a window has the start and end of dimension `w` of the destination; `None`: unknown.
 fn ends_with(k: &Kernel, (view, d): (&ResolvedView, usize), to: Option<&ResolvedView>, w: usize) -> Option<bool> {
     let to = to?;
     let t = *to.kept().get(w)?;
@@ -218,7 +218,7 @@ fn ends_with(k: &Kernel, (view, d): (&ResolvedView, usize), to: Option<&Resolved
     Some(same_start && same_product(k, extent(view.base, d)?, extent(to.base, t)?))
 }
 
-/// Why a thread has no registers for what does not repeat of a window, beside the tiles that the statement reads and fills.
+/// Why a thread has no registers for the non-repeated part of a window in addition to the statement's tiles.
 fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String> {
     let threads = Threads::of(k).count();
     let mut tiles = Vec::new();
@@ -253,7 +253,7 @@ fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// Which thread takes which element of what does not repeat of a window.
+/// The layout of the non-repeated part of a window.
 fn small_layout(reader: &Reader, small: &[u64]) -> RegLayout {
     let layout = reader.layout.repeated(&log2_shape(&reader.shape), &log2_shape(small));
     layout.expect("extents of 1 repeat in every layout")

@@ -4,13 +4,14 @@ use tilec_ir::bits::Bits;
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
 
-/// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, then the other
-/// dimensions follow.
+/// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, and then the
+/// other dimensions follow.
 pub(crate) fn coalesced(dim_bits: &[u32], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
     coalesced_within(dim_bits, contiguous, chunk, threads, &[])
 }
 
-/// The same, with `2^least` neighbours at least: where there are too few for all threads, some have what others have.
+/// Like [`coalesced`], with at least `2^least` neighbours in a thread. If there are too few for all threads, some
+/// threads are replicas.
 pub(crate) fn coalesced_of(
     least: u32,
     dim_bits: &[u32],
@@ -26,7 +27,7 @@ pub(crate) fn coalesced_of(
     RegLayout::new(layout.value().cols().to_vec(), thread, total)
 }
 
-/// The same, with elements along each of the dimensions `within` in one warp.
+/// Like [`coalesced_of`], with the elements along the dimensions `within` in one warp.
 pub(crate) fn coalesced_within(
     dim_bits: &[u32],
     contiguous: usize,
@@ -43,7 +44,7 @@ pub(crate) fn coalesced_within(
     }
     let column = |dim: usize, bit: u32| 1u64 << (bases[dim] + bit);
     let mut order: Vec<u64> = (0..*dim_bits.get(contiguous)?).map(|b| column(contiguous, b)).collect();
-    // Of the other dimensions the last varies fastest.
+    // The last of the other dimensions varies fastest.
     for dim in (0..dim_bits.len()).rev().filter(|&d| d != contiguous) {
         order.extend((0..dim_bits[dim]).map(|b| column(dim, b)));
     }
@@ -53,7 +54,7 @@ pub(crate) fn coalesced_within(
     let owned = (lanes as usize).min(order.len());
     let mut thread: Vec<u64> = order.drain(..owned).collect();
     thread.resize(lanes as usize, 0);
-    // Warps differ along the other dimensions, and repeat each other where there is nothing left of these.
+    // Warps differ along the other dimensions, and are replicas if none is left.
     let fixed: u64 =
         within.iter().flat_map(|&d| (0..dim_bits[d]).map(move |b| (d, b))).fold(0, |a, (d, b)| a | column(d, b));
     let apart: Vec<u64> = order.iter().copied().filter(|c| c & fixed == 0).take((threads - lanes) as usize).collect();
@@ -64,7 +65,7 @@ pub(crate) fn coalesced_within(
     RegLayout::new(value, thread, total)
 }
 
-/// The same as [`coalesced`], with all elements along the dimensions `own` in each thread.
+/// Like [`coalesced`], with all elements along the dimensions `own` in each thread.
 pub(crate) fn coalesced_owning(
     dim_bits: &[u32],
     contiguous: usize,
@@ -95,10 +96,10 @@ pub(crate) fn coalesced_owning(
     RegLayout::new(value, layout.thread().cols().iter().map(lift).collect(), dim_bits.iter().sum())
 }
 
-/// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order in
-/// wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along `second`.
-/// Blocks narrower than 16 bytes are put together along `second` by every eighth thread: readers of 16 bytes keep such pieces
-/// together, so that only so can the stores of a warp be spread over all banks.
+/// A thread owns a block: `2^run` neighbours along each of two dimensions, so that it can access memory of either order
+/// in wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along
+/// `second`. Blocks narrower than 16 bytes are combined along `second` by every eighth thread: a swizzle keeps pieces
+/// of 16 bytes together, so only this order can spread the stores of a warp over all banks.
 pub(crate) fn blocked(
     dim_bits: &[u32],
     first: usize,

@@ -24,18 +24,18 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, layout_of, let_init, resolve_view};
 
-/// Inserts re-layouts where they make stores wider. Tiles that are stored with the one that is exchanged, only loaded and `open` to any layout,
-/// lose theirs, to be found anew.
+/// Inserts copies to other layouts where they make stores wider. Tiles with an `open` layout that are only loaded for
+/// the same store lose their layout, which is inferred again.
 pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let mut done: Vec<Relaid> = Vec::new();
     let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
-        // A width or a distribution in the text is the author's decision about this store.
+        // A written width or layout is the author's decision about this store.
         if attrs.vec.is_some() || attrs.threads.is_some() || attrs.is_fragment() {
             continue;
         }
-        // Memory combines an element or two at a time.
+        // Reductions in memory combine one or two elements at a time, so wider accesses do not help.
         if attrs.reduce.is_some() {
             continue;
         }
@@ -47,15 +47,16 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
                 lets.push(v);
                 return;
             }
-            // Another tile named by `let` keeps the layout it was computed in.
+            // A tile that `let` names keeps the layout in which it was computed.
             named |= let_init(k, v).is_some_and(|init| crate::analysis::views::has_registers(k, init));
-            // Smaller tiles are repeated, and follow.
+            // Smaller tiles are broadcast, and follow.
             let whole = |t: &TileTy| !t.shape.is_empty() && k.const_shape(&t.shape).is_none_or(|s| s == shape);
             if matches!(&k.values[v].def, ValueDef::Var(t) if whole(t)) && !vars.contains(&v) {
                 vars.push(v);
             }
         });
-        // One tile is re-laid-out; those that are loaded beside it can as well be loaded in its new layout. Of several what is computed of them is.
+        // One tile is exchanged; tiles that are only loaded can be loaded in the new layout. If there are several,
+        // their combined value is exchanged.
         let (loaded, computed): (Vec<Value>, Vec<Value>) =
             vars.iter().partition(|&&v| open.contains(&v) && only_loaded(k, v));
         let (var, loaded) = match (&computed[..], &vars[..]) {
@@ -71,7 +72,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
         let Some(better) = exchange(&layout, &shape, &wanted).filter(|_| !stores_lines(k, dst, &layout, &shape)) else {
             continue;
         };
-        // Numbers of rows that were computed stay where they are.
+        // Numbers per row that were computed keep their layout.
         if !super::beside::still_beside(k, &deferred, src, &shape, &better) {
             continue;
         }
@@ -99,7 +100,8 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     }
 }
 
-/// Exchanges what a store computes of several tiles, where these have one layout: the value in the type that is stored, right in front of the store.
+/// Exchanges the combined value of several tiles with one layout: the value in the stored type, directly in front of
+/// the store.
 fn whole(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt, wanted: &(usize, Vec<u64>)) {
     let StmtData::Copy { src, dst, .. } = k.stmts[at] else { unreachable!("it is a store") };
     let Some((shape, layout)) = fixed_shape(k, src).zip(layout_of(k, src)) else { return };
@@ -125,7 +127,8 @@ fn whole(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt, wanted: &(usize, Vec<u64>)) 
     cx.remark(span, format!("`{name}` is exchanged between lanes so that stores are wide"));
 }
 
-/// The column-major index bits that one wide access to the destination should own, lowest first, then the next ones.
+/// The column-major index bits that one wide access to the destination should own, lowest first, and then the next
+/// bits.
 fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
     let view = resolve_view(k, dst)?;
     k.tensor_ty(view.base)?;
@@ -139,7 +142,7 @@ fn wanted_bits(k: &Kernel, src: Expr, dst: Expr) -> Option<(usize, Vec<u64>)> {
     Some((width.ilog2() as usize, all))
 }
 
-/// Whether warps store whole lines of the cache as it is: then wider stores of threads would be worth no exchange.
+/// Whether warps already store whole cache lines: then wider stores are not worth an exchange.
 fn stores_lines(k: &Kernel, dst: Expr, layout: &RegLayout, shape: &[u64]) -> bool {
     let found = (|| {
         let view = resolve_view(k, dst)?;
@@ -152,7 +155,7 @@ fn stores_lines(k: &Kernel, dst: Expr, layout: &RegLayout, shape: &[u64]) -> boo
     found.unwrap_or(false)
 }
 
-/// The layout in which a thread owns the first `wanted.0` bits of the run, or as many of them as it can; `None` if it
+/// The layout in which a thread owns the first `count` bits of the run, or as many of them as possible; `None` if it
 /// already does.
 fn exchange(layout: &RegLayout, shape: &[u64], (count, run): &(usize, Vec<u64>)) -> Option<RegLayout> {
     let owned = |n: usize| (0..layout.value_bits()).filter(|&i| run[..n].contains(&layout.value_col(i))).count() == n;
@@ -175,11 +178,11 @@ fn exchange_bits(layout: &RegLayout, shape: &[u64], count: usize, run: &[u64]) -
             .or_else(|| value.iter().position(spare))?;
         std::mem::swap(&mut value[given], &mut thread[lane]);
     }
-    // All threads must still have the same registers.
+    // All threads must still have the same number of elements.
     RegLayout::new(value, thread, layout.out_bits()).filter(|found| found.is_even(shape))
 }
 
-/// A tile that was re-laid-out.
+/// A tile in its new layout.
 struct Relaid {
     var: Value,
     layout: RegLayout,
@@ -188,11 +191,11 @@ struct Relaid {
     filled: Stmt,
 }
 
-/// A statement, by its place.
+/// A position in a block.
 type Place = (Block, usize);
 
-/// Where `var` is re-laid-out for the copy `at`: before the branches around the copy, as far out as `var` is declared and
-/// holds what the copy stores. A way that stores out of a buffer is spared it.
+/// Where the tile `var` is exchanged for the copy `at`: in front of branches around the copy, as far out as `var` is
+/// declared and holds the stored value. Not in front of a branch that stores through a buffer.
 fn place(k: &Kernel, at: Stmt, var: Value) -> Place {
     let path = path_to(k, at);
     let mut steps = path.iter().rev().copied();
@@ -231,14 +234,14 @@ fn writes(k: &Kernel, s: Stmt, var: Value) -> bool {
     found
 }
 
-/// Whether a tile re-laid-out before still holds what `var` holds at `place`, and is declared there.
+/// Whether the exchanged tile is declared at `place`, and still has the contents of `var`.
 fn unchanged_since(k: &Kernel, relaid: &Relaid, (block, index): Place) -> bool {
     let stmts = &k.blocks[block];
     let Some(from) = stmts.iter().position(|&s| s == relaid.filled) else { return false };
     from < index && stmts[from..index].iter().all(|&s| !writes(k, s, relaid.var))
 }
 
-/// Declares the re-laid-out tile and fills it at `place`.
+/// Declares a tile in the new layout, and fills it at `place`.
 fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout) -> (Value, Stmt) {
     let span = k.stmt_spans[at];
     let name = format!("{}_out", k.values[var].name);
@@ -253,7 +256,7 @@ fn insert(k: &mut Kernel, at: Stmt, place: Place, var: Value, layout: RegLayout)
     (out, copy)
 }
 
-/// `place`, or in front of the first of these `let`s if one is before it: all are in blocks around the copy `at`.
+/// `place`, or in front of the first of these `let`s if that is earlier: all are in blocks around the copy `at`.
 fn in_front_of(k: &Kernel, place: Place, at: Stmt, lets: &[Value]) -> Place {
     let path = path_to(k, at);
     for &(block, index) in &path {

@@ -1,10 +1,11 @@
 //! Exchanges between layouts, as statements.
 //!
-//! After the layouts of the kernel's tiles are known, this file finds those of contexts ([`super::infer`]). Each edge of the graph whose
-//! ends do not match becomes a copy in the text. An operand is copied to a tile in the layout of its context
-//! (`var y = reg ..; copy x -> y`), in front of the statement and of the loops that do not change it. A reduction and a
-//! context's result are first put into tiles. Elements that cross warps go through a buffer (`copy x -> s; copy s -> y`), so that
-//! barriers, swizzles and the budget of shared memory include it. If no operand of a context has all elements, the context is computed into a tile.
+//! After the layouts of the kernel's tiles are known, this file finds those of contexts ([`super::infer`]). Each edge
+//! of the graph whose ends do not match becomes a copy in the text. An operand is copied to a tile in the layout of its
+//! context (`var y = reg ..; copy x -> y`), in front of the statement and of the loops that do not change it. A
+//! reduction and a context's result are first stored in tiles. Elements that cross warps go through a buffer
+//! (`copy x -> s; copy s -> y`), so that barriers, swizzles and the budget of shared memory include it. If no operand
+//! of a context has all elements, the context is computed into a tile.
 //!
 //! Needs: a layout for every register tile. Always on: a program without its exchanges does not compile.
 
@@ -34,7 +35,8 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 
-/// Operands before what is computed of them, and that before where it goes.
+/// The order in which edges are handled: operands before the results computed from them, and those before their
+/// destinations.
 const ORDER: [fn(Relation) -> bool; 7] = [
     |r| matches!(r, Relation::Operand | Relation::Rows(_) | Relation::Totals),
     |r| r == Relation::Extents,
@@ -81,7 +83,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
     result
 }
 
-/// Gives a buffer the order in which threads own neighbours of what goes through it, if it has a name.
+/// Gives a buffer of a named tile the order in which threads own neighbours of the tile.
 pub(super) fn order(k: &mut Kernel, buffer: Value) {
     let rank = k.tile_ty(buffer).expect("a buffer is a tile").shape.len();
     let dim = smem_contiguous(k, buffer).unwrap_or(rank.saturating_sub(1));
@@ -89,10 +91,10 @@ pub(super) fn order(k: &mut Kernel, buffer: Value) {
     k.tile_ty_mut(buffer).expect("a buffer is a tile").order = found;
 }
 
-/// A statement, by its place.
+/// A position in a block.
 pub(super) type Place = (Block, usize);
 
-/// In front of the statement `at`, and of the loops around it that do not change `v`.
+/// The position in front of the statement `at`, and of the loops around it that do not change `v`.
 pub(super) fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
     let path = path_to(k, at);
     let mut steps = path.iter().rev().copied();
@@ -110,28 +112,28 @@ pub(super) fn place(k: &Kernel, at: Stmt, v: Value) -> Place {
 struct Work<'a> {
     graph: &'a Graph,
     layouts: &'a [Option<RegLayout>],
-    /// Exchanged tiles, by what they are copied from and to which layout: with the statement that fills them.
+    /// Exchanged tiles by their source: the new layout, the tile, and the statement that fills it.
     copies: BTreeMap<Value, Vec<(RegLayout, Value, Stmt)>>,
-    /// Tiles with the numbers of `let`s of conditions.
+    /// Tiles with the 0/1 numbers of conditions that `let`s name.
     numbers: BTreeMap<Value, Value>,
-    /// Names of tuples whose parts warps put together.
+    /// Names of tuples whose partial results were combined across warps.
     put_together: Vec<Value>,
-    /// Buffers that exchanges have gone through, with the block that declares them.
+    /// Buffers of exchanges, with the block that declares them.
     buffers: Vec<(Block, Value)>,
-    /// Expressions that have moved from a statement into another one in front of it.
+    /// Expressions that have moved from a statement to another one in front of it.
     moved: Vec<Moved>,
-    /// The statements that load parts of rows that warps share: of a reduction each.
+    /// For each reduction, the statements that load the parts of rows that warps share.
     loads: Vec<Vec<Stmt>>,
 }
 
-/// An expression that has moved into a tile of its own.
+/// An expression that has moved to a tile of its own.
 struct Moved {
     from: Stmt,
     to: Stmt,
     e: Expr,
 }
 
-/// A tile that is copied.
+/// The source of an exchange.
 struct Source {
     value: Value,
     elem: ElemRef,
@@ -144,7 +146,7 @@ impl Work<'_> {
         self.layouts[n].as_ref()
     }
 
-    /// The statement in which an expression stands by now that stood in `at`.
+    /// The statement that now contains an expression that was in `at`.
     fn stands_in(&self, k: &Kernel, mut at: Stmt, e: Expr) -> Stmt {
         while let Some(moved) = self.moved.iter().find(|m| m.from == at && self.has_moved(k, m, e)) {
             at = moved.to;
@@ -152,30 +154,30 @@ impl Work<'_> {
         at
     }
 
-    /// Whether an expression has moved with another one, or with a part that has moved on from there.
+    /// Whether an expression has moved together with another one, or further from there.
     fn has_moved(&self, k: &Kernel, with: &Moved, e: Expr) -> bool {
         within(k, with.e, e) || self.moved.iter().any(|m| m.from == with.to && self.has_moved(k, m, e))
     }
 
-    /// Moves an expression into a tile of its own in front of the statement `at`, which names it instead.
+    /// Moves an expression to a tile of its own in front of the statement `at`, which then refers to the tile.
     fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> Value {
         let (v, to, moved) = own_tile(k, at, e, own);
         self.moved.push(Moved { from: at, to, e: moved });
         v
     }
 
-    /// Makes the ends of an edge go together.
+    /// Makes the two ends of an edge match.
     fn settle(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let (Some(of_a), Some(of_b)) = (self.layout(edge.a).cloned(), self.layout(edge.b).cloned()) else {
-            // What no layout was found for is refused by its name, after everything else.
+            // A tile without a layout is refused later, by name.
             return Ok(());
         };
         if edge.relation == Relation::Reduction {
             self.across_warps(k, cx, edge, &of_b);
         }
         let Some(to) = wanted(edge, a, b, &of_a) else { return Ok(()) };
-        // A reduction that the layout does not allow, since a person wrote it: lowering says so.
+        // A written layout does not allow the reduction; lowering reports it.
         let Some(from) = given(edge, b, &of_b) else { return Ok(()) };
         if goes_with(&to, &from) {
             return Ok(());
@@ -217,7 +219,7 @@ impl Work<'_> {
         Source { value, elem, shape, layout }
     }
 
-    /// Replaces an operand by a copy of it in the layout of its context.
+    /// Replaces an operand by a copy in the layout of its context.
     fn operand(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, leaf: Expr, source: Source, to: RegLayout) {
         let at = self.stands_in(k, edge.at, leaf);
         let (leaf, source) = self.exchanged_as(k, leaf, source);
@@ -237,7 +239,8 @@ impl Work<'_> {
         k.exprs[leaf] = ExprData::Ref(copied);
     }
 
-    /// Has what is counted along a tile, of which only the extents matter, be counted along one in the layout of the context: nothing need have been written to either.
+    /// If only the extents of a tile are used (`iota`), uses another tile in the layout of the context instead. It need
+    /// not be written.
     fn of_extents(&self, k: &mut Kernel, edge: &Edge, leaf: Expr, shape: &[u64], to: RegLayout) {
         let at = self.stands_in(k, edge.at, leaf);
         let source = self.source(k, leaf, shape.to_vec(), to.clone());
@@ -286,7 +289,7 @@ impl Work<'_> {
         (v, filled)
     }
 
-    /// The statements that put a tile into a buffer, if that is how it comes into the layout `to`, and the buffer.
+    /// The statements that store a tile to a buffer, if it reaches the layout `to` that way, and the buffer.
     fn fill(
         &mut self,
         k: &mut Kernel,
@@ -319,9 +322,9 @@ impl Work<'_> {
         Some((stmts, back))
     }
 
-    /// A buffer for such a tile that another exchange in the same block, in front of `place`, went through.
+    /// A buffer of the same shape that another exchange in the same block used in front of `place`.
     fn buffer(&self, k: &Kernel, (block, index): Place, source: &Source) -> Option<Value> {
-        // In front of the place, and no other has taken over its memory since.
+        // Declared in front of the place, and its memory not reused since.
         let declared = |v: Value| {
             let allocs = k.blocks[block][..index].iter().filter_map(|&s| match &k.stmts[s] {
                 StmtData::Alloc { value, over } => Some((*value, over)),
@@ -339,7 +342,7 @@ impl Work<'_> {
         self.buffers.iter().filter(|&&(b, _)| b == block).map(|&(_, v)| v).find(|&v| alike(v) && declared(v))
     }
 
-    /// An operand of the same context with all elements, which goes with it by now.
+    /// Another operand of the context that has all elements and the right layout.
     fn another_whole(&self, k: &Kernel, edge: &Edge) -> Option<Value> {
         let shape = &self.graph.nodes[edge.a].shape;
         let others = self.graph.edges.iter().filter(|e| e.a == edge.a && e.relation == Relation::Operand);
@@ -348,7 +351,7 @@ impl Work<'_> {
             ExprData::Ref(v) => Some(v),
             _ => None,
         });
-        // A name that is visible where the extents are requested.
+        // The name must be visible where its extents are used.
         let at = path_to(k, edge.at);
         named.into_iter().find(|&v| {
             let declares =
@@ -357,7 +360,8 @@ impl Work<'_> {
         })
     }
 
-    /// Computes contexts of which no operand has all elements, and what is reduced with operands in memory, into tiles of their own.
+    /// Computes contexts without an operand that has all elements, and reduced expressions with operands in memory,
+    /// into tiles of their own.
     fn complete(&mut self, k: &mut Kernel) {
         for (n, node) in self.graph.nodes.iter().enumerate() {
             let (Some(e), Some(at), Some(layout)) = (node.expr, node.at, self.layout(n)) else { continue };
@@ -366,7 +370,7 @@ impl Work<'_> {
                 continue;
             }
             match node.what {
-                // Assigned to a tile, its layout is the tile's.
+                // The destination tile has the layout.
                 What::Source(s) if goes_to_tile(k, s) => {}
                 What::Let(v) if !is_truth(k, e) => {
                     let elem = type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type");
@@ -385,7 +389,7 @@ impl Work<'_> {
         }
     }
 
-    /// Computes a context in its own layout, and copies the result to where it goes.
+    /// Computes a context in its own layout, and copies the result to its destination.
     fn result(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
         let (StmtData::Assign { dst, src } | StmtData::Var { value: dst, init: Some(src) }) = k.stmts[edge.at] else {
             return self.result_of_copy(k, cx, edge, (from, to));
@@ -417,7 +421,7 @@ impl Work<'_> {
     fn result_of_copy(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (RegLayout, RegLayout)) {
         let StmtData::Copy { src, dst, .. } = k.stmts[edge.at] else { unreachable!("a result goes to a tile") };
         let shape = self.graph.nodes[edge.b].shape.clone();
-        // A name is copied as it is, as an exchange of it is written.
+        // A name is copied directly, like a written exchange.
         let value = match k.exprs[src] {
             ExprData::Ref(v) => v,
             _ => {
@@ -435,7 +439,7 @@ impl Work<'_> {
         self.by_memory(k, cx, edge.at, value, (from, to), edge);
     }
 
-    /// A tile in another shape that is to lie otherwise, too, has a tile of its own between the two.
+    /// A tile that changes shape and layout gets an intermediate tile.
     fn reshaped(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, (from, to): (&RegLayout, &RegLayout)) {
         if !cost::through_memory(from, to) {
             return;
@@ -456,7 +460,7 @@ impl Work<'_> {
         self.by_memory(k, cx, edge.at, value, (from, to), edge);
     }
 
-    /// Has a copy of a tile to another one go through shared memory, if elements cross warps.
+    /// Makes a copy between tiles go through shared memory, if elements cross warps.
     fn by_memory(
         &mut self,
         k: &mut Kernel,
@@ -483,7 +487,7 @@ impl Work<'_> {
         cx.remark(k.stmt_spans[at], message);
     }
 
-    /// Refuses an edge whose ends are over different threads.
+    /// Refuses an edge whose ends are held by different threads.
     fn apart(&self, k: &Kernel, cx: &mut Cx<'_>, edge: &Edge, to: &RegLayout, from: &RegLayout) -> Reported {
         let span = edge.leaf.map_or(k.stmt_spans[edge.at], |e| k.expr_spans[e]);
         let message = format!(
@@ -513,7 +517,7 @@ pub(super) fn still_holds(k: &Kernel, filled: Stmt, v: Value, (block, index): Pl
     from < index && stmts[from..index].iter().all(|&s| !changes(k, s, v))
 }
 
-/// The tile that a copy moves, as it is or transposed.
+/// The source tile of a copy, without a transposition.
 fn untransposed(k: &Kernel, src: Expr) -> Expr {
     match k.exprs[src] {
         ExprData::Transpose(arg) => arg,
@@ -521,7 +525,7 @@ fn untransposed(k: &Kernel, src: Expr) -> Expr {
     }
 }
 
-/// Whether an expression is in another one.
+/// Whether an expression is part of another one.
 fn within(k: &Kernel, whole: Expr, e: Expr) -> bool {
     whole == e || k.children(whole).into_iter().any(|c| within(k, c, e))
 }

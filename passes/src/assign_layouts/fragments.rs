@@ -1,10 +1,11 @@
 //! Fragment layouts of products, from the atom table.
 //!
-//! Bits of a tile coordinate along rows (columns) come, from the lowest, from: the atom's own coordinate and repetitions of
-//! the atom (in the order of the row's `interleave`), then the remaining repetitions, then warps. The same assignment
-//! serves A and C along rows, B and C along columns, and A and B along the reduction, so the product is right by
-//! construction. Warps that share a reduction take a part of it each: the highest bits along the reduction, and the first
-//! dimension of the accumulator, which has a sum for each. The verifier proves it again from the layouts alone.
+//! Bits of a tile coordinate along rows (columns) are assigned, lowest first, to the atom's own coordinate and
+//! repetitions of the atom (in the order of the row's `interleave`), then to the remaining repetitions, then to warps.
+//! A and C have the same assignment along rows, B and C along columns, and A and B along the reduction, so the product
+//! is correct by construction. Warps that share a reduction each take a part of it: the highest bits along the
+//! reduction, and the first dimension of the accumulator, which has a partial sum for each. The verifier checks the
+//! product again from the layouts alone.
 
 mod along;
 mod beside;
@@ -69,7 +70,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             let bits = (row.log2_shape.2, product.k_bits.saturating_sub(product.slice_bits));
             let contiguous = |tile| source_contiguous(k, tile);
             product.run = along::run(k, &operands, bits, &contiguous);
-            // An accumulator that has a layout says which rows lanes have.
+            // The layout of an accumulator determines which rows lanes have.
             if product.run.is_some() && k.tile_ty(dst).is_some_and(|tile| tile.reg_layout.is_none()) {
                 let sides = operands.iter().zip(&mut product.places);
                 sides.for_each(|(operand, Places { atom, repeat })| {
@@ -90,15 +91,16 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     in_windows::lay_out(k);
-    // A layout written in the text, or that of another product, may not go with those found here.
+    // A written layout, or that of another product, may contradict those found here.
     if met { cx.verify(k) } else { Ok(()) }
 }
 
-/// The layout of an accumulator of warpgroups, and of the instruction's A if that is in registers; whether one of them had one.
+/// The layouts of a wgmma accumulator, and of the instruction's A if it is in registers. The result says whether one of
+/// them had a layout.
 fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     let a = crate::analysis::views::plain_var(k, if mma.swap { mma.b } else { mma.a });
     let layouts = scheduled_warp_tile(k, mma.swap).and_then(|warp| of_warp_tile(k, acc, mma, warp, 1));
-    // There may be no warp tile where all layouts are written.
+    // There may be no warp tile if all layouts are written.
     let (sums, fragment) = layouts.map_or((None, None), |(sums, fragment)| (Some(sums), fragment));
     let mut met = false;
     for (v, layout) in [(Some(acc), sums), (a, fragment)] {
@@ -111,8 +113,9 @@ fn of_warpgroups(k: &mut Kernel, acc: Value, mma: &Mma) -> bool {
     met
 }
 
-/// The layouts of an accumulator of warpgroups, and of the instruction's A if that is in registers. `warp`: log2 extents of what a warpgroup computes along the
-/// instruction's rows and columns, at most the accumulator's. `repeats`: how many warpgroups compute the same.
+/// The layouts of a wgmma accumulator, and of the instruction's A if it is in registers. `warp`: log2 extents of a
+/// warpgroup's part along the instruction's rows and columns. `repeats`: the number of warpgroups that compute the same
+/// part.
 fn of_warp_tile(
     k: &Kernel,
     acc: Value,
@@ -125,7 +128,7 @@ fn of_warp_tile(
     let types = row.types.iter().find(|t| Some(t.acc) == elem_of(k, acc))?;
     let c_shape = k.const_shape(&k.tile_ty(acc)?.shape)?;
     let [m, n] = log2_shape(&c_shape)[..] else { return None };
-    // Products of a role by hand share one `warp_tile`, of which each has as much as its accumulator.
+    // Products of a written role share one `warp_tile`; each is limited by its accumulator.
     let extents = if mma.swap { [n, m] } else { [m, n] };
     let warp = [warp[0].min(extents[0]), warp[1].min(extents[1])];
     let (rows, cols, _) = row.log2_shape;
@@ -152,7 +155,8 @@ fn of_warp_tile(
     Some((product.accumulator(&types.c)?, product.operand(row.a.first()?, true)))
 }
 
-/// The layouts of an accumulator of which a warpgroup computes `tile`, as `repeats` of them do, and of the instruction's A if that is in registers.
+/// The layouts of an accumulator of which a warpgroup computes `tile` (`repeats` warpgroups compute the same), and of
+/// the instruction's A if it is in registers.
 pub(crate) fn warpgroup_layouts(
     k: &Kernel,
     acc: Value,
@@ -164,9 +168,9 @@ pub(crate) fn warpgroup_layouts(
     of_warp_tile(k, acc, mma, if mma.swap { [wn, wm] } else { [wm, wn] }, repeats)
 }
 
-/// Exchanges two row bits of a fragment of 32-bit elements whose rows are neighbours in memory, in pieces of 16 bytes that the two lowest bits of the
-/// reduction exchange: lanes carry these and three bits of the row, and fall on different banks if the highest of the three is beyond what is exchanged
-/// by them. The warps have the other one.
+/// Exchanges two row bits of a fragment of 32-bit elements whose rows are contiguous in memory. The swizzle exchanges
+/// 16-byte pieces by the two lowest bits of the reduction. Lanes have these bits and three row bits. They access
+/// different banks if the highest of the three row bits is beyond the swizzled ones. Warps get the other bit.
 fn spread(row: &AtomRow, rows: &mut Places) {
     let lanes = row.a.first().map(|f| f.lane);
     if let (Some([Bit::K(0), Bit::K(1), .., Bit::M(2)]), Unit::Warpgroup([Bit::M(4), _])) = (lanes, row.unit) {
@@ -174,7 +178,7 @@ fn spread(row: &AtomRow, rows: &mut Places) {
     }
 }
 
-/// Log2 extents of the warp tile along the instruction's rows and columns.
+/// Log2 extents of the warp tile along the instruction's rows and columns, from the schedule.
 fn scheduled_warp_tile(k: &Kernel, swap: bool) -> Option<[u32; 2]> {
     let (wm, wn) = k.schedule.warp_tile?;
     let wm = extent_bits(u64::try_from(k.as_int(wm)?).ok()?);
@@ -188,10 +192,10 @@ fn type_list(row: &AtomRow) -> String {
     pairs.join(", ")
 }
 
-/// Side and tile bit that each bit of a warp's number tells; `None`: warps that differ in it compute the same.
+/// For each bit of a warp's number, the side and tile bit; `None`: warps that differ in it compute the same.
 type Warps = Vec<Option<(usize, u32)>>;
 
-/// A product in terms of the instruction: rows are the instruction's M, whatever the tile calls them.
+/// A product in terms of the instruction: rows are those of the instruction, even if the tile is transposed.
 struct Product {
     row: &'static AtomRow,
     swap: bool,
@@ -201,13 +205,13 @@ struct Product {
     c_bits: [u32; 2],
     /// Log2 of the reduction extent of the fragments.
     k_bits: u32,
-    /// Log2 of the slices of the reduction that the accumulator has sums for, each for warps of its own.
+    /// Log2 of the slices of the reduction; the accumulator has partial sums for each slice, in different warps.
     slice_bits: u32,
     /// Tile bit of each atom coordinate bit, and of each repetition, along rows and columns.
     places: [Places; 2],
-    /// Log2 of the neighbours along the reduction that a lane holds, where that is not as the instruction counts.
+    /// Log2 of the consecutive elements along the reduction in a lane, if that differs from the instruction's order.
     run: Option<u32>,
-    /// Which part of the accumulator each warp has.
+    /// The part of the accumulator that each warp has.
     warps: Warps,
 }
 
@@ -217,12 +221,13 @@ struct Places {
     repeat: Vec<u32>,
 }
 
-/// What bits of a warp's number tell: rows of warp tiles of so many bits of the accumulator's `extents`, then columns.
+/// Assigns the bits of a warp's number: first to rows of warp tiles in the accumulator's `extents` (log2), then to
+/// columns.
 fn side_by_side(extents: [u32; 2], warp: [u32; 2]) -> Warps {
     [0, 1].into_iter().flat_map(|side| (warp[side]..extents[side]).map(move |p| Some((side, p)))).collect()
 }
 
-/// `run`: repetition bits of a run of 16 bytes of an input.
+/// Tile bits along one side; `run`: repetition bits of a 16-byte run of input elements.
 fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, run: u32, natural: bool) -> Places {
     let repeats = warp_bits.saturating_sub(atom_bits);
     let mut atom = vec![None; atom_bits as usize];
@@ -302,11 +307,11 @@ impl Product {
         Some(product)
     }
 
-    /// Places and warps of a product whose accumulator has a layout already, that of `c` of the instruction repeated.
+    /// Places and warps of a product whose accumulator already has a layout, which repeats `c` of the instruction.
     fn read_off(&self, c: &Fragment, layout: &RegLayout) -> Option<([Places; 2], Warps)> {
         let (m, n, _) = self.row.log2_shape;
         let dims = [0..self.c_bits[0], self.c_bits[0]..self.c_bits[0] + self.c_bits[1]];
-        // Side and tile bit of a column.
+        // Side and tile bit of a layout column.
         let place = |column: u64| {
             let at = (column >> self.slice_bits).trailing_zeros();
             let dim = dims.iter().position(|d| column.is_power_of_two() && d.contains(&at))?;
@@ -339,25 +344,25 @@ impl Product {
         Some((places, warps.collect::<Option<Vec<_>>>()?))
     }
 
-    /// The instruction's A operand: its tile, and which dimension of the tile is the reduction.
+    /// The tile of the instruction's A operand, and its reduction dimension.
     fn instr_a(&self) -> (Value, usize) {
         if self.swap { (self.b, 0) } else { (self.a, 1) }
     }
 
-    /// The instruction's B operand, likewise.
+    /// The tile of the instruction's B operand, and its reduction dimension.
     fn instr_b(&self) -> (Value, usize) {
         if self.swap { (self.a, 1) } else { (self.b, 0) }
     }
 
-    /// Rows (0) or columns of the accumulator of which a lane holds operands.
+    /// Number of rows (0) or columns (1) of the accumulator whose operands a lane holds.
     fn lines(&self, side: usize) -> u64 {
         let (m, n, _) = self.row.log2_shape;
-        // Eight lanes have one each.
+        // Eight lanes divide the atom's rows or columns.
         1 << ([m, n][side].saturating_sub(3) + self.places[side].repeat.len() as u32)
     }
 
-    /// The variant of an operand that matches how its source is in memory: elements contiguous along the reduction
-    /// come as value bits along the reduction.
+    /// The operand variant that matches the order of the source in memory: elements contiguous along the reduction are
+    /// value bits along the reduction.
     fn variant(&self, k: &Kernel, variants: &'static [Fragment], (tile, k_dim): (Value, usize)) -> &'static Fragment {
         let along_k = source_contiguous(k, tile) == Some(k_dim);
         let matches_k = |f: &&Fragment| matches!(f.value.first(), Some(Bit::K(_))) == along_k;
@@ -398,7 +403,7 @@ impl Product {
         let side = usize::from(!rows);
         let (_, k_dim) = if rows { self.instr_a() } else { self.instr_b() };
         let outer_bits = self.extent(side);
-        // Column-major: dimension 0 first. The reduction is dimension `k_dim` of the tile.
+        // Column-major order: dimension 0 first. `k_dim` is the reduction dimension of the tile.
         let k_column = |i: u32| if k_dim == 0 { 1u64 << i } else { 1 << (outer_bits + i) };
         let o_column = |p: u32| if k_dim == 0 { 1u64 << (self.k_bits + p) } else { 1 << p };
         let (_, _, atom_k) = self.row.log2_shape;
@@ -431,18 +436,18 @@ impl Product {
     }
 }
 
-/// Repetition bits of a run of 16 bytes of elements.
+/// Repetition bits of a 16-byte run of elements.
 fn run_of(elem: Elem) -> u32 {
     elem.per(16).ilog2()
 }
 
-/// The places of a product in warp tiles of so many bits along the instruction's rows and columns.
+/// The places of a product with warp tiles of these log2 extents along the instruction's rows and columns.
 fn places_of(row: &AtomRow, warp: [u32; 2], run: u32, natural: bool) -> [Places; 2] {
     let (m, n, _) = row.log2_shape;
     [places(row, m, warp[0], run, natural), places(row, n, warp[1], run, natural)]
 }
 
-/// Log2 extents of an accumulator, and of the slices of the reduction that it has sums for.
+/// Log2 extents of an accumulator, and log2 of its slices of the reduction.
 fn accumulator_bits(k: &Kernel, acc: Value) -> Option<([u32; 2], u32)> {
     match log2_shape(&k.const_shape(&k.tile_ty(acc)?.shape)?)[..] {
         [m, n] => Some(([m, n], 0)),
@@ -451,8 +456,8 @@ fn accumulator_bits(k: &Kernel, acc: Value) -> Option<([u32; 2], u32)> {
     }
 }
 
-/// The layout of the accumulator of a product of warps, each of which computes a tile of `warp` elements along the accumulator's rows and
-/// columns; of `warps` warps those that are left over compute what others do.
+/// The layout of the accumulator of an `mma.sync` product with warp tiles of `warp` elements along rows and columns.
+/// Surplus warps among `warps` are replicas.
 pub(crate) fn accumulator_layout(
     k: &Kernel,
     acc: Value,
@@ -476,7 +481,7 @@ pub(crate) fn accumulator_layout(
     product.accumulator(&types.c)
 }
 
-/// The dimension along which the memory that a register tile is filled from is contiguous.
+/// The dimension along which the memory that fills a register tile is contiguous.
 fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };

@@ -27,105 +27,105 @@ use tilec_ir::typing::{ResolvedView, Type, fixed_shape, resolve_view, shape_of_t
 /// A node's number.
 pub(super) type NodeId = usize;
 
-/// What has a layout.
+/// The entity that has a layout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum What {
     /// A register tile.
     Tile(Value),
-    /// A tile that a `let` names, computed at its place.
+    /// A tile that a `let` names and computes.
     Let(Value),
-    /// What a statement computes and puts somewhere else.
+    /// The source of a statement, as a context.
     Source(Stmt),
-    /// What a reduction or a scan takes.
+    /// The operand of a reduction or scan, as a context.
     Reduced(Expr),
 }
 
-/// See [`What`].
+/// A node of the graph.
 pub(super) struct Node {
     pub(super) what: What,
     pub(super) shape: Vec<u64>,
-    /// What an element takes.
+    /// Size of an element.
     pub(super) elem: Bits,
-    /// The layout, if it is known: that of a product, or one that is written in the source.
+    /// The layout, if it is fixed: that of a product, or one written in the source.
     pub(super) fixed: Option<RegLayout>,
-    /// The memory accessed in it.
+    /// Memory accesses in this layout.
     pub(super) accesses: Vec<Access>,
-    /// Operations on an element, times how often they are done: threads that repeat elements repeat them.
+    /// Operations per element, times their number of executions; replicas count, too.
     pub(super) operations: u64,
-    /// The dimension along which it is reduced, for what is.
+    /// The dimension of the reduction, for operands of reductions.
     pub(super) axis: Option<usize>,
-    /// The bits that tell apart what is reduced by itself along it.
+    /// The bits along it that distinguish separately reduced parts.
     pub(super) parts: u32,
-    /// Whether its elements along that dimension are combined in the order of their numbers, whatever the layout.
+    /// Whether elements along that dimension are combined in index order in any layout.
     pub(super) ordered: bool,
-    /// Whether each of its elements along that dimension gets what is up to there, in place of one number for all.
+    /// Whether it is a scan, which gives each element a result instead of one for all.
     pub(super) scanned: bool,
-    /// How its elements along that dimension are put in order, where they are.
+    /// How its elements along that dimension are sorted, if they are.
     pub(super) sorted: Option<How>,
-    /// The expression that is computed, for contexts.
+    /// The computed expression, for contexts.
     pub(super) expr: Option<Expr>,
-    /// The statement that it is in.
+    /// The statement that contains it.
     pub(super) at: Option<Stmt>,
 }
 
-/// An access to memory, of all elements of a tile.
+/// An access to all elements of a tile in memory.
 #[derive(Clone)]
 pub(super) struct Access {
-    /// Elements that one access of a thread may have, as far as memory is concerned.
+    /// Most elements of one access of a thread, as far as memory allows.
     pub(super) width: u32,
     /// The dimension of the tile along which memory is contiguous.
     pub(super) dim: Option<usize>,
-    /// What an element takes in memory.
+    /// Size of an element in memory.
     pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
-    /// How often it is executed, relative to what is in no loop.
+    /// Number of executions, relative to code outside of loops.
     pub(super) weight: u64,
-    /// A copy between a whole tile and memory: the tile is there for it.
+    /// A copy between a whole tile and memory, which is the purpose of the tile.
     pub(super) plain: bool,
 }
 
 impl Access {
-    /// Neighbours that a thread must own: of elements that share bytes it stores whole bytes.
+    /// Neighbours that a thread must own: elements that share a byte are stored together.
     pub(super) fn least(&self) -> u32 {
         if self.load { 1 } else { self.elem.per(1).min(self.width) }
     }
 }
 
-/// How the layouts of the nodes of an edge go together.
+/// How the layouts of an edge's nodes must match.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Relation {
-    /// `b` is an operand of the context `a`, repeated where its extent is 1.
+    /// `b` is an operand of the context `a`, broadcast where its extent is 1.
     Operand,
-    /// The same, but its elements are not read: `iota` takes its extents.
+    /// `b` is an operand of which only the extents are used: `iota`.
     Extents,
-    /// What is left of `b` when it is reduced, or made of it when it is scanned, is an operand of the context `a`.
+    /// The reduction or scan of `b` is an operand of the context `a`.
     Reduction,
     /// The context `a` computes the tile `b`.
     Result,
-    /// The tile `a` is copied to the tile `b`, whatever their layouts.
+    /// The tile `a` is copied to the tile `b`; their layouts are independent.
     Copy,
-    /// The same, transposed.
+    /// A transposed copy.
     Transposed,
-    /// The same, in another shape.
+    /// A copy to another shape.
     Reshaped,
-    /// `b` is a window of the tile `a`, which it is copied to or from, with the dimensions of `a` in the mask `kept`. Along those in `shifted` it begins at other places, too,
-    /// than multiples of its extent.
+    /// `b` is a window of the tile `a`, copied to or from it, with the dimensions of `a` in the mask `kept`. Along
+    /// dimensions in `shifted`, it may begin at other places than multiples of its extent.
     Window { kept: u32, shifted: u32 },
-    /// The integers of `b` say where elements of the context `a` are along this dimension, in memory.
+    /// The integers of `b` are the indices in memory of elements of the context `a` along this dimension.
     Rows(usize),
-    /// `b` has what segments of the rows of `a` come to, which are scanned.
+    /// `b` has the totals of segments of the rows of `a`, which is scanned.
     Totals,
 }
 
-/// See [`Relation`].
+/// An edge of the graph.
 pub(super) struct Edge {
     pub(super) a: NodeId,
     pub(super) b: NodeId,
     pub(super) relation: Relation,
-    /// How often elements are moved if the layouts do not go together.
+    /// Number of exchanges, relative to code outside of loops, if the layouts do not match.
     pub(super) weight: u64,
-    /// The statement in front of which they are.
+    /// The statement in front of which the exchange is.
     pub(super) at: Stmt,
     /// The operand, or the reduction.
     pub(super) leaf: Option<Expr>,
@@ -137,17 +137,17 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
     pub(super) edges: Vec<Edge>,
     of_value: BTreeMap<Value, NodeId>,
-    /// The context in which the tuples are combined that a `let` names.
+    /// For a `let` of tuples, the context in which they are combined.
     pub(super) of_tuples: BTreeMap<Value, NodeId>,
-    /// Contexts that a deferred `let` is computed in, with its operands.
+    /// For a deferred `let`, the contexts in which it is computed.
     of_deferred: BTreeMap<Value, NodeId>,
 }
 
-/// Iterations that a loop counts for, as a power of two.
+/// Log2 of the number of iterations that a loop is assumed to have.
 const LOOP_LOG2: u32 = 3;
 
 impl Graph {
-    /// That of a kernel, in which layouts that tiles have are fixed.
+    /// The graph of a kernel; layouts that tiles already have are fixed.
     pub(super) fn of(k: &Kernel) -> Graph {
         let mut builder = Builder {
             k,
@@ -184,7 +184,7 @@ impl Graph {
     }
 }
 
-/// The extents of what is left of a node that is reduced.
+/// The shape of the reduction of a node.
 pub(super) fn reduced_shape(node: &Node) -> Vec<u64> {
     let mut shape = node.shape.clone();
     if node.scanned {
@@ -196,7 +196,7 @@ pub(super) fn reduced_shape(node: &Node) -> Vec<u64> {
     shape
 }
 
-/// Whether a tile of extents `small` is one of extents `large`, or repeated beside it.
+/// Whether a tile of extents `small` equals one of extents `large`, or is broadcast to it.
 fn fits(small: &[u64], large: &[u64]) -> bool {
     small.len() == large.len() && small.iter().zip(large).all(|(a, b)| a == b || *a == 1)
 }
@@ -206,11 +206,11 @@ struct Builder<'a> {
     facts: Facts,
     deferred: Deferred,
     graph: Graph,
-    /// The way to the current statement.
+    /// The path to the current statement.
     path: Vec<(Block, usize)>,
-    /// Where `let`s stand, by value.
+    /// The statements of `let`s.
     lets: BTreeMap<Value, Stmt>,
-    /// The deferred `let`s whose operands are those of a node.
+    /// Pairs of a node and a deferred `let` whose operands were added to it.
     deferred_of: BTreeSet<(NodeId, Value)>,
 }
 
@@ -247,7 +247,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A tile that a `let` names; one that is deferred belongs to the contexts that it is stored in.
+    /// A tile that a `let` names; a deferred one belongs to the contexts that use it.
     fn named(&mut self, s: Stmt, value: Value, init: Expr) {
         if let ExprData::Combine(combine) = &self.k.exprs[init] {
             return self.combined(s, value, init, combine);
@@ -263,7 +263,7 @@ impl Builder<'_> {
         self.windows(node, init);
     }
 
-    /// Tuples that a `let` names: whoever reads a component is beside what they come to.
+    /// Tuples that a `let` names: each use of a component is an operand of its context.
     fn combined(&mut self, s: Stmt, value: Value, e: Expr, combine: &Combine) {
         let shape = shape_of_tuples(self.k, combine).expect("tuples have extents");
         let inner = self.node(What::Reduced(e), shape, None, Some(s), None);
@@ -293,7 +293,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A context whose result goes to the tile `to`; `free`: it may be computed in another layout than the tile's.
+    /// A context whose result goes to the tile `to`; `free`: it may have another layout than the tile.
     fn computed(&mut self, s: Stmt, to: NodeId, e: Expr, free: bool) {
         if !self.has_operands(e) {
             self.windows(to, e);
@@ -368,7 +368,7 @@ impl Builder<'_> {
         self.access(context, &to, &shape, false, plain);
     }
 
-    /// The edge from a tile to one that is copied to or from a window of it.
+    /// The edge between a tile and a tile that is copied to or from a window of it.
     fn window(&mut self, s: Stmt, view: &ResolvedView, part: NodeId) {
         let Some(whole) = self.of_tile(view.base) else { return };
         let kept = view.kept().into_iter().fold(0, |mask, d| mask | 1u32 << d);
@@ -381,7 +381,7 @@ impl Builder<'_> {
         self.graph.edges.push(Edge { a: whole, b: part, relation, weight, at: s, leaf: None });
     }
 
-    /// A copy between memories is in a layout of its own, in which threads hold the indices of elements that it gathers or scatters.
+    /// A copy between memories has its own layout, in which threads hold the indices of gathered or scattered elements.
     fn between_memories(&mut self, s: Stmt, src: Expr, dst: Expr) {
         let StmtData::Copy { attrs, .. } = &self.k.stmts[s] else { unreachable!("it is a copy") };
         let layout = attrs.threads.clone();
@@ -390,14 +390,14 @@ impl Builder<'_> {
         if gathered.is_empty() {
             return;
         }
-        // In front of layouts it is asked what is reduced.
+        // Before layouts are decided, the graph is only queried for reductions.
         let Some(layout) = layout else { return };
         let shape = copy_shape(self.k, src, dst).expect("a copy has extents");
         let context = self.node(What::Source(s), shape, None, Some(s), Some(layout));
         gathered.iter().for_each(|view| self.rows(context, view));
     }
 
-    /// The edges from a context to the register tiles whose integers say where a window's elements are.
+    /// The edges from a context to the register tiles with the indices of a window's elements.
     fn rows(&mut self, context: NodeId, view: &ResolvedView) {
         let &(block, index) = self.path.last().expect("a copy stands somewhere");
         let at = self.k.blocks[block][index];
@@ -409,7 +409,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The tile that is copied as a whole, and how.
+    /// The tile that is copied as a whole, and the relation of the copy.
     fn copied(&mut self, src: Expr) -> Option<(NodeId, Relation)> {
         let (tile, relation) = match self.k.exprs[src] {
             ExprData::Transpose(arg) => (arg, Relation::Transposed),
@@ -420,7 +420,7 @@ impl Builder<'_> {
         Some((node, relation))
     }
 
-    /// The deferred `let`s that an expression names, and those that these name.
+    /// The deferred `let`s that an expression names, directly or through others.
     fn deferred_in(&self, e: Expr) -> Vec<Value> {
         let mut found = Vec::new();
         crate::analysis::views::for_each_tile(self.k, &self.deferred, e, &mut |v| {
@@ -466,13 +466,13 @@ impl Builder<'_> {
         self.graph.nodes.len() - 1
     }
 
-    /// Operations on an element of an expression, but for those of what is reduced.
+    /// Operations per element of an expression, without those inside of reductions.
     fn operations(&self, e: Expr) -> u64 {
         let (mut all, mut parts) = (0, Parts::of(self.k, e));
         while let Some(e) = parts.take() {
             match self.k.exprs[e] {
                 ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } | ExprData::View(_) => {}
-                // What has a name is computed once.
+                // A named value is computed once.
                 ExprData::Ref(v) if self.deferred.init(v).is_some() => parts.named(v),
                 ExprData::Ref(_) => {}
                 ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } | ExprData::Round { .. } => {

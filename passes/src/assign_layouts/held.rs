@@ -11,7 +11,7 @@ use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::type_of;
 
-/// Elements of a buffer through which elements of this type go: of whole bytes, and with all of its numbers.
+/// The element type of a buffer for tiles of this type: it has whole bytes and all numbers of the type.
 pub(crate) fn in_memory(elem: ElemRef) -> ElemRef {
     match elem {
         ElemRef::Known(known) if known.size().whole_bytes().is_none() => {
@@ -21,12 +21,12 @@ pub(crate) fn in_memory(elem: ElemRef) -> ElemRef {
     }
 }
 
-/// What is stored of a tile of such elements.
+/// The value that is stored to such a buffer.
 pub(super) fn stored(k: &mut Kernel, elem: ElemRef, tile: Expr) -> Expr {
     converted(k, elem, tile, in_memory(elem))
 }
 
-/// The elements again, of a buffer that holds what is stored of them.
+/// The tile's elements from a buffer in the stored type.
 pub(super) fn loaded(k: &mut Kernel, elem: ElemRef, buffer: Expr) -> Expr {
     converted(k, in_memory(elem), buffer, elem)
 }
@@ -39,7 +39,7 @@ pub(super) fn is_truth(k: &Kernel, e: Expr) -> bool {
     type_of(k, e).ok().and_then(|t| t.elem()) == Some(ElemRef::Known(Elem::Bool))
 }
 
-/// What holds an expression where it has a tile of its own: of conditions, which only predicates hold, numbers that are 0 or 1.
+/// The expression in a type that a tile can hold: conditions, which only predicates hold, become numbers 0 or 1.
 pub(super) fn held_as(k: &mut Kernel, e: Expr) -> Expr {
     if !is_truth(k, e) {
         return e;

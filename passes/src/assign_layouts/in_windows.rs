@@ -1,4 +1,4 @@
-//! Register tiles that products read in windows: fragments of slices of the reduction.
+//! Register tiles of which products read windows: fragments of slices of the reduction.
 
 use super::log2_shape;
 use crate::analysis::uses::all_stmts;
@@ -9,8 +9,8 @@ use tilec_ir::layout::RegLayout;
 
 use tilec_ir::typing::resolve_view;
 
-/// Register tiles of which fragments are windows get the fragment's layout, repeated; so do those that are copied to such a tile as they
-/// come from memory: nothing is moved between threads then.
+/// Gives register tiles whose windows are fragments the fragment's layout, repeated. Tiles that are loaded from memory
+/// and copied to such a tile get the same layout, so that the copy moves nothing between threads.
 pub(super) fn lay_out(k: &mut Kernel) {
     let copy = |s: Stmt| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } => Some((src, dst)),
@@ -45,7 +45,7 @@ pub(super) fn lay_out(k: &mut Kernel) {
     }
 }
 
-/// The register tile that an expression names as a whole, and whether transposed.
+/// The register tile that an expression names as a whole, and whether it is transposed.
 fn whole_tile(k: &Kernel, e: Expr) -> Option<(Value, bool)> {
     match k.exprs[e] {
         ExprData::Transpose(arg) => whole_tile(k, arg).map(|(v, transposed)| (v, !transposed)),
@@ -53,14 +53,14 @@ fn whole_tile(k: &Kernel, e: Expr) -> Option<(Value, bool)> {
     }
 }
 
-/// The layout of a tile of which `fragment` is a window, in which threads have the same part of each window.
+/// The layout of a tile with the window `fragment`, in which each thread has the same part of each window.
 fn window_repeated(k: &Kernel, fragment: Value, whole: Value) -> Option<RegLayout> {
     let tile = k.tile_ty(fragment)?;
     let (bits, all) = (log2_shape(&k.const_shape(&tile.shape)?), log2_shape(&k.const_shape(&k.tile_ty(whole)?.shape)?));
     tile.reg_layout.as_ref()?.of_windows(&bits, &all)
 }
 
-/// Whether a tile gets its elements from memory alone.
+/// Whether a tile is filled only from memory.
 fn filled_from_memory(k: &Kernel, tile: Value, copies: &[(Expr, Expr)]) -> bool {
     let elsewhere = |s: Stmt| match k.stmts[s] {
         StmtData::Assign { dst, .. } => dst == tile,

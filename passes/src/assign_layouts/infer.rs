@@ -21,14 +21,14 @@ use tilec_ir::combine::How;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::layout::{NoReduction, RegLayout};
 
-/// Of what cannot be: ends of an edge that have nothing to compare.
+/// The cost of an impossible choice: an edge whose ends cannot be compared.
 const NEVER: u64 = 1 << 40;
-/// How many times as much as a coalesced access one costs that is not: lanes touch sectors of which they want a part.
+/// Relative cost of an uncoalesced access, whose lanes touch sectors of which they use a part.
 const APART: u64 = 2;
-/// Rounds of the search, each of which makes the choice cheaper.
+/// Most rounds of the search.
 const ROUNDS: usize = 16;
 
-/// A layout for each node; `None` where threads cannot divide a tile.
+/// A layout for each node; `None` if threads cannot divide a tile.
 pub(super) fn layouts(graph: &Graph, threads: Threads, wide: bool) -> Vec<Option<RegLayout>> {
     let mut search = Search::new(graph, threads, wide);
     search.seed();
@@ -36,7 +36,7 @@ pub(super) fn layouts(graph: &Graph, threads: Threads, wide: bool) -> Vec<Option
     (0..graph.nodes.len()).map(|n| search.layout(n).cloned()).collect()
 }
 
-/// Gives the tiles of a kernel without layouts theirs.
+/// Assigns layouts to the tiles of a kernel that have none.
 pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
     let graph = Graph::of(k);
     let found = layouts(&graph, threads, wide);
@@ -48,7 +48,7 @@ pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
             tile.reg_layout = layout;
         }
     }
-    // Of rank 0: every thread holds the number, whatever it meets.
+    // Tiles of rank 0: every thread holds the number.
     let everywhere = threads.scalar();
     for v in k.values.keys().collect::<Vec<_>>() {
         if let ValueDef::Var(tile) = &mut k.values[v].def
@@ -60,7 +60,7 @@ pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
     }
 }
 
-/// The layout that an operand must have, or what is left of it by a reduction, for a context with this layout.
+/// The layout that an edge's operand, or its reduction, must have for a context with layout `of_a`.
 pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Option<RegLayout> {
     match edge.relation {
         Relation::Operand | Relation::Extents => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&b.shape)),
@@ -78,7 +78,7 @@ pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Optio
     }
 }
 
-/// Log2 extents along the dimensions of `a` of a window `b` of it, which has the dimensions in `kept`.
+/// Log2 extents of the window `b` along the dimensions of `a`; `b` has the dimensions in `kept`.
 fn extents_in(kept: u32, a: &Node, b: &Node) -> Option<Vec<u32>> {
     let own = log2_shape(&b.shape);
     let mut own = own.iter().copied();
@@ -87,30 +87,30 @@ fn extents_in(kept: u32, a: &Node, b: &Node) -> Option<Vec<u32>> {
     own.next().is_none().then_some(bits)
 }
 
-/// The layout that an edge's operand has, which is compared with the one that is wanted.
+/// The layout of an edge's operand that is compared with the wanted one.
 pub(super) fn given(edge: &Edge, b: &Node, of_b: &RegLayout) -> Option<RegLayout> {
     match (edge.relation, b.axis) {
         (Relation::Reduction, Some(axis)) if !b.scanned => match in_warps(b, axis, of_b) {
             Ok(layout) => Some(layout),
-            // Warps put their parts together through memory, from which all of them read the whole.
+            // Warps combine their parts through memory, and all of them read the result.
             Err(_) => across_warps(b, of_b).map(|(layout, _)| layout),
         },
         _ => Some(of_b.clone()),
     }
 }
 
-/// Stretches of the rows of a thread that are scanned, as a power of two: it reads what all of them come to.
+/// Log2 of the most segments of a row in a scan, because a thread reads the totals of all of them.
 const MOST_TOTALS: u32 = 6;
 
-/// The layout of what is left of a node that is reduced where its elements along the dimension are in several warps, and the bits that tell the parts of
-/// these apart.
+/// The layout of a reduction's result if the elements of a row are in several warps, and the bits that distinguish
+/// their parts.
 pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32)> {
     let (axis, may) = (b.axis?, b.parts == 0 && b.sorted.is_none());
     let (whole, warps) = of_b.across_warps(&b.shape, axis).filter(|_| may)?;
     if !b.ordered && !b.scanned {
         return Some((whole, warps));
     }
-    // What is after another warp's elements is a part of its own.
+    // Elements after those of another warp are a separate part.
     let parts = (b.shape[axis] as u32 - 1) & !((1 << warps.trailing_zeros()) - 1);
     of_b.scan(&b.shape, axis, parts).ok()?;
     let totals = parts.count_ones() + whole.value_bits();
@@ -120,7 +120,7 @@ pub(super) fn across_warps(b: &Node, of_b: &RegLayout) -> Option<(RegLayout, u32
     Some((whole, parts))
 }
 
-/// The layout of what is left of a node that is reduced within warps.
+/// The layout of a reduction's result if each row is within a warp.
 fn in_warps(b: &Node, axis: usize, layout: &RegLayout) -> Result<RegLayout, NoReduction> {
     match b.ordered {
         true => layout.combined(&b.shape, axis, How::Reduce { parts: b.parts }),
@@ -128,14 +128,14 @@ fn in_warps(b: &Node, axis: usize, layout: &RegLayout) -> Result<RegLayout, NoRe
     }
 }
 
-/// Whether the two go together: threads hold the same elements, in whatever registers.
+/// Whether two layouts match: threads hold the same elements, in any registers.
 pub(super) fn goes_with(wanted: &RegLayout, given: &RegLayout) -> bool {
     wanted.thread() == given.thread()
 }
 
-/// A layout in which a thread owns a run of `2^chunk` elements along `contiguous`, elements along dimensions that are reduced (`within`) are in
-/// one warp, and as few warps as possible repeat what others have: for that the run may be shorter, or along what is reduced, so that a warp
-/// has fewer rows.
+/// A layout in which a thread owns a run of `2^chunk` elements along `contiguous`, and elements along reduced
+/// dimensions (`within`) are in one warp. To have few replicas of warps, the run may be shorter, or be along a reduced
+/// dimension, so that a warp has fewer rows.
 pub(super) fn coalesced_for(
     shape: &[u64],
     contiguous: usize,
@@ -169,13 +169,13 @@ struct Search<'a> {
     /// Candidates of each node.
     labels: Vec<Vec<RegLayout>>,
     chosen: Vec<Option<usize>>,
-    /// Where candidates come from, in the order in which they are tried.
+    /// Initial candidates, in the order in which they are tried.
     seeds: Vec<(NodeId, RegLayout)>,
     node_costs: BTreeMap<(NodeId, usize), u64>,
     edge_costs: BTreeMap<(usize, usize, usize), u64>,
 }
 
-/// A candidate, and the nodes that it is spread to.
+/// A candidate for each of the nodes that it reaches.
 type Spread = Vec<(NodeId, usize)>;
 
 impl<'a> Search<'a> {
@@ -203,7 +203,8 @@ impl<'a> Search<'a> {
         self.labels[n].get(self.chosen[n]?)
     }
 
-    /// The number of a candidate of a node; `None` if it is none: not all threads would have the same registers, or what is reduced could not be.
+    /// The index of a node's candidate; `None` if it is not legal: threads would have different numbers of registers,
+    /// or a reduction would be impossible.
     fn label(&mut self, n: NodeId, layout: &RegLayout) -> Option<usize> {
         if let Some(i) = self.labels[n].iter().position(|l| l == layout) {
             return Some(i);
@@ -222,7 +223,7 @@ impl<'a> Search<'a> {
         Some(self.labels[n].len() - 1)
     }
 
-    /// Finds candidates, and begins with the first that reaches a node.
+    /// Finds candidates, and chooses the first that reaches a node.
     fn seed(&mut self) {
         let graph = self.graph;
         for (n, node) in graph.nodes.iter().enumerate() {
@@ -230,8 +231,8 @@ impl<'a> Search<'a> {
                 self.begin(n, fixed.clone());
             }
         }
-        // What is copied as a whole to or from global memory is there for that; then what is computed and stored. Sums of products are
-        // stored as they are stored, or exchanged between lanes (`epilogue`).
+        // Tiles that only pass to or from global memory come first, and then stored expressions. Sums of products are
+        // stored in their own layout, or exchanged between lanes (`epilogue`).
         for plain in [true, false] {
             for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
                 for access in node.accesses.iter().filter(|a| a.global && a.plain == plain) {
@@ -247,7 +248,7 @@ impl<'a> Search<'a> {
             }
         }
         self.whole_bytes();
-        // The larger ones first: others follow.
+        // Larger tiles first: others follow from them.
         let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
         rest.sort_by_key(|&n| std::cmp::Reverse(graph.nodes[n].shape.iter().product::<u64>()));
         for n in rest {
@@ -259,12 +260,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Neighbours that a thread has where an access is coalesced, as a power of two.
+    /// Log2 of the neighbours in a thread for a coalesced access.
     fn chunk(&self, access: &Access) -> u32 {
         if self.wide { access.width.max(1).ilog2() } else { access.least().ilog2() }
     }
 
-    /// Where elements share bytes, a candidate in which threads store whole ones.
+    /// If elements share bytes, adds a candidate in which threads store whole bytes.
     fn whole_bytes(&mut self) {
         let graph = self.graph;
         for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
@@ -281,7 +282,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The layout of a tile that an access prefers, or, without one, that deals single elements out to threads.
+    /// The layout of a tile that an access prefers; without an access, single elements are distributed over threads.
     fn coalesced(&self, n: NodeId, access: Option<&Access>) -> Option<RegLayout> {
         let node = &self.graph.nodes[n];
         let last = node.shape.len().saturating_sub(1);
@@ -290,7 +291,8 @@ impl<'a> Search<'a> {
         coalesced_for(&node.shape, contiguous, chunk, &self.reduced_along(n), self.threads)
     }
 
-    /// Where windows begin at any place along some dimensions, a candidate in which each thread has all elements along these.
+    /// If windows start anywhere along some dimensions, adds a candidate in which each thread has all elements along
+    /// these.
     fn owned_by_threads(&mut self, n: NodeId, access: &Access) {
         let graph = self.graph;
         let windows = self.alike(n).into_iter().flat_map(|a| self.edges[a].iter().map(move |&i| (a, &graph.edges[i])));
@@ -311,8 +313,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where a reduction would have warps repeat what others have, or load what is apart, a candidate in which none does: it is exchanged for the reduction. Where elements are combined in
-    /// order, another one in which each warp has a segment.
+    /// If a reduction would make warps replicas, or its loads uncoalesced, adds a candidate without these drawbacks,
+    /// which is exchanged for the reduction. If elements are combined in order, it also adds a candidate in which each
+    /// warp has a segment.
     fn unrepeated(&mut self, n: NodeId, access: &Access) {
         let node = &self.graph.nodes[n];
         let chunk = self.chunk(access);
@@ -334,12 +337,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The dimensions along which a node, or what has its extents and shares its layout, is reduced.
+    /// The dimensions along which a node, or one that shares its extents and layout, is reduced.
     fn reduced_along(&self, n: NodeId) -> Vec<usize> {
         self.along(n, |_| true)
     }
 
-    /// The same of the nodes that `which` names.
+    /// The reduced dimensions of the nodes that `which` selects.
     fn along(&self, n: NodeId, which: impl Fn(&Node) -> bool) -> Vec<usize> {
         let nodes = self.alike(n).into_iter().map(|n| &self.graph.nodes[n]);
         let mut axes: Vec<usize> = nodes.filter(|node| which(node)).filter_map(|node| node.axis).collect();
@@ -348,7 +351,7 @@ impl<'a> Search<'a> {
         axes
     }
 
-    /// A node, and those that have its extents and share its layout.
+    /// A node, and the nodes that share its extents and layout.
     fn alike(&self, n: NodeId) -> Vec<NodeId> {
         let shape = &self.graph.nodes[n].shape;
         let (mut seen, mut next) = (vec![n], vec![n]);
@@ -368,7 +371,7 @@ impl<'a> Search<'a> {
         seen
     }
 
-    /// Spreads a candidate to all that it can reach; nodes without a choice take it.
+    /// Propagates a candidate to all nodes that it reaches; nodes without a choice take it.
     fn begin(&mut self, n: NodeId, layout: RegLayout) {
         let spread = self.spread(n, &layout, 0);
         for (n, label) in spread {
@@ -377,7 +380,8 @@ impl<'a> Search<'a> {
         self.seeds.push((n, layout));
     }
 
-    /// A candidate of `start`, and what follows from it along edges of at least this weight, up to nodes whose layout is known.
+    /// A candidate of `start`, and the candidates that follow along edges of at least this weight, up to nodes with a
+    /// fixed layout.
     fn spread(&mut self, start: NodeId, layout: &RegLayout, weight: u64) -> Spread {
         let mut found: Spread = Vec::new();
         let mut next: Vec<(NodeId, RegLayout)> = vec![(start, layout.clone())];
@@ -405,7 +409,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// The layout of the other end of an edge, if that is the one that follows from the layout of one.
+    /// The layout of the other end of an edge, if it follows from the layout of one end.
     fn follows(&self, edge: &Edge, from_a: bool, layout: &RegLayout) -> Option<RegLayout> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         match (edge.relation, from_a) {
@@ -446,7 +450,7 @@ impl<'a> Search<'a> {
             across_warps(b, of_b).map_or(0, |(whole, parts)| edge.weight * cost::across_warps(&whole, parts, b.elem));
         let found = match ends {
             Some((wanted, given)) if goes_with(&wanted, &given) => across,
-            // Another operand says what the extents are, if there is one.
+            // Another operand can give the extents, if there is one.
             Some(_) if edge.relation == Relation::Extents => 1,
             Some((wanted, given)) => {
                 let forth = matches!(
@@ -460,7 +464,7 @@ impl<'a> Search<'a> {
                 let (from, to) = if forth { (&wanted, &given) } else { (&given, &wanted) };
                 1 + across + edge.weight * cost::exchange(from, to, b.elem)
             }
-            // The tile goes through memory.
+            // The tile goes through shared memory.
             None if matches!(edge.relation, Relation::Window { .. }) => {
                 1 + edge.weight * cost::by_memory(&self.labels[edge.a][x], a.elem)
             }
@@ -470,7 +474,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// The cost of all that the layouts of these nodes have a part in.
+    /// The cost of everything in which the layouts of these nodes take part.
     fn cost(&mut self, nodes: &[NodeId]) -> u64 {
         let mut edges: Vec<usize> = nodes.iter().flat_map(|&n| self.edges[n].iter().copied()).collect();
         edges.sort_unstable();
@@ -533,7 +537,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A node of each part of the graph that is connected by edges of at least a weight, for each weight.
+    /// For each weight, a node of each part of the graph that is connected by edges of at least that weight.
     fn parts(&self, weights: &[u64]) -> Vec<(NodeId, u64)> {
         let mut found = Vec::new();
         for &weight in weights {

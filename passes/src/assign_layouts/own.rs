@@ -8,7 +8,7 @@ use tilec_ir::rounding::{computed_in, is_rounded};
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::type_of;
 
-/// The type of a tile that holds what an expression has without a name: as it is computed.
+/// The element type of a tile for the value of an expression without a name: the type in which it is computed.
 pub(super) fn unrounded(k: &Kernel, e: Expr) -> ElemRef {
     match type_of(k, e).ok().and_then(|t| t.elem()).expect("a tile has an element type") {
         ElemRef::Known(elem) if !is_rounded(k, e) => ElemRef::Known(computed_in(elem)),
@@ -24,15 +24,15 @@ pub(super) struct Own<'a> {
     pub(super) what: &'a str,
 }
 
-/// What a name stands for, and its type.
+/// The value of a name, and its type.
 #[derive(Clone, Copy)]
 pub(super) struct Named {
     init: Expr,
     elem: ElemRef,
 }
 
-/// The name that a statement gives. It keeps its type ([`keep_type`]) when parts of what it stands for become tiles: these have the type
-/// in which they are computed.
+/// The name that a statement defines. It keeps its type ([`keep_type`]) when parts of its value become tiles, because
+/// these have the type in which they are computed.
 pub(super) fn named(k: &Kernel, at: Stmt) -> Option<Named> {
     match k.stmts[at] {
         StmtData::Let { init, .. } => type_of(k, init).ok().and_then(|t| t.elem()).map(|elem| Named { init, elem }),
@@ -40,7 +40,7 @@ pub(super) fn named(k: &Kernel, at: Stmt) -> Option<Named> {
     }
 }
 
-/// Rounds what a name stands for where it has another type now.
+/// Converts the value of a name to the name's type, if the type has changed.
 pub(super) fn keep_type(k: &mut Kernel, named: Option<Named>) {
     let Some(Named { init, elem }) = named else { return };
     if type_of(k, init).ok().and_then(|t| t.elem()) != Some(elem) {
@@ -50,8 +50,8 @@ pub(super) fn keep_type(k: &mut Kernel, named: Option<Named>) {
     }
 }
 
-/// Moves an expression into a tile of its own in front of the statement `at`, which names it instead. Returns the tile, the statement that computes it,
-/// and the expression there.
+/// Moves an expression to a tile of its own in front of the statement `at`, which then refers to the tile. Returns the
+/// tile, the statement that computes it, and the expression there.
 pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
     let Own { mut elem, shape, layout, what } = own;
     let span = k.expr_spans[e];

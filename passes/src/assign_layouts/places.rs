@@ -1,4 +1,4 @@
-//! Where windows of register tiles begin.
+//! Start positions of windows of register tiles.
 
 use crate::analysis::uses::{mentions, path_to};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -6,10 +6,11 @@ use tilec_ir::index::{OfKernel, int};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
-/// Places that a window in unrolled loops is looked at in; one with more of them goes through memory.
+/// Most positions of a window in unrolled loops; a window with more goes through memory.
 const MOST_PLACES: usize = 1 << 12;
 
-/// Where a window that is in `s` can begin, in all iterations of the unrolled loops around it; `None`: that is not known.
+/// All positions at which a window in `s` can start, over all iterations of the unrolled loops around it; `None`: not
+/// known.
 pub(super) fn places(k: &Kernel, s: Stmt, view: &ResolvedView) -> Option<Vec<Vec<u64>>> {
     let starts: Vec<&[Expr]> = view
         .dims

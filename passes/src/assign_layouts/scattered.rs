@@ -1,9 +1,9 @@
-//! Transposing copies into shared memory by `cp.async`, without registers.
+//! Transposing copies to shared memory by `cp.async`, without registers.
 //!
-//! Asynchronous copies move 4 or 8 bytes at least, so elements of that size can each go where they belong. The lanes of a
-//! warp own a sector (32 bytes) of global memory along the tensor's contiguous dimension, times a run of 16 bytes along the
-//! buffer's: reads are whole sectors, and the writes of one instruction can be without bank conflicts while runs of 16 bytes
-//! stay together for those who read the buffer (the swizzle search finds how).
+//! Asynchronous copies move at least 4 bytes, so elements of 4 or 8 bytes can be copied one by one to their places. The
+//! lanes of a warp own a sector (32 bytes) of global memory along the tensor's contiguous dimension, times a run of 16
+//! bytes along the buffer's. So reads cover whole sectors. The writes of one instruction can be free of bank conflicts
+//! while runs of 16 bytes stay together for the readers of the buffer (the swizzle search finds how).
 
 use crate::Cx;
 use crate::analysis::width::{elem_of, known_elem};
@@ -18,7 +18,7 @@ pub(super) const WIDE: u32 = 16;
 /// Bank bits above a run of 16 bytes: 128 bytes of banks.
 pub(super) const UNITS: u32 = 3;
 
-/// Whether the copy will be asynchronous, and moves elements of a size that such copies have.
+/// Whether the copy will be asynchronous, with elements of a size that such copies can move.
 pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { unreachable!("it is a copy") };
     let (Some(from), Some(to)) = (resolve_view(k, *src), resolve_view(k, *dst)) else { return false };
@@ -33,8 +33,8 @@ pub(super) fn applies(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> bool {
         && (attrs.is_asynchronous() || crate::pipeline::asynchronous(k, cx.options, s))
 }
 
-/// Single elements: lanes along `first` (contiguous in global memory), then along `second` (contiguous in the buffer), as
-/// above; further threads along `second`. What remains is the thread's own, along `first` before `second`.
+/// Single elements: lanes along `first` (contiguous in global memory), then along `second` (contiguous in the buffer);
+/// further threads along `second`. Each thread has the rest, along `first` before `second`.
 pub(super) fn layout(
     k: &Kernel,
     s: Stmt,
@@ -56,7 +56,7 @@ pub(super) fn layout(
     let mut order: Vec<u64> = sector.chain(piece).chain(columns(second, run)).chain(others).collect();
     let total: u32 = dim_bits.iter().sum();
     let mut rest = columns(first, UNITS);
-    // Threads that are left when all of `second` is distributed go along `first`.
+    // Threads that remain after all of `second` is distributed go along `first`.
     let missing = (threads as usize).saturating_sub(order.len()).min(rest.len());
     order.extend(rest.drain(..missing));
     let owned = (threads as usize).min(order.len());

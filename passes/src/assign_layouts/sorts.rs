@@ -34,23 +34,24 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{fixed_shape, shape_of_tuples, type_of};
 
-/// Comparisons that are made in one layout.
+/// The comparisons that are made in one layout.
 struct Stage {
     layout: RegLayout,
     from: u32,
     to: u32,
 }
 
-/// How the bits of an element's number along a row are divided.
+/// The roles of the bits of an element's index along a row.
 struct Shared {
-    /// Bits of the extents in front of the row's dimension, of the row, and of all.
+    /// Bits of the extents in front of the row's dimension, of the row, and of the whole tile.
     base: u32,
     row: u32,
     all: u32,
-    /// The lowest bits of the row, which are a register's or a lane's where nothing else is said; so many of them are a register's.
+    /// The lowest bits of the row, which are register or lane bits unless displaced; the first of them are register
+    /// bits.
     within: u32,
     registers: u32,
-    /// The highest bits of the row, which are always a register's: pieces that change places one after another.
+    /// The highest bits of the row, which are always register bits: pieces that are exchanged one after the other.
     pieces: u32,
 }
 
@@ -96,7 +97,8 @@ fn bytes_of(k: &Kernel, v: Value) -> u64 {
 }
 
 impl Shared {
-    /// Of rows along `axis` whose elements have so many `bytes`, of which blocks have room for `most`; `None`: a warp has whole rows, or a row has too few elements.
+    /// The division of rows along `axis`. An element has `bytes`, and a block can exchange at most `most` bytes.
+    /// `None`: a warp has whole rows, or a row has too few elements.
     fn of(shape: &[u64], axis: usize, threads: Threads, bytes: u64, most: u64) -> Option<Shared> {
         let bits = shape_bits(shape);
         let count = threads.count();
@@ -115,12 +117,12 @@ impl Shared {
         Some(Shared { base: bits[..axis].iter().sum(), row, all, within, registers, pieces })
     }
 
-    /// The bits of the row that tell neither registers nor pieces of it apart end here.
+    /// The end of the row bits that select neither registers in all layouts nor pieces.
     fn moved(&self) -> u32 {
         self.row - self.pieces
     }
 
-    /// Which comparisons are made in which layout.
+    /// The comparisons of each layout.
     fn stages(&self) -> Vec<Stage> {
         let mut stages: Vec<(Option<std::ops::Range<u32>>, bool, u32)> = Vec::new();
         let mut number = 0;
@@ -131,13 +133,13 @@ impl Shared {
                 let (wanted, mirrored) = match i {
                     _ if top < self.within => (None, false),
                     0 => (Some(group(top)), true),
-                    // Registers of their own in every layout.
+                    // Comparisons between registers in every layout.
                     _ if mask.ilog2() >= self.moved() => match stages.last() {
                         Some((last, mirrored, _)) => (last.clone(), *mirrored),
                         None => (None, false),
                     },
                     _ => match stages.last() {
-                        // The bit that mirrors elements does not stand for itself: after pieces it is requested.
+                        // The mirroring bit is not an index bit by itself, so comparisons after it need another layout.
                         Some((Some(last), mirrored, _))
                             if last.contains(&top) && !(*mirrored && top + 1 == last.end) =>
                         {
@@ -163,10 +165,11 @@ impl Shared {
         stages.into_iter().map(stage).collect()
     }
 
-    /// The layout in which the bits `group` of the row are a register's or a lane's. `mirrored`: the highest of them tells apart elements that mirror one another.
+    /// The layout in which the row bits `group` are register or lane bits. `mirrored`: the highest of them selects
+    /// between elements that mirror each other.
     fn layout(&self, group: Option<std::ops::Range<u32>>, mirrored: bool) -> RegLayout {
         let mut place: Vec<u32> = (0..self.row).collect();
-        // The highest registers first, so that threads keep neighbours.
+        // Displaces the highest register bits first, so that threads keep neighbours.
         let displaced = (0..self.registers).rev().chain((self.registers..self.within).rev());
         let highest = group.as_ref().map(|g| g.end - 1);
         for (bit, other) in group.into_iter().flatten().zip(displaced) {
@@ -184,7 +187,7 @@ impl Shared {
     }
 }
 
-/// A sort that is written as several.
+/// A sort that is rewritten as several.
 struct Work {
     s: Stmt,
     value: Value,
@@ -194,7 +197,7 @@ struct Work {
     /// The components that differ along the row.
     moving: Vec<usize>,
     pieces: u32,
-    /// Through which each of them changes places.
+    /// The buffer through which each of them is exchanged.
     buffers: Vec<Value>,
 }
 
@@ -230,7 +233,7 @@ impl Work {
         k.value(&name, k.stmt_spans[self.s], def)
     }
 
-    /// The tile that holds a component at first.
+    /// The initial tile of a component.
     fn first(&self, k: &mut Kernel, i: usize, layout: &RegLayout, front: &mut Vec<Stmt>) -> Value {
         let (arg, elem) = (self.combine.args[i], component(k, self.combine.first[i]));
         let value = self.tile(k, i, "unsorted", &self.shape.clone(), Some(layout.clone()));
@@ -247,7 +250,7 @@ impl Work {
         value
     }
 
-    /// The sort by some of its comparisons, of these tiles.
+    /// The sort of these tiles by the comparisons of one stage.
     fn part(&self, k: &mut Kernel, tiles: &[Value], stage: &Stage) -> Expr {
         let span = k.expr_spans[self.init];
         let again = k.copy_expr(self.init);
@@ -260,7 +263,7 @@ impl Work {
         k.expr(ExprData::Combine(Box::new(Combine { how, args, ..*combine })), span)
     }
 
-    /// Tiles in the layout of the next comparisons of what the last ones left.
+    /// Tiles in the layout of the next stage, with the results of the last one.
     fn exchanged(
         &mut self,
         k: &mut Kernel,
@@ -312,7 +315,8 @@ impl Work {
         behind
     }
 
-    /// A piece of a tile's row, as a tile of its own where there are several: its copy from the tile, or to it, is the last statement.
+    /// A piece of a tile's row, in a tile of its own if there are several. The last statement copies it from or to the
+    /// tile.
     fn piece(
         &self,
         k: &mut Kernel,
@@ -344,7 +348,8 @@ impl Work {
 mod tests {
     use super::*;
 
-    /// Every comparison is made, in order, in a layout that holds each element once and has both elements of the comparison in one warp; pieces are whole registers.
+    /// Every comparison is made, in order, in a layout that holds each element once and both elements of the comparison
+    /// in one warp. Pieces are whole registers.
     fn check(row: u32, outside: u32, pieces: u32, (base, behind): (u32, u32)) {
         let within = row - outside - pieces;
         let registers = within - WARP.ilog2();

@@ -6,8 +6,9 @@ use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
-/// The buffers whose memory is free at `place`: declared in front of it in its block, and used there only. What warpgroups multiply is not
-/// among them: it is filled for the next tile while the last is stored; nor are buffers of roles.
+/// The buffers whose memory is free at `place`: they are declared in front of it in its block, and used only there.
+/// Excluded are operands of wgmma, which are refilled for the next tile while the last one is stored, and buffers of
+/// roles.
 pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> {
     let all = all_stmts(k, k.body);
     let elsewhere = |&s: &Stmt| match k.stmts[s] {
@@ -27,7 +28,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
         StmtData::Alloc { value, over } if k.blocks[block].contains(&s) && over.is_empty() => Some(*value),
         _ => None,
     });
-    // Nor is the memory free that a buffer in front has taken over, and still holds something in.
+    // Nor memory that an earlier buffer reuses and still needs.
     let held: Vec<Value> = before
         .iter()
         .flatten()
@@ -38,7 +39,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
         .flatten()
         .collect();
     let mut free: Vec<Value> = declared.filter(|v| !used_behind.contains(v) && !held.contains(v)).collect();
-    // What is used together is pipelined together, and taken over together.
+    // Buffers that are used together are pipelined together, so they are reused together.
     loop {
         let torn = before.iter().map(|part| buffers_of(k, part)).find(|used| {
             used.iter().any(|v| free.contains(v)) && used.iter().any(|v| !free.contains(v) && !is_above(k, *v))
@@ -46,8 +47,8 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
         let Some(used) = torn else { break };
         free.retain(|v| !used.contains(v));
     }
-    // Buffers that one is over already are taken over by others as the same list: also in front of it, for exchanges are not made in the order
-    // of the text.
+    // Memory that one buffer reuses already is reused by others as the same list, also in front of it: exchanges are
+    // not created in the order of the text.
     for over in overs(k) {
         if over.iter().all(|v| free.contains(v)) {
             return over;
@@ -57,7 +58,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
     free
 }
 
-/// The lists of buffers that others are over, in the order of the text.
+/// The lists of buffers whose memory others reuse, in the order of the text.
 fn overs(k: &Kernel) -> Vec<Vec<Value>> {
     let lists = all_stmts(k, k.body).into_iter().filter_map(|s| match &k.stmts[s] {
         StmtData::Alloc { over, .. } if !over.is_empty() => Some(over.clone()),
@@ -66,7 +67,7 @@ fn overs(k: &Kernel) -> Vec<Vec<Value>> {
     lists.collect()
 }
 
-/// Whether a buffer is over others.
+/// Whether a buffer reuses the memory of others.
 fn is_above(k: &Kernel, buffer: Value) -> bool {
     k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == buffer && !over.is_empty()))
 }
@@ -76,7 +77,7 @@ fn within(k: &Kernel, s: Stmt) -> Vec<Stmt> {
     std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))).collect()
 }
 
-/// The buffers that statements use, but for their declarations.
+/// The buffers that statements use, without declarations.
 fn buffers_of(k: &Kernel, stmts: &[Stmt]) -> Vec<Value> {
     let mut used = Vec::new();
     for e in stmts.iter().flat_map(|&s| stmt_exprs(k, s)) {

@@ -13,27 +13,27 @@ use tilec_ir::layout::{RegLayout, extent_bits};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 
-/// The threads that divide tiles: a power of two of them, or several such groups.
+/// The threads that divide tiles: an odd number of groups, each a power of two of threads.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Threads {
     /// Log2 of the threads of a group.
     bits: u32,
-    /// How many groups there are, an odd number.
+    /// The number of groups, which is odd.
     groups: u64,
-    /// Log2 of how many times as many threads there are now, that repeat what these have.
+    /// Log2 of the factor by which threads were added as replicas.
     idle: u32,
 }
 
 impl Threads {
-    /// Those of the schedule, in all blocks of a cluster over which tiles are spread.
+    /// The threads of the schedule, including all blocks of a cluster that share tiles.
     pub(crate) fn of(k: &Kernel) -> Threads {
         let threads = u64::from(threads_of(k)) * ctas::ctas(k).unsigned_abs();
         let bits = threads.trailing_zeros();
         Threads { bits, groups: threads >> bits, idle: 0 }
     }
 
-    /// Those that fill a slot: of the role in which the copy stands; or of the producer that it will be given to, which the others repeat until
-    /// then. `None`: it is no such copy.
+    /// The threads that fill a slot: those of the role that contains the copy, or of the producer that will get it; the
+    /// others are replicas until then. `None`: another copy.
     pub(crate) fn that_fill(k: &Kernel, cx: &Cx<'_>, facts: &Facts, s: Stmt) -> Option<Threads> {
         if thread_fills::fills_slot(k, s) {
             let own = u64::from(own_role(k, s)?) * u64::from(WARP);
@@ -54,13 +54,13 @@ impl Threads {
         self.share_out(&[], &|_, threads| RegLayout::new(Vec::new(), vec![0; threads as usize], 0))
     }
 
-    /// The layout of a tile that `make` finds for tiles and a power of two of threads. Several groups divide an extent of as many units;
-    /// where there is none all of them have the same elements.
+    /// The layout of a tile, from `make`, which finds layouts for a power of two of threads. Several groups divide an
+    /// extent that is a multiple of their number; if there is none, all groups have the same elements.
     pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {
         self.share_out_within(shape, &[], make)
     }
 
-    /// The same, with elements along the dimensions `within` in one group.
+    /// [`Self::share_out`], with the elements along the dimensions `within` in one group.
     pub(crate) fn share_out_within(
         self,
         shape: &[u64],
@@ -68,7 +68,8 @@ impl Threads {
         make: &dyn Fn(&[u64], u32) -> Option<RegLayout>,
     ) -> Option<RegLayout> {
         if self.groups == 1 {
-            // Of an extent that is not a power of two the last threads may get nothing: then they repeat what others have.
+            // If the extent is no power of two, the last threads may have no element; then fewer threads divide it, and
+            // the rest are replicas.
             let mut bits = self.bits;
             let mut layout = make(shape, bits)?;
             while bits > 0 && layout.threads(shape).is_some_and(|n| n < 1 << bits) {
@@ -85,7 +86,7 @@ impl Threads {
         let mut part = shape.to_vec();
         part[dim] = 1 << shape[dim].trailing_zeros();
         let one = make(&part, self.bits)?;
-        // The bits of the number of a group are those above the unit.
+        // Bits of the group number are above those of the unit.
         let at = log2_shape(&part[..=dim]).iter().sum::<u32>();
         let lift = |c: &u64| (c >> at) << (at + numbers) | c & ((1 << at) - 1);
         let numbered = (0..numbers).map(|i| 1u64 << (at + i));
@@ -94,13 +95,13 @@ impl Threads {
     }
 }
 
-/// The same layout with further threads, told by so many bits of their numbers, that repeat what others have.
+/// The same layout with `bits` more bits of thread number; these threads are replicas.
 fn repeated(layout: RegLayout, bits: u32) -> Option<RegLayout> {
     let thread = [layout.thread().cols(), &vec![0; bits as usize]].concat();
     RegLayout::new(layout.value().cols().to_vec(), thread, layout.out_bits())
 }
 
-/// The warps of the role in which a statement stands.
+/// The warps of the role that contains a statement.
 fn own_role(k: &Kernel, s: Stmt) -> Option<u32> {
     path_to(k, s).iter().find_map(|&(block, i)| match k.stmts[k.blocks[block][i]] {
         StmtData::Role { warps, .. } => k.as_int(warps).and_then(|n| u32::try_from(n).ok()),

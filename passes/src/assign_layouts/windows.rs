@@ -30,7 +30,8 @@ use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view, window_of_regist
 /// Bits of a register.
 const WORD: u32 = 32;
 
-/// Gives windows in expressions, and what goes to windows, tiles of their own; what is at a place that is not known is in buffers.
+/// Moves windows in expressions, and values that are stored to windows, to tiles of their own. Tiles with windows at
+/// unknown positions go to buffers.
 pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {
     let mut work = Work { buffers: Vec::new(), any: false };
     for s in all_stmts(k, k.body) {
@@ -48,7 +49,8 @@ pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Has copies to and from windows that are no registers of the same threads go through memory; says whether there were any.
+/// Makes copies to and from windows go through memory if the window is no set of registers of the same threads. The
+/// result says whether there were any.
 pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
     let mut work = Work { buffers: Vec::new(), any: false };
     for s in all_stmts(k, k.body) {
@@ -59,7 +61,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
         let in_memory = resolve_view(k, src).is_some_and(|view| view.space(k).is_memory());
         match (&of_src, &of_dst) {
             (Some(from), Some(to)) if !cost::through_memory(from, to) => continue,
-            // What is computed, or loaded, is so in the layout of the window.
+            // A computed or loaded value gets the layout of the window.
             (None, Some(_)) if from.is_none() && (in_memory || plain_var(k, src).is_none()) => continue,
             _ => {}
         }
@@ -71,7 +73,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
         } else if from.is_none()
             && let Some(value) = plain_var(k, src)
         {
-            // As a whole, in another layout.
+            // A whole tile in another layout.
             work.read_of(k, cx, s, src, value);
         }
     }
@@ -81,7 +83,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
     work.any
 }
 
-/// The layout of what a copy between register tiles moves, on this side of it; `None` if threads have no whole part of it.
+/// The layout of this side of a copy between register tiles; `None` if threads have no whole part of the window.
 fn layout(k: &Kernel, s: Stmt, e: Expr, shape: &[u64]) -> Option<RegLayout> {
     let Some(mut view) = window(k, e) else {
         return plain_var(k, e).and_then(|v| k.tile_ty(v)?.reg_layout.clone());
@@ -95,7 +97,7 @@ fn layout(k: &Kernel, s: Stmt, e: Expr, shape: &[u64]) -> Option<RegLayout> {
     let mut found = None;
     for starts in places(k, s, &view)? {
         let (layout, registers) = window_of_registers_at(k, &view, &starts, &own)?;
-        // Elements that share a register stay together; so do all that a thread has of the tile.
+        // Elements that share a register must stay together, and so must a thread's only register.
         let held = k.tile_ty(view.base)?.reg_layout.as_ref().map_or(0, |layout| 1usize << layout.value_bits());
         let whole = |word: &[usize]| {
             word.len() == per.min(held)
@@ -110,7 +112,7 @@ fn layout(k: &Kernel, s: Stmt, e: Expr, shape: &[u64]) -> Option<RegLayout> {
     found.and_then(|layout| if transposed { layout.transposed(*log2_shape(&own).first()?) } else { Some(layout) })
 }
 
-/// Has a tile that begins as nothing hold numbers: what a window leaves of it goes through the buffer, too.
+/// Initialises a tile without contents, because the parts outside a window go through the buffer, too.
 fn begin(k: &mut Kernel, value: Value) {
     let declared = all_stmts(k, k.body)
         .into_iter()
@@ -122,9 +124,9 @@ fn begin(k: &mut Kernel, value: Value) {
 }
 
 struct Work {
-    /// Tiles that are in buffers, and the statements that put them there.
+    /// Tiles, their buffers, and the statements that store them there.
     buffers: Vec<(Value, Value, Stmt)>,
-    /// Something is in a buffer, or was.
+    /// Whether a buffer was used.
     any: bool,
 }
 
@@ -143,7 +145,7 @@ impl Work {
         if is_known && (moved || laid_out || loaded || plain_var(k, src).is_some()) {
             return;
         }
-        // A tile of its own, as the copy says it.
+        // A tile with the type of the copied tile.
         let elem = k.tile_ty(view.base).expect("it has windows").elem;
         let span = k.stmt_spans[s];
         let ty = tile(k, s, elem, &shape, None);
@@ -173,7 +175,7 @@ impl Work {
         }
     }
 
-    /// Windows in an expression of these extents.
+    /// Handles the windows in an expression with these extents.
     fn expression(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, shape: &[u64]) {
         if let Some(view) = window(k, e) {
             return match places(k, s, &view) {
@@ -201,7 +203,7 @@ impl Work {
         }
     }
 
-    /// The window `e`, whose place is known, is copied to a tile in front of the statement.
+    /// Copies the window `e` at a known position to a tile in front of the statement.
     fn part(&mut self, k: &mut Kernel, s: Stmt, e: Expr, view: &ResolvedView, shape: &[u64]) {
         let span = k.expr_spans[e];
         let elem = k.tile_ty(view.base).expect("it has windows").elem;
@@ -216,13 +218,13 @@ impl Work {
         self.insert(k, s, front);
     }
 
-    /// Has the window `e` be one of a buffer that holds the tile.
+    /// Replaces the window `e` by a window of a buffer that holds the tile.
     fn read(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr) {
         let value = window(k, e).expect("bug: it is a window").base;
         self.read_of(k, cx, s, e, value);
     }
 
-    /// The same of what `e` is of `value`: a window, or all of it.
+    /// [`Self::read`] for a window of `value`, or all of it.
     fn read_of(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, value: Value) {
         let elem = k.tile_ty(value).expect("a register tile").elem;
         let buffer = self.buffer(k, cx, s, value);
@@ -240,7 +242,7 @@ impl Work {
         k.exprs[e] = k.exprs[read].clone();
     }
 
-    /// Has the copy `s` to a window go to a buffer that holds the tile, and the tile come back from there.
+    /// Makes the copy `s` write to a buffer that holds the tile, and copies the tile back from there.
     fn write(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { panic!("bug: it is a copy") };
         let value = window(k, dst).expect("bug: it goes to a window").base;
@@ -257,11 +259,11 @@ impl Work {
         let back = k.stmt(StmtData::Copy { src: back, dst: whole, attrs: CopyAttrs::default() }, span);
         let (block, index) = place_of(k, s);
         k.blocks[block].insert(index + 1, back);
-        // It holds what the tile does from here on, but that nobody counts on it.
+        // The buffer has the tile's contents here, but a later change of the tile would not reach it.
         self.buffers.retain(|&(v, ..)| v != value);
     }
 
-    /// A buffer that holds a tile where `s` stands.
+    /// A buffer that holds a tile in front of `s`.
     fn buffer(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, value: Value) -> Value {
         self.any = true;
         let at = place(k, s, value);

@@ -1,8 +1,10 @@
-//! Which elements of a thread share a register, in tiles whose elements have less than 16 bits.
+//! The order of elements in registers, for tiles with elements of less than 16 bits.
 //!
-//! A register holds the elements selected by the lowest value bits. A tile that is converted has the layout of the result, whose order is that of
-//! an instruction's operand: `(1, 1024, 2, ..)` interleaves pairs of two columns. Loads return adjacent elements, which threads would have to rearrange. So a tile that is loaded, and of
-//! which only single elements are read, holds them in the order of memory. Threads keep their elements, and pairs of adjacent elements stay pairs.
+//! A register holds the elements selected by the lowest value bits. A tile that is converted has the layout of the
+//! result, whose order is that of an instruction's operand: `(1, 1024, 2, ..)` interleaves pairs of two columns. Loads
+//! return adjacent elements, which threads would have to rearrange. So a tile that is loaded, and whose elements are
+//! only read one by one, holds them in the order of memory. Threads keep their elements, and pairs of adjacent elements
+//! stay pairs.
 
 use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
@@ -14,10 +16,11 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::typing::resolve_view;
 
-/// Bits of elements of which more than a pair share a register.
+/// Elements below this size share a register with more than one other element.
 const NARROW: u32 = 16;
 
-/// Puts what registers of these tiles hold in the order of memory, where that is all that they are loaded from.
+/// Puts the elements in registers of these tiles into the order of memory, if they are only loaded from memory
+/// contiguous along one dimension.
 pub(super) fn in_order(k: &mut Kernel, open: &[Value]) {
     for &v in open {
         if elem_of(k, v).is_none_or(|elem| elem.bits() >= NARROW) || !read_by_elements(k, v) {
@@ -33,7 +36,8 @@ pub(super) fn in_order(k: &mut Kernel, open: &[Value]) {
     }
 }
 
-/// A layout with the run of neighbours of each thread as its lowest bits, whose first column is `2^first`: `None` if neighbours are no pairs.
+/// A layout with each thread's run of neighbours as its lowest bits; the first column is `2^first`. `None` if
+/// neighbours are no pairs.
 fn runs_first(layout: &RegLayout, first: u32) -> Option<RegLayout> {
     let own = layout.value().cols();
     if own.first() != Some(&(1 << first)) {
@@ -45,7 +49,7 @@ fn runs_first(layout: &RegLayout, first: u32) -> Option<RegLayout> {
     RegLayout::new(value, layout.thread().cols().to_vec(), layout.out_bits())
 }
 
-/// The dimension along which all that a tile is filled from is in memory, which are windows of as many elements.
+/// The contiguous dimension of all windows from which a tile is filled; these have the tile's extents.
 fn loaded_along(k: &Kernel, v: Value) -> Option<usize> {
     let mut found = None;
     for s in all_stmts(k, k.body).into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, v)) {
@@ -69,7 +73,7 @@ fn loaded_along(k: &Kernel, v: Value) -> Option<usize> {
     found
 }
 
-/// Whether a tile is read element by element alone, to compute other register tiles.
+/// Whether a tile is only read element by element, to compute other register tiles.
 fn read_by_elements(k: &Kernel, v: Value) -> bool {
     let mut read = false;
     for s in all_stmts(k, k.body) {
@@ -77,7 +81,7 @@ fn read_by_elements(k: &Kernel, v: Value) -> bool {
             StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(v) => !mentions(k, src, v),
             StmtData::Copy { src, dst, .. } if plain_var(k, dst).is_some() && mentions(k, src, v) => {
                 read = true;
-                // A tile that is moved as it is may be exchanged between lanes.
+                // A tile that is copied unchanged may be exchanged between lanes.
                 plain_var(k, src).is_none() && by_elements(k, src, v)
             }
             _ => !stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)),
@@ -89,7 +93,7 @@ fn read_by_elements(k: &Kernel, v: Value) -> bool {
     read
 }
 
-/// Whether only operators and conversions are between an expression and where it mentions a tile.
+/// Whether only operators and conversions are applied to a tile in an expression.
 fn by_elements(k: &Kernel, e: Expr, v: Value) -> bool {
     match k.exprs[e] {
         ExprData::Ref(_) => true,

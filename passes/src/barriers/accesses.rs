@@ -6,26 +6,26 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::{let_init, resolve_view};
 
-/// Whose accesses barriers are placed for.
+/// The threads whose accesses the barriers order.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
     /// All threads of the block.
     Block,
-    /// Those of a role: its buffers. Slots have barriers of their own.
+    /// Those of a role: its buffers. Slots have mbarriers.
     Role,
 }
 
-/// A use of memory that threads share.
+/// An access to shared memory.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Access {
     pub(super) value: Value,
     pub(super) slot: Option<Slot>,
     pub(super) write: bool,
-    /// A write that lands later.
+    /// An asynchronous write, which lands later.
     pub(super) flying: bool,
 }
 
-/// The accesses of each statement itself (not of its blocks).
+/// The accesses of each statement, without those of its blocks.
 pub(super) struct Accesses {
     pub(super) scope: Scope,
     of: SecondaryMap<Stmt, Vec<Access>>,
@@ -79,7 +79,7 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
     out
 }
 
-/// Whether a statement only gives a window a name.
+/// Whether a statement only names a window.
 fn names_a_window(k: &Kernel, s: Stmt) -> bool {
     matches!(k.stmts[s], StmtData::Let { init, .. } if resolve_view(k, init).is_some())
 }

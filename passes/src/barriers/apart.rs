@@ -1,11 +1,12 @@
 //! Proves that TMA stores overlap neither one another nor the loads of another role.
 //!
-//! The completion of a TMA store to global memory cannot be observed. So no other store of the block may write an element that one stores, unless both use the same atomic
-//! operator. Another role may load elements that a role stores if no load comes after the store of an element that it loads:
+//! The completion of a TMA store to global memory cannot be observed. So no other store of the block may write an
+//! element that a TMA store writes, unless both use the same atomic operator. Another role may load elements that a
+//! role stores if no load comes after the store of an element that it loads:
 //!
 //! * both are on different sides of a condition that is decided once; or
-//! * both loop over tiles ([`walks`]) in the same order, and access only their own tiles, as do other blocks. The load of a tile has
-//!   arrived in a slot for which the storing role has waited before the store.
+//! * both loop over tiles ([`walks`]) in the same order, and access only their own tiles, as do other blocks. The
+//!   storing role waits for a slot in which the loaded tile has arrived, before the store.
 
 mod forms;
 mod pairs;
@@ -29,13 +30,13 @@ use windows::{Window, Windows};
 /// Pairs of TMA stores that are compared.
 const PAIRS: u32 = 4096;
 
-/// Whether `load`, of one role, never loads what `store`, a TMA store of another, has stored.
+/// Whether `load` in one role never loads an element after `store`, a TMA store in another role, has stored it.
 pub(super) fn apart(k: &Kernel, load: Stmt, store: Stmt) -> bool {
     let (a, b) = (path_to(k, load), path_to(k, store));
     exclusive(k, &a, &b) || in_turn(k, (load, &a), (store, &b)).unwrap_or(false)
 }
 
-/// TMA stores that may store to one element, of two statements or of one in several iterations.
+/// Reports TMA stores that may write the same element, from two statements or from one in several iterations.
 pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
     let stores: Vec<(Stmt, Value)> =
         all_stmts(k, k.body).into_iter().filter_map(|s| Some((s, tensor_store(k, s)?.1))).collect();
@@ -70,7 +71,7 @@ pub(super) fn stored_twice(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Which tiles of a grid have stores that may be to the same elements.
+/// Tiles of a grid whose stores may write the same elements.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum StoredTwice {
     /// One tile has two.
@@ -79,8 +80,8 @@ pub(crate) enum StoredTwice {
     ByTwoTiles,
 }
 
-/// Why blocks that walk over the tiles of a grid may not leave stores to TMA, by what [`stored_twice`] asks of the walk; `None`: all are to
-/// different elements.
+/// Why a persistent grid over these tiles may not use TMA stores, by the check of [`stored_twice`]; `None`: all stores
+/// write different elements.
 pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<StoredTwice> {
     let mut all = Windows::new(k, None);
     let mut pairs = stores.iter().enumerate().flat_map(|(i, &a)| stores[..=i].iter().map(move |&b| (a, b)));
@@ -96,10 +97,10 @@ pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<Store
     })
 }
 
-/// The variables of two loops, if they run alike.
+/// The variables of two loops, if the loops have the same iterations.
 fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> {
     let k = forms.k;
-    // How often loops with conditions run depends on more than their bounds.
+    // The number of iterations of a conditional loop depends on more than its bounds.
     let (
         &StmtData::For { var, start, end, step, cond: None, .. },
         &StmtData::For { var: other, start: s, end: e, step: t, cond: None, .. },
@@ -110,7 +111,7 @@ fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> 
     [(start, s), (end, e), (step, t)].into_iter().all(|(a, b)| forms.of(a) == forms.of(b)).then_some((var, other))
 }
 
-/// Whether both are of the tile that their role is at, and the store waits for what was loaded.
+/// Whether load and store both access the current tile of their role, and the store waits for the load.
 fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) -> Option<bool> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[load] else { unreachable!("what loads a tensor is a copy") };
     let slot = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))?;
@@ -130,7 +131,7 @@ fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
     all.window(dst, &shape)
 }
 
-/// Whether no element is stored twice by two statements, or by one.
+/// Whether two statements, or one, never store an element twice.
 fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let k = all.k();
     if is_apart(k, a) || is_apart(k, b) {
@@ -145,7 +146,7 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let mut common: Vec<(Stmt, Stmt)> = loops(k, &x[..parting]).into_iter().map(|s| (s, s)).collect();
     let mut same = None;
     if parting == 0 {
-        // Two roles, which may walk alike.
+        // Two roles, whose loops may have the same iterations.
         let outer = loops(k, &x).into_iter().zip(loops(k, &y)).next();
         same = outer.and_then(|(p, q)| run_alike(&mut all.forms, p, q));
         common.extend(outer.filter(|_| same.is_some()));
@@ -160,7 +161,7 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
         }
         outer.push(s);
     }
-    // In one iteration of all of them.
+    // In one iteration of all common loops.
     let branches = |path: &[Step]| path.get(parting).map(|step| step.0);
     let sides = parting > 0
         && x.get(parting - 1).is_some_and(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. }))
@@ -168,7 +169,7 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     Some(a == b || sides || all.beside(&outer, [p, q]))
 }
 
-/// Whether all waits for a channel under a loop are in front of a statement.
+/// Whether all waits for a channel in a loop are in front of a statement.
 fn waits_in_front(k: &Kernel, at: Stmt, channel: Value, before: Stmt) -> bool {
     let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     let (mut waits, mut passed, mut ok) = (false, false, true);

@@ -1,15 +1,17 @@
-//! Fences between the proxies: `fence async` between what threads write to shared memory and what reads it by another way than loads.
+//! Fences between the proxies: `fence async` between writes of threads to shared memory and asynchronous reads of it.
 //!
-//! TMA stores and wgmma read through the *asynchronous proxy*, which sees what threads wrote through the generic one only after a
-//! fence (PTX ISA 8.6, "Proxies"). Barriers are needed all the same: a fence orders what one thread does.
+//! TMA stores and wgmma read through the *asynchronous proxy*. It sees writes through the generic proxy only after a
+//! fence (PTX ISA 8.6, "Proxies"). Barriers are needed as well, because a fence orders only the accesses of its own
+//! thread.
 //!
-//! [`place`] puts one after each write to a buffer that is read so, in front of whatever hands it on; in front of the `publish` of slots that threads have
-//! stored to; and, since copies by `cp.async` arrive later, after the `wait` for slots that these fill. [`prove`] knows nothing of that. It follows the
-//! program, over all branches and iterations, with what is written and not fenced, and refuses a read of it:
+//! [`place`] inserts a fence after each write to a buffer that is read asynchronously, in front of the next barrier or
+//! channel operation; in front of the `publish` of slots to which threads have stored; and after the `wait` for slots
+//! that `cp.async` fills, because these copies land later. [`prove`] is independent of the placement. It follows the
+//! program over all branches and iterations with the set of unfenced writes, and refuses asynchronous reads of them:
 //!
-//! * a buffer, from a write by threads to the next fence of these threads;
-//! * a slot, from a store to the next fence in front of its `publish`, or else from the `wait` for it to the next fence; what `cp.async` copies there is
-//!   written at the `wait`.
+//! * a buffer is unfenced from a write by threads to the next fence of these threads;
+//! * a slot is unfenced from a store to the next fence in front of its `publish`, or else from the `wait` for it to the
+//!   next fence. Data of `cp.async` counts as written at the `wait`.
 
 use std::collections::BTreeMap;
 use tilec_ir::codes;
@@ -20,7 +22,7 @@ use tilec_ir::placement::multiplies_by_warpgroups;
 use tilec_ir::tensor_store::{read_asynchronously, tensor_store};
 use tilec_ir::typing::resolve_view;
 
-/// Puts fences where they are missing.
+/// Inserts missing fences.
 pub(super) fn place(k: &mut Kernel) {
     let products = multiplies_by_warpgroups(k);
     let mut around: BTreeMap<Stmt, bool> = BTreeMap::new();
@@ -66,14 +68,14 @@ pub(super) fn place(k: &mut Kernel) {
     }
 }
 
-/// What is read by another way than it was written, with no fence in between.
+/// Reports asynchronous reads of unfenced writes.
 pub(super) fn prove(k: &Kernel) -> Vec<Diagnostic> {
     let reads = k.statements().into_iter().any(|s| !read(k, s).is_empty());
     if !reads {
         return Vec::new();
     }
     let mut walk = Walk { k, handed: BTreeMap::new(), found: BTreeMap::new() };
-    // What is published without a fence is found in the first turn, whichever role comes first.
+    // Slots that are published without a fence are found in the first pass, whatever the order of roles.
     for _ in 0..2 {
         walk.found.clear();
         walk.block(k.body, &mut State::default());
@@ -94,7 +96,7 @@ fn is_buffer(k: &Kernel, v: Value) -> bool {
     matches!(k.values[v].def, ValueDef::Smem(_))
 }
 
-/// The buffer or channel that the threads which come to a statement write.
+/// The buffer or channel to which threads write in a statement.
 fn written(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return None };
     let to = resolve_view(k, *dst)?.base;
@@ -116,10 +118,10 @@ fn read(k: &Kernel, s: Stmt) -> Vec<Value> {
     bases.filter(|&v| k.values[v].def.space().is_of_block()).collect()
 }
 
-/// What threads have written and not fenced, each with a statement that wrote it.
+/// Unfenced writes of threads, each with a statement that wrote.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct State {
-    /// Buffers, and slots that are waited for.
+    /// Buffers, and slots that were waited for.
     unfenced: BTreeMap<Value, Stmt>,
     /// Slots that are being filled.
     filling: BTreeMap<Value, Stmt>,
@@ -141,7 +143,7 @@ impl State {
 
 struct Walk<'k> {
     k: &'k Kernel,
-    /// Channels of which slots are published without a fence, and where these were written.
+    /// Channels whose slots are published without a fence, with the statements that wrote these.
     handed: BTreeMap<Value, Stmt>,
     found: BTreeMap<(Stmt, Value), Stmt>,
 }
@@ -165,7 +167,7 @@ impl Walk<'_> {
                     otherwise.iter().for_each(|&b| self.block(b, &mut other));
                     state.join(&other);
                 }
-                // Each role has threads of its own.
+                // Each role has its own threads.
                 StmtData::Role { body, .. } => self.block(*body, &mut State::default()),
                 StmtData::Ordered { body } => self.block(*body, state),
                 StmtData::Channel { op, channels, .. } => self.operate(*op, channels, state),
@@ -184,7 +186,7 @@ impl Walk<'_> {
         let Some(v) = written(k, s) else { return };
         let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return };
         if attrs.is_asynchronous() {
-            // It arrives later, whatever is fenced by then.
+            // The copy lands later than any fence before the `publish`.
             self.handed.entry(v).or_insert(s);
         } else if is_buffer(k, v) {
             state.unfenced.insert(v, s);

@@ -1,11 +1,12 @@
 //! Accesses to tensors in global memory, and which of them barriers order.
 //!
-//! What a thread stores is seen by others after a barrier; what others have still to load is not overwritten in front of one, and what others
-//! have still to store does not come last if it is to come first. But a thread mostly stores where it has loaded or stored itself, and most windows
-//! have nothing in common. So it is said of two statements whether a barrier is between them, and both the placement and the proof ask it here.
+//! A barrier is needed between a store of one thread and a later load or store of the same element by another thread,
+//! and between a load and a later store. But a thread usually accesses the same elements in both statements, and most
+//! windows are disjoint. So the question is answered for pairs of statements, and both the placement and the proof use
+//! the answers.
 //!
-//! Two stores that combine with what is there may come in any order. What TMA stores no barrier orders: it has rules of its own
-//! ([`super::apart`], [`mod@super::prove`]), but for loads in front of it.
+//! Two stores that combine in memory may come in any order. Barriers do not order TMA stores, which have their own
+//! rules ([`super::apart`], [`mod@super::prove`]), but they order earlier loads before them.
 
 use super::apart::Pairs;
 use super::kind::Kind;
@@ -16,22 +17,22 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::tensor_store::tensor_store;
 
-/// Pairs of statements that are compared; of others it is taken for granted that they meet.
+/// Most pairs of statements that are compared; other pairs are taken to conflict.
 const PAIRS: u32 = 4096;
 
-/// Statements between which a barrier stands, for what they do to tensors.
+/// Pairs of statements that need a barrier between them, for accesses to tensors.
 pub(super) struct Meetings {
-    /// By the earlier one, then the later one.
+    /// By the earlier statement, then the later one.
     of: BTreeMap<Stmt, BTreeMap<Stmt, Vec<(Value, Kind)>>>,
     /// The later ones.
     later: BTreeSet<Stmt>,
 }
 
-/// What a statement itself does to a tensor.
+/// An access of a statement to a tensor, without those of its blocks.
 #[derive(Copy, Clone)]
 struct Touch {
     stmt: Stmt,
-    /// The statement of the kernel's body that it is in, if that is a role.
+    /// The role that contains the statement.
     role: Option<Stmt>,
     loads: bool,
     stores: bool,
@@ -80,35 +81,35 @@ impl Meetings {
         self.later.insert(later);
     }
 
-    /// Whether no barrier is needed for what is done to tensors.
+    /// Whether no accesses to tensors need barriers.
     pub(super) fn is_empty(&self) -> bool {
         self.of.is_empty()
     }
 
-    /// Whether something may need a barrier after a statement.
+    /// Whether a statement may need a barrier after it.
     pub(super) fn is_earlier(&self, s: Stmt) -> bool {
         self.of.contains_key(&s)
     }
 
-    /// Whether something may need a barrier in front of a statement.
+    /// Whether a statement may need a barrier in front of it.
     pub(super) fn is_later(&self, s: Stmt) -> bool {
         self.later.contains(&s)
     }
 
-    /// For what a barrier is between two statements.
+    /// The tensors and hazards for which two statements need a barrier between them.
     pub(super) fn between(&self, earlier: Stmt, later: Stmt) -> &[(Value, Kind)] {
         self.of.get(&earlier).and_then(|of| of.get(&later)).map_or(&[], |found| found)
     }
 }
 
-/// The role that a statement is in.
+/// The role that contains a statement.
 fn role(k: &Kernel, s: Stmt) -> Option<Stmt> {
     let &(block, index) = path_to(k, s).first()?;
     let top = k.blocks[block][index];
     matches!(k.stmts[top], StmtData::Role { .. }).then_some(top)
 }
 
-/// Whether it is barriers that order what two statements do to a tensor.
+/// Whether barriers order the accesses of two statements to a tensor.
 fn ordered_by_barriers(k: &Kernel, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
     let accelerated = |s| tensor_store(k, s).is_some();
     !accelerated(earlier) && (!accelerated(later) || kind == Kind::WriteAfterRead)

@@ -1,6 +1,6 @@
-//! What barriers are for.
+//! Hazards that barriers resolve.
 
-/// What a barrier resolves.
+/// A hazard between accesses of different threads.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A read of what another thread wrote.

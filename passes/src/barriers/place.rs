@@ -1,19 +1,22 @@
-//! Where barriers go: a forward dataflow analysis over the structured program, then the insertion.
+//! Placement of barriers: a forward dataflow analysis over the structured program, then the insertion.
 //!
-//! The state says what other threads may still be doing since the last barrier: per buffer a pending read and a pending
-//! write; what was done to tensors, as far as something may meet it ([`Meetings`]); per channel whether a slot was written, and how many slots a producer may take. Of those, *fenced* slots were
-//! released before the last barrier; only they may be filled without another one. A `wait` passes on what was written to
-//! slots since the last barrier; asynchronous copies count as written at the `wait`, by which they have landed. Both counts are lower bounds: paths that
-//! meet take the minimum. Since slots are freed and taken in ring order, the next slot is a fenced one while there is any.
+//! The state has the accesses of other threads that may be pending since the last barrier: for each buffer a read and a
+//! write; accesses to tensors that may conflict with later ones ([`Meetings`]); for each channel whether a slot was
+//! written, and how many slots a producer may take. Of these, *fenced* slots were released before the last barrier;
+//! only they may be filled without another one. A `wait` makes the writes to slots since the last barrier pending;
+//! asynchronous copies count as written at the `wait`, because then they have landed. Both counts are lower bounds:
+//! paths that join take the minimum. Slots are freed and taken in ring order, so the next slot is a fenced one while
+//! there is any.
 //!
-//! A barrier is placed as late as possible: right before the statement that would otherwise race. The exception is a loop
-//! whose only quarrel is with what came before it: one barrier before the loop then replaces one in every iteration.
+//! A barrier is placed as late as possible: directly before the statement that would otherwise race. The exception is a
+//! loop that conflicts only with accesses before it: one barrier before the loop then replaces one in every iteration.
 //!
-//! Short loops between literals are followed copy by copy. Others join their entry with their back edge until nothing
-//! changes: each change records one more pending access or lowers a count, so that ends. Results are kept per block and
-//! state, so nesting does not multiply the work.
+//! Short loops between literals are analysed iteration by iteration. For other loops, the entry state is joined with
+//! the back edge until nothing changes. Each change records one more pending access or lowers a count, so this
+//! terminates. Results are kept by block and state, so nesting does not multiply the work.
 //!
-//! In a kernel with roles the body of each is a program of its own, with the buffers that it uses: channels order themselves there.
+//! In a kernel with roles, the body of each role is analysed separately with the buffers that it uses: channels
+//! synchronise by mbarriers there.
 //!
 //! Keeps: barriers already there.
 
@@ -37,16 +40,16 @@ pub(super) struct Hazard {
     pub(super) kind: Kind,
     /// The buffer or channel.
     pub(super) value: Value,
-    /// The earlier access, where one is known.
+    /// The earlier access, if it is known.
     pub(super) earlier: Option<Stmt>,
 }
 
 /// A barrier to be placed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Placed {
-    /// The statement it is in front of.
+    /// The statement in front of which it is.
     pub(super) before: Stmt,
-    /// Why. Empty only in cautious placements.
+    /// The reasons. Empty only if `cautious`.
     pub(super) hazards: Vec<Hazard>,
 }
 
@@ -54,18 +57,18 @@ pub(super) struct Placed {
 pub(super) struct Placement {
     /// In program order.
     pub(super) barriers: Vec<Placed>,
-    /// The analysis was given up: there is a barrier before everything that might need one.
+    /// Whether the analysis was given up: then there is a barrier before every statement that might need one.
     pub(super) cautious: bool,
 }
 
-/// Statements looked at before the analysis is given up.
+/// Most statements that the analysis visits.
 const WORK: u32 = 400_000;
 
 /// Finds the barriers that `k` needs.
 pub(super) fn place(k: &Kernel) -> Placement {
     let roles = super::roles::bodies(k);
     let scope = if roles.is_empty() { Scope::Block } else { Scope::Role };
-    // What is beside roles is for all threads.
+    // Statements outside of roles are for all threads.
     let bodies = [vec![k.body], roles].concat();
     let accesses = Accesses::of(k, scope);
     let tensors = Meetings::of(k);
@@ -108,7 +111,8 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
     }
 }
 
-/// The plain decision: a barrier before every statement that touches shared memory or takes a slot, or may meet others in a tensor.
+/// The cautious placement: a barrier before every statement that accesses shared memory or acquires a slot, or may
+/// conflict with others in a tensor.
 fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Meetings) -> Vec<Placed> {
     let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
     for &s in &in_turns {
@@ -131,7 +135,7 @@ fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Meetings) 
     out
 }
 
-/// Accesses since the last barrier; a statement that did one, for the remark.
+/// Accesses since the last barrier, each with a statement for the remark.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Pending {
     read: Option<Stmt>,
@@ -165,17 +169,17 @@ impl Pending {
     }
 }
 
-/// A channel, seen from the last barrier on.
+/// The state of a channel since the last barrier.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Ring {
     slots: u64,
-    /// At least so many slots are free.
+    /// Lower bound of the number of free slots.
     free: u64,
-    /// At least so many of them, the next ones, were free at the last barrier.
+    /// Lower bound of the slots, next in ring order, that were free at the last barrier.
     fenced: u64,
     /// A slot was written.
     filled: Option<Stmt>,
-    /// An asynchronous copy fills slots; they count as written when they are waited for.
+    /// Asynchronous copies that fill slots; these count as written when they are waited for.
     flying: Option<Stmt>,
     /// A slot was returned.
     released: Option<Stmt>,
@@ -208,16 +212,16 @@ impl Ring {
     }
 }
 
-/// What may be going on since the last barrier. A buffer or channel that is absent was not allocated on any path here.
+/// The pending accesses since the last barrier. A buffer or channel that is absent was not allocated on any path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct State {
     buffers: BTreeMap<Value, Pending>,
     rings: BTreeMap<Value, Ring>,
-    /// Statements since the last barrier that others may meet in a tensor.
+    /// Statements since the last barrier that may conflict with later ones in a tensor.
     tensors: BTreeSet<Stmt>,
-    /// Buffers that a TMA store may be reading, which no barrier ends.
+    /// Buffers that a pending TMA store may read; no barrier ends this.
     storing: BTreeMap<Value, Stmt>,
-    /// Buffers that a pending wgmma product may be reading, the product, and how many were issued after it.
+    /// Buffers that a pending wgmma may read: the product, and the number of products issued after it.
     multiplying: BTreeMap<Value, (Stmt, u32)>,
 }
 
@@ -255,7 +259,7 @@ impl State {
         }
     }
 
-    /// Why a barrier is needed before `s`.
+    /// The hazards that need a barrier before `s`.
     fn hazards(&self, k: &Kernel, around: &Around<'_>, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
         for &a in around.accesses.of_stmt(s) {
@@ -267,7 +271,7 @@ impl State {
         }
         if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {
             for &value in channels {
-                // The proof refuses what is used in front of its declaration; a role's channels hand over by barriers of their own.
+                // The proof refuses uses in front of declarations; channels between roles synchronise by mbarriers.
                 let Some(ring) = self.rings.get(&value) else { continue };
                 match op {
                     ChannelOp::Acquire if ring.fenced == 0 => {
@@ -280,7 +284,7 @@ impl State {
         out
     }
 
-    /// The effect of a statement that owns no block.
+    /// The effect of a statement without blocks.
     fn step(&mut self, k: &Kernel, around: &Around<'_>, s: Stmt) {
         self.tensors.extend(around.tensors.is_earlier(s).then_some(s));
         for a in around.accesses.of_stmt(s) {
@@ -310,7 +314,7 @@ impl State {
         self.multiply(k, s);
         match &k.stmts[s] {
             StmtData::Barrier | StmtData::Signal { .. } => self.fence(),
-            // The thread that waits knows that the buffer is read; the others do after a barrier.
+            // The awaiting thread knows that the buffer has been read; the others know it after a barrier.
             StmtData::Await { value, pending, .. } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
                 for (&v, &store) in &self.storing {
                     self.buffers.entry(v).or_default().note(false, store);
@@ -332,7 +336,7 @@ impl State {
                         ChannelOp::Release => {
                             ring.free = ring.slots.min(ring.free + 1);
                             ring.released.get_or_insert(s);
-                            // The next slot, if it was waited for already.
+                            // The next slot, which may have been waited for already.
                             ring.get = Pending { read: None, write: ring.filled };
                         }
                         ChannelOp::Wait => {
@@ -347,8 +351,8 @@ impl State {
         }
     }
 
-    /// What products and `await`s of their sums make of the buffers that products read: until it waits, a thread has not read, and others know of it
-    /// after the next barrier.
+    /// The effect of products and of `await`s for their sums on the buffers that products read. Until a thread waits,
+    /// its product may still read; other threads know that it has read after the next barrier.
     fn multiply(&mut self, k: &Kernel, s: Stmt) {
         if is_product(k, s) {
             self.multiplying.values_mut().for_each(|(_, behind)| *behind = behind.saturating_add(1));
@@ -366,7 +370,7 @@ impl State {
     }
 
     fn alloc(&mut self, k: &Kernel, overlays: &Overlays, value: Value) {
-        // Others that are here end; what was done to them was done to this memory.
+        // Buffers in the same memory end here, and their pending accesses apply to this one.
         let mut past = Pending::default();
         for other in overlays.sharing(value) {
             past.join(self.buffers.remove(&other).unwrap_or_default());
@@ -394,7 +398,7 @@ impl State {
             put: pending,
             get: pending,
         };
-        // Allocated again in a loop, it is the same memory: what was done to it still counts.
+        // A channel that is allocated again in a loop has the same memory: pending accesses still count.
         self.rings
             .entry(value)
             .and_modify(|r| {
@@ -408,13 +412,13 @@ impl State {
     }
 }
 
-/// What a block does to a state.
+/// The effect of a block on a state.
 struct Outcome {
     exit: State,
     placed: Vec<Placed>,
 }
 
-/// What is known of a kernel's statements and buffers.
+/// Facts about a kernel's statements and buffers.
 struct Around<'k> {
     accesses: &'k Accesses,
     tensors: &'k Meetings,
@@ -424,7 +428,8 @@ struct Around<'k> {
 struct Analysis<'k> {
     k: &'k Kernel,
     around: Around<'k>,
-    /// `ordered` statements of warpgroups: who waits for its turn comes to no barrier inside, so it is in front.
+    /// `ordered` statements of warpgroups: a warpgroup that waits for its turn would miss a barrier inside, so barriers
+    /// go in front.
     in_turns: BTreeSet<Stmt>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,
@@ -484,7 +489,7 @@ impl Analysis<'_> {
         Some(outcome)
     }
 
-    /// A loop, with a barrier in front of it if that saves any inside.
+    /// A loop, with a barrier in front of it if that saves barriers inside.
     fn loop_(&mut self, s: Stmt, body: Block, entry: State) -> Option<Outcome> {
         let lazy = self.fixpoint(s, body, entry.clone())?;
         if lazy.placed.is_empty() {
@@ -514,7 +519,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// A loop that runs `n` times. What one iteration needs, all have: barriers only take from what is pending.
+    /// A loop with `n` iterations. A barrier that one iteration needs is in all iterations: barriers only remove
+    /// pending accesses.
     fn copies(&mut self, body: Block, entry: State, n: u64) -> Option<Outcome> {
         let mut total = Outcome { exit: entry, placed: Vec::new() };
         for _ in 0..n {
@@ -548,16 +554,16 @@ impl Analysis<'_> {
     }
 }
 
-/// Loops between literals are followed iteration by iteration up to so many.
+/// Most iterations of loops between literals that are analysed one by one.
 const MAX_COPIES: u64 = 16;
 
-/// How often a loop between literals runs.
+/// The number of iterations of a loop between literals.
 fn literal_trips(k: &Kernel, s: Stmt) -> Option<u64> {
     let StmtData::For { start, end, step, cond: None, .. } = k.stmts[s] else { return None };
     index::trips(k.as_int(start)?, k.as_int(end)?, k.as_int(step)?)
 }
 
-/// Whether a loop certainly runs: between literals, or from 0 to a size.
+/// Whether a loop has at least one iteration: it is between literals, or from 0 to a size.
 fn runs(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { start, end, cond: None, .. } = k.stmts[s] else { return false };
     let sized = matches!(k.exprs[end], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Size));

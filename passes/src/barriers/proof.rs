@@ -1,4 +1,4 @@
-//! The proof of a whole kernel: of the threads of a block, or of roles and of the threads of each.
+//! The proof of a whole kernel: for the threads of a block, or for roles and the threads of each.
 
 use super::apart::stored_twice;
 use super::prove::prove_block;
@@ -9,8 +9,9 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
 /// Checks that shared memory is free of races and that channels are used in order, for every trip count.
 ///
-/// Errors are [`codes::HAZARD`], with both statements and the trip counts that lead there. A warning with that code says
-/// that the check was given up. Of a kernel with roles the order of channel operations is proved. Compile-time parameters must be bound.
+/// Errors are [`codes::HAZARD`], with both statements and the trip counts of the path. A warning with that code says
+/// that the check was given up. For a kernel with roles, the order of channel operations is proved. Compile-time
+/// parameters must be bound.
 pub fn prove(k: &Kernel) -> Vec<Diagnostic> {
     let mut roles = false;
     let mut unbound = None;

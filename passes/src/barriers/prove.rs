@@ -1,34 +1,35 @@
-//! A proof of the finished synchronisation, independent of how it was placed.
+//! A proof of the finished synchronisation, independent of the placement.
 //!
-//! The kernel's copies, products, channel operations and barriers are executed on an abstract block of threads. A *cell* is
-//! a buffer or a slot of a channel; of each we know whether it holds something, and whether it was written or read in the
-//! present *epoch*, the time since the last barrier. Then:
+//! The kernel's copies, products, channel operations and barriers are executed on an abstract block of threads. A
+//! *cell* is a buffer or a slot of a channel. For each cell the state says whether it holds something, and whether it
+//! was written or read in the present *epoch*, the time since the last barrier. Then:
 //!
-//! * a read needs a write, in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
-//! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used between
-//!   `acquire` and `publish`; `wait` needs a published slot, else it would wait forever; `.get`, the slot waited for last, is
-//!   used between `wait` and `release`; a slot acquired is published before the kernel ends;
-//! * an asynchronous copy may write its slot at any time from where it stands to the `wait` that covers its group: a
-//!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land. Landing
-//!   counts as a write at the `wait`, so that a barrier must follow before other threads may read.
+//! * a read needs a write in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
+//! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used
+//!   between `acquire` and `publish`; `wait` needs a published slot, else it would wait forever; `.get`, the slot
+//!   waited for last, is used between `wait` and `release`; a slot acquired is published before the kernel ends;
+//! * an asynchronous copy may write its slot at any time from its own place to the `wait` that covers its group: a
+//!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land.
+//!   Landing counts as a write at the `wait`, so a barrier must follow before other threads may read;
+//! * a TMA store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread:
+//!   a barrier must follow before others write. None is left at the end. The writes of threads must be fenced before it
+//!   ([`super::fences`]). The completion of the store in global memory cannot be observed. So the same threads access
+//!   that tensor afterwards only by TMA stores to other elements ([`stored_twice`]).
 //!
-//! * a TMA store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread: a barrier
-//!   must follow before others write. None is left at the end. That TMA sees what threads wrote takes a fence ([`super::fences`]). When what it stores arrives nobody knows, so the same threads do nothing else to that tensor afterwards
-//!   but TMA stores to other elements ([`stored_twice`]).
+//! Both branches of `if` are taken. A condition on parameters, sizes and grid indices alone is decided once and the
+//! same way everywhere; one on variables of loops is decided once in each iteration. Loops between literals run
+//! exactly. Others run 0, 1, 2, .. times until no new state appears, which covers every trip count, because there are
+//! finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal states are merged, and the outcome of
+//! a block is kept for each entry state. So the work depends on the number of states, not of paths.
 //!
-//! Both branches of `if` are taken; a condition on parameters, sizes and grid indices alone is decided once and the same
-//! way everywhere, one on variables of loops, too, once in each iteration. Loops between literals run exactly; others run 0, 1, 2, .. times until no new state turns up, which
-//! covers every trip count, since there are finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal
-//! states are merged and the outcome of a block is kept per entry state, so the work is the number of states, not of paths.
+//! A buffer declared `over` others reuses their memory. Accesses to them in this epoch count as accesses to it, and
+//! their contents are undefined until they are declared again.
 //!
-//! A buffer over others is where they were: what was done to them in this epoch was done to it, and they are gone until they
-//! are declared again.
+//! Tensors are larger than what a block accesses. So the proof only uses whether two statements may access the same
+//! elements ([`Meetings`]); if one of them stores, they must be in different epochs.
 //!
-//! Of tensors, which are larger than what a block touches, it is said of two statements whether they meet ([`Meetings`]): then they are in different
-//! epochs, if one of them stores.
-//!
-//! The unit is the whole buffer or slot: two statements that touch different parts of one are taken to conflict. The one
-//! exception is a copy of a buffer onto itself element by element, where a thread meets only its own elements.
+//! The unit is the whole buffer or slot: two statements that access different parts of one are taken to conflict. The
+//! one exception is an elementwise copy of a buffer onto itself, where a thread accesses only its own elements.
 
 mod report;
 mod ring;
@@ -51,11 +52,11 @@ use tilec_ir::overlay::Overlays;
 use tilec_ir::tensor_store::tensor_store;
 use uses::{tensors, uses};
 
-/// Statements executed before the check is given up, with a warning.
+/// Most statements that are executed; then the check is given up with a warning.
 const WORK: u32 = 60_000;
 
-/// Checks the buffers that a role uses, or what is beside the roles: of these threads alone, which find those that are declared in
-/// front of the roles.
+/// Checks the buffers that a role uses, or those that statements outside of roles use, for these threads. Buffers
+/// declared in front of the roles are available.
 pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Diagnostic> {
     let mut start = State::default();
     for &s in &k.blocks[k.body] {
@@ -68,7 +69,7 @@ pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Di
     run(k, meetings, body, start, true)
 }
 
-/// Checks a kernel without roles: all of it is of the threads of a block.
+/// Checks a kernel without roles: all statements are for the threads of the block.
 pub(super) fn prove_block(k: &Kernel) -> Vec<Diagnostic> {
     run(k, &Meetings::of(k), k.body, State::default(), false)
 }
@@ -109,26 +110,26 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buf
     run.faults.iter().map(|((s, _, _), (fault, trace))| report(k, *s, fault, trace)).collect()
 }
 
-/// What the future depends on.
+/// The state on which further execution depends.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct State {
     buffers: BTreeMap<Value, Cell>,
     rings: BTreeMap<Value, Ring>,
-    /// Slots that asynchronous copies fill: the groups closed by `publish`, oldest first.
+    /// Asynchronous copies by group: the slots that each group fills, closed by `publish`, oldest first.
     groups: VecDeque<Vec<(Value, u32)>>,
-    /// Those of no closed group yet.
+    /// Slots of the group that is not closed yet.
     open: Vec<(Value, u32)>,
-    /// Buffers that TMA stores may be reading, each where its last store stands, the oldest first.
+    /// Buffers that TMA stores may be reading, in the order of their last stores, oldest first.
     storing: Vec<Value>,
-    /// What was done to the tensors that TMA stores write.
+    /// Accesses to tensors that TMA stores write.
     tensors: BTreeMap<Value, Touched>,
-    /// Statements of this epoch that others may meet in a tensor.
+    /// Statements of this epoch that may conflict with later ones in a tensor.
     touched: BTreeSet<Stmt>,
-    /// Conditions decided, by their number.
+    /// Decided conditions, by number.
     decided: BTreeMap<usize, bool>,
 }
 
-/// What was done to a tensor that TMA stores write.
+/// Accesses to a tensor that TMA stores write.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 struct Touched {
     /// Stored to by threads.
@@ -143,7 +144,7 @@ impl State {
         self.groups.push_back(group);
     }
 
-    /// All but the last `pending` groups have landed.
+    /// Lets all but the last `pending` groups land.
     fn land(&mut self, pending: usize) {
         let landed = self.groups.len().saturating_sub(pending);
         for group in self.groups.drain(..landed) {
@@ -166,27 +167,28 @@ fn merge(into: &mut States, from: States) {
 
 struct Run<'k> {
     k: &'k Kernel,
-    /// Channels order themselves: in roles.
+    /// In roles, only buffers are checked: mbarriers synchronise channels.
     buffers_only: bool,
     /// Tensors that TMA stores write.
     stored: BTreeSet<Value>,
     /// Which buffers share memory.
     overlays: Overlays,
-    /// Between which statements a barrier stands for what they do to tensors.
+    /// Pairs of statements that need a barrier between them for tensors.
     meetings: &'k Meetings,
     memo: BTreeMap<(Block, State), Rc<States>>,
     work: u32,
     faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
-    /// Statements that synchronise or touch shared memory, themselves or inside.
+    /// Statements that synchronise or access shared memory, directly or inside.
     relevant: BTreeSet<Stmt>,
-    /// Branches on the same condition, which is fixed for the whole kernel or for an iteration of loops: its number.
+    /// Branches on recurring conditions that are fixed for the whole kernel or for an iteration of loops, with the
+    /// condition's number.
     decidable: BTreeMap<Stmt, usize>,
-    /// The variables of these loops, and names in it, by the condition's number.
+    /// By condition number, the loop variables and names on which it depends.
     changing: Vec<BTreeSet<Value>>,
 }
 
 impl Run<'_> {
-    /// Finds what matters, and which conditions recur.
+    /// Finds relevant statements and recurring conditions.
     fn prepare(&mut self, body: Block) {
         let k = self.k;
         self.mark(body);
@@ -198,7 +200,7 @@ impl Run<'_> {
                 by_text.entry((loops, tilec_ir::print::print_expr(k, cond))).or_default().push(s);
             }
         }
-        // A condition alone recurs in loops, where what is done to a tensor may depend on it.
+        // A single branch in a loop recurs, too, and accesses to a tensor may depend on it.
         let matters = !self.stored.is_empty();
         for ((loops, _), stmts) in by_text {
             if stmts.len() > 1 || matters && loops.is_empty() {
@@ -234,7 +236,7 @@ impl Run<'_> {
         any
     }
 
-    /// What a statement itself does to tensors that TMA stores write: of each, whether it stores.
+    /// Accesses of a statement itself to tensors that TMA stores write: each tensor, and whether it is stored to.
     fn touches(&self, s: Stmt) -> Vec<(Value, bool)> {
         if self.stored.is_empty() {
             return Vec::new();
@@ -253,7 +255,7 @@ impl Run<'_> {
         self.faults.entry((s, fault.value, fault.why)).or_insert_with(|| (fault, trace.clone()));
     }
 
-    /// Executes a block from each state. `None`: out of work.
+    /// Executes a block from each state. `None`: the work limit is reached.
     fn block(&mut self, block: Block, states: States) -> Option<States> {
         let mut out = States::new();
         for (state, trace) in states {
@@ -334,7 +336,7 @@ impl Run<'_> {
         let StmtData::For { var, .. } = self.k.stmts[s] else { unreachable!("a loop has iterations") };
         let mut next = States::new();
         for (mut state, mut trace) in self.block(body, states)? {
-            // The next iteration decides anew.
+            // Conditions on the loop variable are decided again in the next iteration.
             state.decided.retain(|&number, _| !self.changing[number].contains(&var));
             trace.trips.insert(s, number);
             next.entry(state).or_insert(trace);
@@ -342,7 +344,7 @@ impl Run<'_> {
         Some(next)
     }
 
-    /// `n` iterations. States recur after a while; what is left is then a remainder.
+    /// Executes `n` iterations. Once states recur, only the remainder is executed.
     fn exactly(&mut self, s: Stmt, body: Block, entry: States, n: u64) -> Option<States> {
         let mut now = entry;
         let mut seen: BTreeMap<Vec<State>, u64> = BTreeMap::new();
@@ -363,7 +365,7 @@ impl Run<'_> {
         Some(now)
     }
 
-    /// Any number of iterations, but not fewer than `least`, which is 0 or 1.
+    /// Executes any number of iterations from `least` on, which is 0 or 1.
     fn any_number(&mut self, s: Stmt, body: Block, entry: States, least: u64) -> Option<States> {
         let mut exits = if least == 0 { entry.clone() } else { States::new() };
         let mut expanded: BTreeSet<State> = BTreeSet::new();
@@ -381,7 +383,7 @@ impl Run<'_> {
     }
 }
 
-/// How often a loop runs.
+/// The trip count of a loop.
 enum Trips {
     Exactly(u64),
     AtLeast(u64),

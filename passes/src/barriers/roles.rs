@@ -3,24 +3,27 @@
 //! Roles synchronise only through channels, so the proof is about the order of channel operations in each role:
 //!
 //! 1. One role fills a channel and another one empties it.
-//! 2. Each role alternately takes a slot (`acquire`, `wait`), uses it, and returns it (`publish`, `release`). It holds as many slots at the
-//!    start of an iteration as at its end, and none at its own end. `.put` is accessed only between `acquire` and
-//!    `publish`, `.get` only between `wait` and `release`. One slot of a channel is filled at a time. A role may hold several slots that it waited for, up to
-//!    all: `.get` is the one waited for last, and `release` returns the oldest.
-//! 3. Both roles run the same loops, with the same bounds, and the same operations in the same order: every published slot
-//!    is waited for, and has been filled. No role waits for a slot of one channel while the other
-//!    waits to fill one of another channel: if a slot is acquired before another channel's slot is published, not all slots of its channel are held.
-//! 4. No role waits for ever. The relation of who fills channels for whom has no cycle, or the roles in the cycle can all run to their end ([`circles`]).
-//! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited. Before that, no slot that one reads is released,
-//!    only products use a register tile that one reads, and nothing else reads or writes an accumulator. At the
-//!    end of a role none is pending.
-//! 6. If blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations are the same
-//!    in all of them.
+//! 2. Each role alternately takes a slot (`acquire`, `wait`), uses it, and returns it (`publish`, `release`). It holds
+//! as many slots at the start of an iteration as at its end, and none at its own end. `.put` is accessed only between
+//! `acquire` and `publish`, `.get` only between `wait` and `release`. One slot of a channel is filled at a time. A role
+//! may hold several slots that it waited for, up to all: `.get` is the one waited for last, and `release` returns the
+//! oldest.
+//! 3. Both roles run the same loops, with the same bounds, and the same operations in the same order: every published
+//! slot is waited for, and has been filled. No role waits for a slot of one channel while the other waits to fill a
+//! slot of another channel: if a slot is acquired before another channel's slot is published, not all slots of its
+//! channel are held.
+//! 4. No role waits for ever. The graph of roles that fill channels for each other has no cycle, or the roles in the
+//! cycle can all run to their end ([`circles`]).
+//! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited. Before that, no slot
+//! that one reads is released, only products use a register tile that one reads, and nothing else reads or writes an
+//! accumulator. At the end of a role none is pending.
+//! 6. If blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations
+//! are the same in all of them.
 //! 7. A buffer is used by one role, whose barriers order the accesses of its threads.
 //! 8. Replicas of a role share data only in `ordered` statements, each in one ([`turns`]).
 //!
-//! A slot is filled again only after it was released (the mbarriers ensure this), so 2 and 5 exclude races on slots. For 7, the proof for a block of threads
-//! shows that there are enough barriers ([`prove_role`]).
+//! A slot is filled again only after it was released (the mbarriers ensure this), so 2 and 5 exclude races on slots.
+//! For 7, the proof for a block of threads shows that there are enough barriers ([`prove_role`]).
 
 mod circles;
 mod steps;
@@ -55,7 +58,7 @@ pub(super) fn bodies(k: &Kernel) -> Vec<Block> {
         .collect()
 }
 
-/// What is wrong with the channels and buffers of a kernel with roles.
+/// The faults of channels and buffers in a kernel with roles.
 pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let roles: Vec<(Stmt, Block)> = k.blocks[k.body]
         .iter()
@@ -86,7 +89,8 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Barriers that warpgroups do one after the other: the first waits there for those whose turn comes when it has left.
+/// Barriers in `ordered` statements of warpgroups: the first warpgroup would wait there for those that may enter only
+/// after it has left.
 fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for turn in of_warpgroups(k) {
@@ -103,7 +107,7 @@ fn barriers_in_turns(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// The statements of each part of a kernel: of its roles, and of what is beside them.
+/// The statements of each role, and of the code outside of roles.
 fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     let mut parts: BTreeMap<Option<Stmt>, Vec<Stmt>> = BTreeMap::new();
     for &top in &k.blocks[k.body] {
@@ -117,8 +121,9 @@ fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
     parts
 }
 
-/// Tensors that TMA stores of one part write and another part uses in another way: nothing tells it when they arrive. What is stored later, or
-/// elsewhere, does not matter ([`apart`]). Two TMA stores are compared by [`stored_twice`].
+/// Tensors that TMA stores of one role write and another role accesses in another way: the stores' completion cannot be
+/// observed. Stores that come later, or to other elements, are fine ([`apart`]). [`stored_twice`] compares TMA stores
+/// with each other.
 fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     let parts = parts(k);
     for (part, stmts) in &parts {
@@ -141,7 +146,7 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Statement 7: buffers that two roles use, or a role and what is beside the roles.
+/// Rule 7: buffers that two roles use, or a role and the code outside of roles.
 fn shared(k: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut users: BTreeMap<Value, (Option<Stmt>, Stmt)> = BTreeMap::new();
@@ -169,7 +174,7 @@ fn shared(k: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Statement 6: where blocks of a cluster fill slots for one another, they fill and empty equally many, in the same order.
+/// Rule 6: if blocks of a cluster fill slots for one another, all fill and empty equally many, in the same order.
 fn clusters(k: &Kernel, roles: &[(Stmt, Block)], found: &mut Vec<Diagnostic>) {
     if cluster::blocks(k) == 1 {
         return;
@@ -190,7 +195,7 @@ fn clusters(k: &Kernel, roles: &[(Stmt, Block)], found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Statements 1, 3 and 4: who fills and empties which channel. What `found` has already is wrong with roles by themselves.
+/// Rules 1, 3 and 4: the roles that fill and empty each channel. `found` has the faults of single roles already.
 fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut Vec<Diagnostic>) {
     let mut users: BTreeMap<Value, [Vec<usize>; 2]> = BTreeMap::new();
     for (i, walk) in walks.iter().enumerate() {
@@ -247,7 +252,7 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
             found.push(fault(k, wait, message).with_place(k.stmt_spans[publish], place));
         }
     }
-    // Roles that wait for one another in a ring.
+    // Roles that wait for one another in a cycle.
     let mut left: Vec<(usize, usize)> = edges.keys().copied().collect();
     loop {
         let before = left.len();

@@ -1,4 +1,4 @@
-//! The barriers of known programs, counted; and the proof, shown to miss nothing that the placement needs.
+//! Numbers of barriers in known programs, and tests that the proof finds everything that the placement needs.
 
 mod oracle;
 mod programs;
@@ -28,7 +28,7 @@ fn body(text: &str) -> Kernel {
     ))
 }
 
-/// What the pass makes of a kernel, and what it says.
+/// The pass's result for a kernel, and its diagnostics.
 fn placed(mut k: Kernel) -> (Kernel, Vec<Diagnostic>) {
     let options = Options::new(Target::Sm70);
     let mut sink = Sink::new();
@@ -38,7 +38,7 @@ fn placed(mut k: Kernel) -> (Kernel, Vec<Diagnostic>) {
     (k, sink.into_diagnostics())
 }
 
-/// Like [`placed`], for kernels that are in order.
+/// Like [`placed`], for correct kernels.
 fn good(k: Kernel) -> Kernel {
     let (k, said) = placed(k);
     let wrong: Vec<_> = said.iter().filter(|d| d.severity != Severity::Remark).collect();
@@ -46,7 +46,7 @@ fn good(k: Kernel) -> Kernel {
     k
 }
 
-/// Through the whole pipeline.
+/// Compiled by the whole pipeline.
 fn compiled(source: &str, defines: &[(&str, &str)]) -> (Kernel, Vec<Diagnostic>) {
     let mut k = parse(source);
     let mut options = Options::new(Target::Sm70);
@@ -57,7 +57,7 @@ fn compiled(source: &str, defines: &[(&str, &str)]) -> (Kernel, Vec<Diagnostic>)
     (k, sink.into_diagnostics())
 }
 
-/// Every barrier: the block it is in and where in it.
+/// Every barrier, by its block and index.
 fn barriers(k: &Kernel) -> Vec<(Block, usize)> {
     let mut out = Vec::new();
     k.walk(k.body, &mut |k, b, s| {
@@ -74,7 +74,7 @@ fn in_loop(k: &Kernel) -> u64 {
     super::innermost(k, k.body).expect("has a loop")
 }
 
-/// The barriers are enough, and none can go.
+/// Asserts that the barriers suffice, and that none can be removed.
 fn needs_each(k: &Kernel) {
     assert_eq!(prove(k), [], "{}", tilec_ir::print::print(k));
     for (b, at) in barriers(k) {
@@ -109,7 +109,7 @@ fn unpipelined_gemm_has_two_barriers_in_the_loop() {
     assert_eq!(
         remarks,
         [
-            // The peeled residue, then the loop; `b` is safe by the barriers for `a`.
+            // The peeled residue, and then the loop; the barriers for `a` also protect `b`.
             "barrier before this: `a` read after write",
             "barrier before this: `a` write after read",
             "barrier before this: `a` read after write",
@@ -191,7 +191,7 @@ fn buffers_of_roles_get_barriers() {
     let k = good(role("copy a.get -> b copy b -> O"));
     assert_eq!(barriers(&k).len(), 2, "{}", tilec_ir::print::print(&k));
     needs_each(&k);
-    // All of them in the role.
+    // All barriers are in the role.
     assert!(barriers(&k).iter().all(|&(b, _)| b != k.body));
     let k = good(role("copy a.get -> b barrier copy b -> O barrier"));
     assert_eq!(barriers(&k).len(), 2);
@@ -214,7 +214,7 @@ fn a_buffer_is_for_one_role() {
         assert_eq!(hit.code, codes::HAZARD);
         assert!(hit.message.contains("`b` is used by a role and by other threads"), "{hit:#?}");
     }
-    // What is beside the roles has the buffer to itself.
+    // Only code outside of roles uses the buffer.
     let beside = body(
         "let b = smem f16[32, 32]
          copy A -> b
@@ -226,10 +226,11 @@ fn a_buffer_is_for_one_role() {
     needs_each(&k);
 }
 
-/// A barrier between any two statements is never wrong, and any program of buffers alone can be made right with some.
+/// A barrier between any two statements is never wrong, and any program that uses only buffers is correct with enough
+/// barriers.
 #[test]
 fn placed_barriers_suffice_for_every_small_program() {
-    // Programs of four statements out of these, in and after a loop.
+    // Programs of four of these statements, in and after a loop.
     let parts = [
         "copy A -> a\n",
         "copy A -> b\n",
@@ -254,7 +255,7 @@ fn placed_barriers_suffice_for_every_small_program() {
     }
 }
 
-/// Loops in loops in loops: the work is bounded, not the exponential of the depth.
+/// Deeply nested loops: the work is bounded, not exponential in the depth.
 #[test]
 fn deep_nesting_is_quick() {
     let depth = 20;
@@ -274,12 +275,12 @@ fn long_literal_loops_are_quick() {
         for i in 0..2 { acquire c copy A -> c.put publish c }";
     let k = good(body(ring));
     needs_each(&k);
-    // The remainder is exact: 1000000007 tiles leave the ring at slot 2, so the fourth tile meets slot 2 again.
+    // The remainder is exact: 1000000007 tiles leave the ring at slot 2, so the fourth tile conflicts in slot 2.
     let (_, said) = placed(body(&ring.replace("0..2 ", "0..4 ")));
     assert!(said.iter().any(|d| d.message.contains("slot 2 of `c` would be overwritten")), "{said:#?}");
 }
 
-/// A program with more states than anyone wants to see is not proved, and says so.
+/// A program with too many states is not proved, and a warning says so.
 #[test]
 fn too_many_states_end_in_a_warning() {
     let mut text = String::from("let a = smem f16[32, 32]\n");

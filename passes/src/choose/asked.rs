@@ -27,23 +27,24 @@ use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loss::Loss;
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
-/// Registers of a thread that the assembler takes beside those that are estimated (ptxas 13: 3 to 47 of `attention.tile` for sm_80, heads of 64
-/// and 128, 64 or 128 queries, 32 to 128 keys).
+/// Registers per thread that the assembler takes beyond the estimate (ptxas 13: 3 to 47 for `attention.tile` on sm_80,
+/// with heads of 64 and 128, 64 or 128 queries, 32 to 128 keys).
 const BESIDE: u64 = 32;
 /// Rows of a wgmma.
 const INSTRUCTION_ROWS: f64 = 64.0;
 /// Bytes of the widest access of a warp.
 const ACCESS: f64 = (MAX_ACCESS_BYTES * WARP) as f64;
-/// Bytes of one thread's.
+/// Bytes of the widest access of a thread.
 const WIDEST: u64 = MAX_ACCESS_BYTES as u64;
 
-/// A candidate as the passes leave it.
+/// A candidate after the passes.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) cost: Cost,
-    /// Of each loop with wgmma the number of its region and the clocks of an iteration; none: products are those of warps.
+    /// For each loop with wgmma, the number of its region and the clocks of an iteration; empty: products use
+    /// `mma.sync` or scalar instructions.
     pub(super) iterations: Vec<(usize, f64)>,
-    /// Clocks of what a tile of the output takes beside these loops.
+    /// Clocks of a tile of the output outside of these loops.
     pub(super) ends: f64,
     /// Slots of the channels that loops fill.
     pub(super) slots: i64,
@@ -52,7 +53,7 @@ pub(super) struct Asked {
 /// Runs a pass and drops its messages.
 ///
 /// # Errors
-/// The first thing that it refuses.
+/// The first message of an error.
 fn quietly<R>(
     options: &Options,
     pass: &'static str,
@@ -67,18 +68,18 @@ fn quietly<R>(
 }
 
 impl Asked {
-    /// A block of which the cost is known, by warps or by warpgroups that take tiles alternately.
+    /// A block with known cost, with `mma.sync` or ping-pong warpgroups.
     pub(super) fn of(cost: Cost) -> Asked {
         Asked { cost, iterations: Vec::new(), ends: 0.0, slots: 0 }
     }
 
-    /// Whether its products are wgmma, in a schedule.
+    /// Whether its products are wgmma in a schedule.
     pub(super) fn scheduled(&self) -> bool {
         !self.iterations.is_empty()
     }
 }
 
-/// The same options without what the values of `env` stand for.
+/// The same options without values for the parameters in `env`.
 fn bare(options: &Options) -> Options {
     Options { defines: Vec::new(), sizes: Vec::new(), verify_each: false, ..options.clone() }
 }
@@ -94,7 +95,8 @@ fn with_values(work: &Work<'_>, env: &Env) -> Kernel {
     k
 }
 
-/// What is lost with the values of `env`, if the passes that make buffers take them, and a block has the shared memory that the kernel needs then.
+/// What the kernel loses with the values of `env`, if the passes that create buffers accept them, and a block has
+/// enough shared memory.
 pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<Vec<Loss>> {
     let (options, mut sink) = (bare(options), Sink::new());
     let mut k = with_values(work, env);
@@ -105,10 +107,11 @@ pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<
     fits.then(|| sink.into_diagnostics().into_iter().filter_map(|d| d.loss).collect())
 }
 
-/// Holds the values of `env` against the passes. `crowded`: a thread may hold more than its registers, since nothing else is legal.
+/// Tests the values of `env` with the passes. `crowded`: a thread may exceed its registers, because nothing else is
+/// legal.
 ///
 /// # Errors
-/// Why they are not legal, in the words of the pass.
+/// The pass's message why they are not legal.
 pub(super) fn ask(
     work: &Work<'_>,
     options: &Options,
@@ -124,7 +127,7 @@ pub(super) fn ask(
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
     let reader = Reader { work, card, options, env, k: &k, threads, supposed };
     if !schedule_loops::is_scheduled(&k) {
-        // What warps share is asked of the kernel as it is before its products become loops over slices.
+        // Sharing between warps is determined before products become loops over slices.
         let sharing = quietly(options, select_mma::NAME, |cx| select_mma::sharing(&mut whole, cx));
         let sharing = sharing?.ok_or_else(|| "the kernel has no product".to_owned())?;
         return reader.of_warps(&sharing, crowded);
@@ -135,7 +138,7 @@ pub(super) fn ask(
     Ok(Reader { work, card, options, env, k: &k, threads, supposed }.of_warpgroups(parts, shared, &iterations))
 }
 
-/// The fewest slots of a channel that has several.
+/// The smallest number of slots among channels with several slots.
 fn slots(k: &Kernel) -> i64 {
     let own = k.values.values().filter_map(|v| match v.def {
         ValueDef::Channel { slots, .. } => k.as_int(slots).filter(|&n| n > 1),
@@ -156,7 +159,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Warp instructions of what a region does beside products and copies to and from memory.
+    /// Warp instructions of a region, without products and memory copies.
     fn issued(&self, region: &Region) -> f64 {
         let products: Vec<Stmt> = region.products.iter().map(|p| p.at).collect();
         let own = region.stmts.iter().filter(|s| !products.contains(s));
@@ -201,7 +204,7 @@ impl Reader<'_> {
         Cost::of_parts(block, resident, parts, (tile, atom), macs)
     }
 
-    /// Products of warps, by `mma.sync` or scalar.
+    /// The cost with products by `mma.sync` or scalar instructions.
     fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
         let whole = occupancy::Block {
             threads: sharing.threads,
@@ -213,7 +216,7 @@ impl Reader<'_> {
             beside: 0,
         };
         let (has, registers) = (whole.cap(1), sharing.registers + self.staged(sharing.threads));
-        // What functions take comes on top of what code takes beside its tiles as a rule.
+        // Registers of functions are in addition to what code usually needs beyond its tiles.
         let functions = match self.work.functions {
             0 => 0,
             n => BESIDE + n,
@@ -249,7 +252,7 @@ impl Reader<'_> {
                 part.scalar |= !atom.row().tensor_core;
                 let (m, n, k) = atom.row().log2_shape;
                 part.issued += macs / f64::from(1u32 << (m + n + k));
-                // Each warp reads its rows of the one and its columns of the other.
+                // Each warp reads its rows of one operand and its columns of the other.
                 let read = product.operands.iter().zip([wm, wn]).filter(|(o, _)| o.buffer.is_some());
                 for (_, extent) in read {
                     let read = product.inputs.size().bytes_of(warps * extent * depth) as f64;
@@ -258,7 +261,8 @@ impl Reader<'_> {
                 }
                 part.chain += depth as f64 / f64::from(1u32 << k) * CHAIN_TENSOR;
             }
-            // An operand that is computed waits for a product, and the next product for it: in one block nothing runs beside.
+            // A computed operand waits for a product, and the next product waits for the operand: one block has nothing
+            // to overlap with.
             if region.products.iter().flat_map(|p| &p.operands).any(|o| o.computed) {
                 part.chain = part.chain.max(part.product + part.issued / SCHEDULERS);
             }
@@ -270,15 +274,15 @@ impl Reader<'_> {
             return Err(format!("{shared} bytes of shared memory, and a block has {}", target.smem_per_block()));
         }
         let block = occupancy::Block { tiles: sharing.registers, shared, ..whole };
-        // Code of an older generation runs on the card as its own does.
+        // Code for an older target runs on the card like code for its own target.
         let own = Target::ALL.iter().copied().find(|t| t.cc() == self.card.cc).unwrap_or(target);
         let registers = (sharing.registers + BESIDE).min(u64::from(REGISTERS_PER_THREAD));
         let resident = block.with_registers(registers, own);
         Ok(Asked::of(self.cost(parts, block, resident, first)))
     }
 
-    /// Registers through which the tiles of a loop pass on their way to shared memory, beyond those of one product's operands, where copies are
-    /// not asynchronous.
+    /// Registers that hold the tiles of a loop on their way to shared memory, beyond those of one product's operands,
+    /// if copies are not asynchronous.
     fn staged(&self, threads: u64) -> u64 {
         if self.options.target.has_asynchronous_copies() {
             return 0;
@@ -298,7 +302,7 @@ impl Reader<'_> {
         looped.map(more).max().unwrap_or(0) / (4 * threads)
     }
 
-    /// Bytes of shared memory, buffers that loops fill in as many slots as there is room for.
+    /// Bytes of shared memory, with `slots` for the buffers that loops fill.
     fn shared(&self, slots: &dyn Fn(&Region) -> u64) -> u64 {
         let (mut all, mut filled) = (0, 0);
         for tile in self.work.tiles.iter().filter(|t| t.shared) {
@@ -318,7 +322,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether a thread of the warpgroups has registers for the tiles, and what its functions take beside them: `select-mma` has seen to the loops of products.
+    /// Whether a thread of the warpgroups has registers for the tiles and functions; `select-mma` has checked the loops
+    /// with products.
     fn has_room(&self, crowded: bool) -> Result<(), String> {
         let functions = self.work.functions;
         if crowded {
@@ -326,7 +331,7 @@ impl Reader<'_> {
         }
         let warps = u32::try_from(self.threads / u64::from(WARP)).expect("a block has few warps");
         let groups = u64::from(warps / WARPGROUP);
-        // An operand that one iteration hands to the next lives beside the sums of both.
+        // An operand that one iteration passes to the next is live while both have accumulators.
         let handed = |s: &StmtData| match s {
             StmtData::Assign { src, .. } => match self.k.exprs[*src] {
                 ExprData::Mma(mma) => {
@@ -350,7 +355,8 @@ impl Reader<'_> {
         self.work.regions.iter().map(|region| self.part(region)).collect()
     }
 
-    /// wgmma, fed by producer warps: the modulo schedule says what an iteration takes. `parts`, and `shared` bytes: before it was found.
+    /// The cost with wgmma and producer warps; the modulo schedule gives the clocks of an iteration. `parts` and
+    /// `shared` (bytes) are from before the schedule.
     fn of_warpgroups(&self, mut parts: Vec<Part>, shared: u64, iterations: &[(Block, u64)]) -> Asked {
         let (mut clocks, mut ends) = (Vec::new(), 0.0);
         for (number, (region, part)) in self.work.regions.iter().zip(&mut parts).enumerate() {
@@ -379,7 +385,8 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all columns.
+/// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all
+/// columns.
 pub(super) fn read_by_warpgroups(work: &Work<'_>, env: &Env, product: &Product) -> f64 {
     let [rows, cols, depth] = product.shape.map(|e| work.extent(env, e).unwrap_or(1) as f64);
     let [a, b] = product.operands.map(|o| o.buffer.is_some());

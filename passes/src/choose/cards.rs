@@ -1,9 +1,9 @@
 //! Machine figures of the model: a row for each card.
 //!
-//! Multiprocessors, clocks, bandwidths and sizes of caches are those of NVIDIA's data sheets and architecture papers (V100 2017,
-//! Turing 2018, A100 2020, GA102 2020, Ada 2023, H100 2022, H200 2023), and so are the rates of products. What is not from there is
-//! said at the row: *measured* (by whom) or *estimated* (by us, from neighbouring chips). Latencies under load are estimates, about twice
-//! what is measured with one load on its way; that of the H200 is fitted, see `model`.
+//! Multiprocessors, clocks, bandwidths, sizes of caches and rates of products are from NVIDIA's data sheets and
+//! architecture papers (V100 2017, Turing 2018, A100 2020, GA102 2020, Ada 2023, H100 2022, H200 2023). Other figures
+//! are marked at the row: *measured* (by whom) or *estimated* (by us, from neighbouring chips). Latencies under load
+//! are estimates, about twice the latency of a single load; that of the H200 is fitted, see `model`.
 
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::target::Target;
@@ -18,9 +18,9 @@ pub struct Card {
     pub cc: u32,
     /// Multiprocessors.
     pub sms: u32,
-    /// Clock in GHz: boost, or what it sustains where that was measured.
+    /// Clock in GHz: boost clock, or the sustained clock if that was measured.
     pub clock: f64,
-    /// The same for scalar products and f64, which take less power than other products.
+    /// The same for scalar products and f64, which draw less power than other products.
     pub clock_scalar: f64,
     /// Bandwidth of the memory in GB/s.
     pub dram: f64,
@@ -28,13 +28,14 @@ pub struct Card {
     pub l2: f64,
     /// Size of the second-level cache in MB.
     pub l2_size: f64,
-    /// Clocks from the issue of a load to its landing while many are on their way.
+    /// Clocks from the issue of a load to its arrival under load.
     pub latency: f64,
-    /// Dense multiply-adds of 16-bit elements per clock and multiprocessor by `wgmma`: twice as many of bytes, half as many of tf32;
-    /// 0: there is none.
+    /// Dense multiply-adds of 16-bit elements per clock and multiprocessor by `wgmma`: twice as many for bytes, half as
+    /// many for tf32; 0: there is no wgmma.
     pub warpgroups: f64,
-    /// Clusters of four blocks that run side by side, one block to a multiprocessor; 0: it has no clusters. They must be within groups of
-    /// multiprocessors of different sizes, and do not fill them.
+    /// Clusters of four blocks that can be resident at once, with one block on a multiprocessor; 0: no clusters. A
+    /// cluster must be within a group of multiprocessors; the groups have different sizes, and clusters do not fill
+    /// them.
     pub quads: u32,
     /// Dense multiply-adds per clock and multiprocessor, by `mma.sync`.
     pub rates: Rates,
@@ -61,7 +62,7 @@ pub struct Rates {
     pub fma_f64: f64,
 }
 
-/// Every card; the first of a generation stands for its target.
+/// Every card; the first of a generation is the default for its target.
 pub static CARDS: &[Card] = &[
     // L2: 2155 GB/s measured at 1.38 GHz (Jia et al., Dissecting the Volta GPU, 2018).
     Card {
@@ -192,10 +193,10 @@ pub static CARDS: &[Card] = &[
             ..scalar(128.0, 2.0)
         },
     },
-    // Rates: `mma.sync` reaches two thirds of wgmma (measured for f16, docs/performance.md; assumed for the other types; 8-bit
-    // floats are computed by f16 instructions). The clock under tensor cores, the bandwidth
-    // of L2 and the latency are fitted, see `model`; the other clock is what was measured under scalar products. So were clusters: 30 of four
-    // run at once, with 32 a kernel takes twice as long.
+    // Rates: `mma.sync` reaches two thirds of wgmma (measured for f16, docs/performance.md; assumed for the other
+    // types; 8-bit floats are computed by f16 instructions). The clock under tensor cores, the bandwidth of L2 and the
+    // latency are fitted, see `model`. The other clock was measured under scalar products. Clusters were measured, too:
+    // 30 clusters of four run at once; with 32, a kernel takes twice as long.
     Card {
         name: "H200",
         cc: 90,
@@ -243,7 +244,8 @@ pub static CARDS: &[Card] = &[
     },
 ];
 
-/// Scalar sums of products of bytes per clock and multiprocessor, on every chip since Volta (estimated: half of the integer lanes' width).
+/// `dp4a` byte products per clock and multiprocessor, on every chip since Volta (estimated: half the width of the
+/// integer lanes).
 const DOTS: f64 = 64.0;
 
 /// A chip without tensor cores.
@@ -252,24 +254,24 @@ const fn scalar(fma: f64, fma_f64: f64) -> Rates {
 }
 
 impl Card {
-    /// The card called `name`, whatever the case of its letters.
+    /// The card called `name`, ignoring case.
     pub fn from_name(name: &str) -> Option<&'static Card> {
         CARDS.iter().find(|c| c.name.eq_ignore_ascii_case(name))
     }
 
-    /// The card that stands for a target.
+    /// The default card of a target.
     pub fn of(target: Target) -> &'static Card {
         CARDS.iter().find(|c| c.cc == target.cc()).unwrap_or(&CARDS[0])
     }
 
-    /// The clock in GHz that it sustains under products of an instruction.
+    /// The sustained clock in GHz under products of an instruction.
     pub fn clock_of(&self, atom: Atom) -> f64 {
         let row = atom.row();
         let light = !row.tensor_core || row.types.iter().all(|t| t.inputs.a == Elem::F64);
         if light { self.clock_scalar } else { self.clock }
     }
 
-    /// Clusters of so many blocks that run side by side, one block to a multiprocessor.
+    /// Clusters of `blocks` blocks that can be resident at once, with one block on a multiprocessor.
     pub fn clusters(&self, blocks: i64) -> i64 {
         match blocks {
             ..=2 => i64::from(self.sms) / blocks.max(1),
@@ -279,7 +281,7 @@ impl Card {
 
     /// Multiply-adds of an instruction per clock and multiprocessor.
     pub fn rate(&self, atom: Atom, inputs: Inputs, acc: Elem) -> f64 {
-        // Two types of one product run at one rate.
+        // Both operand types of a product run at the rate of A's.
         let (row, rates, input) = (atom.row(), &self.rates, inputs.a);
         if !row.tensor_core {
             if row.sums() {
@@ -304,8 +306,8 @@ impl Card {
             Elem::F64 => rates.f64,
             _ => rates.fma,
         };
-        // Instructions of older generations: emulated beyond the last chip that has them, and half as fast from Ampere on
-        // (measured on an H200 for m16n8k8 and m8n8k4_f64: docs/performance.md).
+        // Instructions of older generations: emulated after the last chip that has them, and half as fast from Ampere
+        // on (measured on an H200 for m16n8k8 and m8n8k4_f64: docs/performance.md).
         if self.cc > row.last_native_cc {
             return rates.fma / 8.0;
         }

@@ -10,38 +10,38 @@ use crate::select_mma::divides;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::ValueDef;
 
-/// Most warps of a block whose warp tile is to be chosen.
+/// Most warps of a block whose warp tile is chosen.
 const MOST_WARPS: u64 = 8;
-/// The same of scalar products (fitted, too).
+/// Most warps of a block with scalar products (fitted, too).
 const MOST_SCALAR_WARPS: u64 = 16;
-/// Elements of the largest tile for which groups of warps are tried: larger ones give a multiprocessor enough to do.
+/// Elements of the largest tile for which sliced-K is tried: larger tiles give a multiprocessor enough to do.
 const SMALL_TILE: u64 = 64 * 128;
 /// Most candidates; a kernel with more parameters than this allows gets plain values.
 const MAX_CANDIDATES: usize = 200_000;
 
-/// What makes a combination not worth a look.
+/// A rule that excludes a combination from the search.
 #[derive(Copy, Clone, Debug)]
 enum Rule {
     /// The warp tile does not divide rows, or columns.
     Divides { warp: Expr, tile: Expr },
-    /// More warps than a block needs.
+    /// Too many warps in a block.
     Warps,
-    /// Groups of warps for a large tile.
+    /// Sliced-K for a large tile.
     Groups,
-    /// A loop body that is too long.
+    /// A loop body is too long.
     Depth,
 }
 
-/// The values of each parameter, in the order of [`Space::autos`]: the last varies fastest.
+/// The values of each parameter, in the order of [`Space::autos`]: the last one varies fastest.
 pub(super) struct Combinations<'a> {
     space: &'a Space<'a>,
-    /// One value for stages and rasterisation, which are sought apart.
+    /// One value for stages and rasterisation, which are searched separately.
     domains: Vec<Vec<i64>>,
-    /// Whether blocks share tiles along the reduction, as [`super::setting::Setting`] has it.
+    /// Whether blocks share tiles along the reduction, as in [`super::setting::Setting`].
     stream_k: Option<bool>,
-    /// Whether the bound on the time depends on each.
+    /// Whether the bound on the time depends on each parameter.
     bounding: Vec<bool>,
-    /// Each with the parameter after which nothing more decides it.
+    /// Rules, each with the last parameter on which it depends.
     rules: Vec<(usize, Rule)>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Combinations<'a> {
         all
     }
 
-    /// How many there are; `None`: too many.
+    /// The number of combinations; `None`: too many.
     pub(super) fn count(&self) -> Option<usize> {
         let n = self.domains.iter().try_fold(1usize, |n, d| n.checked_mul(d.len()))?;
         (n <= MAX_CANDIDATES).then_some(n)
@@ -72,10 +72,10 @@ impl<'a> Combinations<'a> {
         self.space.bind_same(env);
     }
 
-    /// Every combination that is worth a look, with a bound on its time: the lowest first.
+    /// Every combination that the rules allow, with a lower bound on its time, lowest first.
     pub(super) fn bounded(&self, bytes: f64) -> Vec<(f64, usize)> {
         let mut found = Vec::new();
-        // Many differ in what the bound does not depend on.
+        // Many combinations differ only in parameters on which the bound does not depend.
         let bounding = self.domains.iter().zip(&self.bounding).filter(|(_, bounding)| **bounding);
         let mut known: Vec<Option<f64>> = vec![None; bounding.map(|(domain, _)| domain.len()).product()];
         self.visit((0, 0, 0), &mut self.space.env.clone(), &mut |index, of, env| {
@@ -89,8 +89,8 @@ impl<'a> Combinations<'a> {
         found
     }
 
-    /// Visits what is worth a look of the combinations whose first parameters have values: the `index`-th of these, and the `of`-th of the values that
-    /// the bound depends on.
+    /// Visits the allowed combinations whose first parameters have values. `index` numbers the combinations, `of` the
+    /// values on which the bound depends.
     fn visit(
         &self,
         (level, index, of): (usize, usize, usize),
@@ -102,7 +102,7 @@ impl<'a> Combinations<'a> {
         for (i, &value) in domain.iter().enumerate() {
             env[auto.value] = Some(value);
             self.space.bind_same(env);
-            // Whatever the parameters after that level are, it does not fit.
+            // A rule that fails here fails for all values of the later parameters.
             if self.rules.iter().all(|&(known, rule)| known != level || self.fits(rule, env)) {
                 let of = if self.bounding[level] { of * domain.len() + i } else { of };
                 self.visit((level + 1, index * domain.len() + i, of), env, visitor);
@@ -110,8 +110,8 @@ impl<'a> Combinations<'a> {
         }
     }
 
-    /// The rules that there are, and what each depends on: few enough warps, where their tiles are to be chosen; groups of warps for small tiles only;
-    /// depth for each that is not too long a loop body.
+    /// All rules, with the expressions on which they depend: few warps, if their tiles are chosen; sliced-K for small
+    /// tiles only; a depth for each slice that keeps the loop body short.
     fn rules(&self) -> Vec<(Rule, Vec<Expr>)> {
         let work = &self.space.work;
         let (Some(product), Some((m, n))) = (work.products().next(), work.k.schedule.warp_tile) else {
@@ -135,7 +135,7 @@ impl<'a> Combinations<'a> {
         rules
     }
 
-    /// The parameters that an expression depends on; `None`: that cannot be told.
+    /// The parameters on which an expression depends; `None`: unknown.
     fn parameters(&self, e: Expr) -> Option<Vec<usize>> {
         let k = self.space.work.k;
         let mut found = Some(Vec::new());
@@ -145,19 +145,19 @@ impl<'a> Combinations<'a> {
                 found.iter_mut().for_each(|found| found.extend(own));
             }
             ValueDef::Size => {}
-            // What a name stands for may depend on anything.
+            // A name may stand for anything.
             _ => found = None,
         });
         found
     }
 
-    /// The last parameter that some of these expressions depend on.
+    /// The last parameter on which one of these expressions depends.
     fn known_with(&self, all: &[Expr]) -> usize {
         let last = self.space.autos.len() - 1;
         all.iter().map(|&e| self.parameters(e).map_or(last, |of| of.into_iter().max().unwrap_or(0))).max().unwrap_or(0)
     }
 
-    /// Which parameters the extents of products, of the grid and of loops depend on.
+    /// For each parameter, whether extents of products, of the grid or of loops depend on it.
     fn bounding(&self) -> Vec<bool> {
         let work = &self.space.work;
         let products = work.products().flat_map(|p| p.shape);
@@ -194,22 +194,23 @@ impl<'a> Combinations<'a> {
         }
     }
 
-    /// A bound on the time of a combination: its products at full rate on all multiprocessors, or its operands through the
-    /// second-level cache. `None` without a product.
+    /// A lower bound on the time of a combination: its products at full rate on all multiprocessors, or its operands
+    /// through the second-level cache. `None` without a product.
     fn least(&self, env: &Env, launch: &Launch) -> Option<f64> {
         let region = self.space.work.regions.iter().find(|r| !r.products.is_empty())?;
         let product = &region.products[0];
         let [rows, cols, depth] = product.shape.map(|e| self.space.work.extent(env, e).unwrap_or(1) as f64);
         let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(self.space.card.sms));
         let each = self.space.work.trips(env, region) * depth;
-        // Bytes of each operand for a step of the reduction, as it comes from memory; of what is loaded elsewhere, or not at all, none.
+        // Bytes of each operand in a step of the reduction, in the type in memory; 0 if it is loaded elsewhere or not
+        // at all.
         let loaded = |operand: usize, lines: f64| {
             let buffer = product.operands[operand].buffer;
             let load = region.moves.iter().find(|m| m.load && buffer.is_some() && m.buffer == buffer);
             load.map_or(0.0, |m| m.elem.traffic(lines))
         };
         let (left, right) = (loaded(0, rows), loaded(1, cols));
-        // Blocks may share tiles along the reduction, and those of a cluster share the larger operand.
+        // Blocks may share tiles along the reduction, and blocks of a cluster share the larger operand.
         let (rounds, shared) = match self.space.warpgroups {
             Some(_) if self.stream_k != Some(false) => (blocks / sms, left.max(right) / 2.0),
             Some(_) => ((blocks / sms).ceil(), left.max(right) / 2.0),
@@ -235,7 +236,8 @@ mod tests {
         include_str!("../../../examples/gemm_batched.tile"),
     ];
 
-    /// A rule that is asked before all that it depends on has a value would leave out what fits, or keep what does not.
+    /// A rule that is tested before all of its parameters have values would exclude legal combinations, or keep illegal
+    /// ones.
     #[test]
     fn what_is_visited_is_what_fits() {
         for target in [Target::Sm70, Target::Sm80, Target::Sm90a] {

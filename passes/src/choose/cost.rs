@@ -1,4 +1,4 @@
-//! Cost of one block of a candidate, in work for each unit of a multiprocessor.
+//! Cost of one block of a candidate: work for each unit of a multiprocessor.
 
 use super::work::Region;
 use crate::schedule::occupancy;
@@ -11,67 +11,68 @@ use tilec_ir::loss::{FastPath, Loss};
 pub(super) struct Part {
     /// How often it runs.
     pub(super) trips: f64,
-    /// Clocks of the product units, were they never idle.
+    /// Clocks of the product units at full utilisation.
     pub(super) product: f64,
-    /// Clocks that a warpgroup takes between its products: to add their sums to its accumulator, to load an operand.
+    /// Clocks between the products of a warpgroup: for additions to its accumulator and loads of an operand.
     pub(super) between: f64,
-    /// Of these, those that the products of other warpgroups do not hide: of additions, and of operands that are computed.
+    /// The part of `between` that the products of other warpgroups do not hide: additions, and computed operands.
     pub(super) added: f64,
     /// Elements of operands that warpgroups compute in registers.
     pub(super) computes: f64,
-    /// Clocks in which a warpgroup computes an operand while its products of the step before are pending; 0: it does not.
+    /// Clocks in which a warpgroup computes an operand while products of the previous step are pending; 0: none.
     pub(super) behind: f64,
     /// Blocks of 64 rows that a warpgroup multiplies one after the other.
     pub(super) blocks: f64,
     /// Instructions that warps issue.
     pub(super) issued: f64,
-    /// Bytes of shared memory that its accesses move, in the units in which it moves them.
+    /// Bytes that shared memory accesses occupy, in whole wavefronts.
     pub(super) shared: f64,
     /// Bytes read from global memory, and written.
     pub(super) loads: f64,
     pub(super) stores: f64,
-    /// What memory brings of each operand, where one is converted: the other half of a line is there for the next trip. And bytes of a row of what is multiplied. (16x8192x8192 of W4A16 on an H100: without
-    /// arithmetic 16.9 us in steps of 64 and of 128 elements of 4 bits.)
+    /// Bytes of each operand from memory, if one is converted: a partly used line serves the next iteration. And bytes
+    /// of a row of the operands that are multiplied. (16x8192x8192 of W4A16 on an H100 without arithmetic: 16.9 us, in
+    /// steps of 64 and of 128 4-bit elements.)
     pub(super) sides: Option<[f64; 2]>,
     pub(super) row: f64,
-    /// Elements that threads store, because TMA cannot.
+    /// Elements that threads store, if TMA cannot store them.
     pub(super) pieces: f64,
-    /// Clocks in which warps of all schedulers compute what is stored, were there always one that can.
+    /// Clocks in which warps on all schedulers compute the stored values, at full utilisation.
     pub(super) computed: f64,
     /// Clocks of the longest chain of dependent instructions.
     pub(super) chain: f64,
-    /// Trips that a load may take without being waited for; 0: it is waited for at once.
+    /// Iterations by which loads run ahead of their use; 0: they are awaited at once.
     pub(super) ahead: f64,
-    /// Tiles pass through registers on their way to shared memory.
+    /// Whether tiles pass through registers on their way to shared memory.
     pub(super) staged: bool,
-    /// Tiles of unaligned rows wait in registers for an iteration, and are shifted into place.
+    /// Whether tiles of unaligned rows are held in registers for an iteration, and shifted into place.
     pub(super) carried: bool,
-    /// Fragments are loaded when they are needed, not one slice ahead.
+    /// Whether fragments are loaded when they are needed, not one slice ahead.
     pub(super) single: bool,
-    /// Its products are scalar.
+    /// Whether its products are scalar.
     pub(super) scalar: bool,
-    /// It is a loop that warps synchronise in.
+    /// Whether it is a loop in which warps synchronise.
     pub(super) synchronised: bool,
-    /// Rows of what it loads lie across lines.
+    /// Whether loaded rows cross 128-byte lines.
     pub(super) across: bool,
 }
 
 impl Part {
-    /// How what a tile of so many rows and columns loads is divided between its operands: bytes, or what they are in proportion to.
+    /// The shares of the operands in the loads of a tile, in bytes or proportional to bytes.
     pub(super) fn weights(&self, (rows, cols): (u64, u64)) -> [f64; 2] {
         self.sides.unwrap_or([rows as f64, cols as f64])
     }
 
-    /// Bytes that an iteration takes of memory.
+    /// Bytes of an iteration from memory.
     pub(super) fn taken(&self) -> f64 {
         self.sides.map_or(self.loads, |sides| sides.iter().sum())
     }
 }
 
-/// Slots that are no loads ahead: one is read, and one is filled in the course of an iteration.
+/// Slots that do not hold loads ahead: one is read, and one is filled during an iteration.
 pub(super) const BUSY: f64 = 1.5;
 
-/// How many iterations loads run ahead with so many slots.
+/// Iterations by which loads run ahead with `slots` slots.
 pub(super) fn ahead(slots: u64) -> f64 {
     slots as f64 - BUSY
 }
@@ -80,25 +81,25 @@ pub(super) fn ahead(slots: u64) -> f64 {
 #[derive(Clone, Debug)]
 pub(super) struct Cost {
     pub(super) block: occupancy::Block,
-    /// Bytes of shared memory that do not depend on the stages, and those of a stage.
+    /// Bytes of shared memory that do not depend on the number of stages, and bytes of one stage.
     pub(super) fixed: u64,
     pub(super) slot: u64,
-    /// Bytes in which groups of warps exchange their sums.
+    /// Bytes in which groups of warps exchange partial sums.
     pub(super) exchanged: u64,
-    /// Bytes of a buffer out of which results can be stored, and whether there is room for it.
+    /// Bytes of a buffer through which results can be stored, and whether it fits.
     pub(super) result: u64,
     pub(super) offloaded: bool,
-    /// Bytes of shared memory that are left for sums of another block of the cluster.
+    /// Free bytes of shared memory for partial sums of another block of the cluster.
     pub(super) room: u64,
     /// As in [`Setting`].
     pub(super) stream_k: Option<bool>,
-    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    /// Blocks of a cluster that share a tile along the reduction, from the schedule.
     pub(super) split_k: Option<i64>,
-    /// Two warpgroups take tiles alternately.
+    /// Whether two warpgroups take tiles alternately.
     pub(super) ping_pong: bool,
-    /// Producer warps bring what warps multiply.
+    /// Whether producer warps load the operands of `mma.sync` products.
     pub(super) fed: bool,
-    /// And leave shared memory for a block of the next launch.
+    /// Whether, in addition, a block of the next launch fits next to it.
     pub(super) beside: bool,
     /// Blocks of a cluster along rows and columns of tiles.
     pub(super) cluster: [i64; 2],
@@ -111,12 +112,12 @@ pub(super) struct Cost {
     pub(super) atom: Option<Atom>,
     /// Multiply-adds.
     pub(super) macs: f64,
-    /// What is smaller for the better of two that are predicted to be as fast.
+    /// A tie-breaker between equal predictions; smaller is better.
     pub(super) rank: u64,
 }
 
 impl Cost {
-    /// Has the loops of which that is lost wait for what they load. `regions`: those of the parts.
+    /// Makes loops that have lost a fast path wait for their loads. `regions`: those of the parts.
     pub(super) fn lose<'a>(&mut self, regions: &[Region], lost: impl Iterator<Item = &'a Loss> + Clone) {
         let waits = |at: Stmt| lost.clone().any(|loss| loss.path == FastPath::Ahead && loss.at.contains(&at));
         for (region, part) in regions.iter().zip(&mut self.parts) {
@@ -126,7 +127,7 @@ impl Cost {
         }
     }
 
-    /// Of a kernel whose parts are known: nothing of it depends on the number of stages any more.
+    /// The cost of a kernel with known parts, which no longer depends on the number of stages.
     pub(super) fn of_parts(
         block: occupancy::Block,
         resident: u64,

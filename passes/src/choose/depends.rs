@@ -1,10 +1,11 @@
 //! Checks that no result depends on a chosen value (E0435).
 //!
-//! An `auto` parameter may be used where its value cannot change the result: as an extent of a tile; as the step of a loop, whose windows end with it
-//! (windows that begin at the loop's variable and have the parameter as extent must move by it);
-//! in `ceildiv(N, BN)` blocks or iterations whose windows begin at `i * BN` and end at `N`, implicitly or as written; and in positions added to `iota`. The number of
-//! the group that contains a tile, `k / G` in a loop whose step divides `G`, is that of each of its elements for any step. All other uses
-//! are refused. So are loop-carried values (`carried`), unless they are a sum or an extreme.
+//! An `auto` parameter may be used where its value cannot change the result: as an extent of a tile; as the step of a
+//! loop whose windows end with it (windows that begin at the loop's variable and have the parameter as extent must move
+//! by it); in `ceildiv(N, BN)` blocks or iterations whose windows begin at `i * BN` and end at `N`, implicitly or as
+//! written; and in positions added to `iota`. In a loop whose step divides `G`, the number `k / G` of the group that
+//! contains a tile is that of each of its elements, for any step. All other uses are refused. So are loop-carried
+//! values (`carried`), unless they are a sum or an extreme.
 
 mod carried;
 mod groups;
@@ -30,41 +31,41 @@ use tilec_ir::print::print_expr;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{Extent, Type, resolve_view, same_expr, same_product, type_of};
 
-/// Why a value depends on a choice.
+/// How a value depends on a choice.
 #[derive(Copy, Clone)]
 struct Chosen {
     /// The parameter.
     parameter: Value,
-    /// The author promises that conditions and bounds of loops make no difference.
+    /// The author promises that conditions and bounds of loops do not change results.
     promised: bool,
     what: What,
 }
 
 #[derive(Copy, Clone)]
 enum What {
-    /// It is the parameter, or follows from it.
+    /// It is the parameter, or computed from it.
     Any,
     /// The variable of a loop over tiles of a range.
     Position,
-    /// The number of a tile: there are enough of this size to cover the extent.
+    /// The number of a tile; tiles of `size` cover the extent.
     Tile { extent: Expr, size: Expr },
 }
 
 struct Depends<'k> {
     k: &'k Kernel,
     loops: LoopEnds,
-    /// By how much variables of loops grow.
+    /// The steps of loop variables.
     steps: SecondaryMap<Value, Option<Expr>>,
     chosen: SecondaryMap<Value, Option<Chosen>>,
     /// The window that the statement copies, and the extents of its tile.
     copied: Option<(Expr, Vec<Extent>)>,
-    /// Variables that do not move on by this parameter.
+    /// Loop variables that do not move by the parameter, with the parameter.
     refused: BTreeSet<(Value, Value)>,
     wrong: Vec<Diagnostic>,
     caller: Caller,
 }
 
-/// Whether a tile of indices is loaded by one copy, which has the index of no element after the end of its tensor: `copy P[i * BM..] -> rows fill -1`.
+/// Whether a tile of indices is loaded by a copy whose fill value is no index: `copy P[i * BM..] -> rows fill -1`.
 fn names_nothing_behind_the_end(k: &Kernel, rows: Expr) -> bool {
     let ExprData::Ref(rows) = k.exprs[rows] else { return false };
     let writers = k.statements().into_iter().filter(|&s| k.sub_blocks(s).is_empty() && changes(k, s, rows));
@@ -83,11 +84,11 @@ fn names_nothing_behind_the_end(k: &Kernel, rows: Expr) -> bool {
 struct Covered {
     /// It ends here.
     end: Expr,
-    /// A window of the tile begins so much after it.
+    /// The offset from the tile at which a window begins.
     offset: Option<Expr>,
 }
 
-/// An index as something and a literal; `None`: it is a literal.
+/// An index as an expression plus a literal; `None`: it is a literal.
 fn parts(k: &Kernel, e: Expr) -> (Option<Expr>, i64) {
     let e = meaning(k, e);
     if let Some(x) = k.as_int(e) {
@@ -102,7 +103,7 @@ fn parts(k: &Kernel, e: Expr) -> (Option<Expr>, i64) {
     }
 }
 
-/// Reports what depends on the value of a parameter to choose.
+/// Reports results that depend on the value of an `auto` parameter.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
     let mut depends = Depends {
         k,
@@ -141,7 +142,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
 }
 
 impl Depends<'_> {
-    /// What loops over tiles carry.
+    /// Checks the loop-carried values of loops over tiles.
     fn carried(&self) -> Vec<Diagnostic> {
         let k = self.k;
         let loops: Vec<_> = all_stmts(k, k.body).into_iter().filter_map(|s| self.over_tiles(s)).collect();
@@ -162,7 +163,7 @@ impl Depends<'_> {
         Some(carried::Loop { stmt: s, parameter: chosen.parameter, size, end, numbers, padded })
     }
 
-    /// Shapes of tensors, and the grid.
+    /// Checks shapes of tensors, and the grid.
     fn header(&mut self) {
         let k = self.k;
         for &v in &k.params {
@@ -176,7 +177,7 @@ impl Depends<'_> {
         }
     }
 
-    /// What counts to `end`: tiles, if that is how many cover an extent.
+    /// The dependence of a counter up to `end`: it numbers tiles if `end` is the number that covers an extent.
     fn numbered(&self, chosen: Chosen, end: Expr) -> Chosen {
         let k = self.k;
         let what = match &k.exprs[meaning(k, end)] {
@@ -196,13 +197,13 @@ impl Depends<'_> {
         divides(self.k, size, extent)
     }
 
-    /// Whether an index is the number of a group of elements of which a tile never has those of two: `k / G` where `k` counts from 0 by steps that divide `G`, or
-    /// `j * BN / G` of a tile of the grid.
+    /// Whether an index is the number of a group, and each tile is within one group: `k / G` where `k` counts from 0 by
+    /// steps that divide `G`, or `j * BN / G` for a tile of the grid.
     fn is_group(&self, e: Expr) -> bool {
         self.group(e).is_some_and(|(group, size)| self.of(group).is_none() && self.divides(size, group))
     }
 
-    /// How many elements a group has of which an index is the number, and how many a tile.
+    /// The size of the group that an index numbers, and the size of a tile.
     fn group(&self, e: Expr) -> Option<(Expr, Expr)> {
         let k = self.k;
         if let Some((v, group)) = group_of(k, e) {
@@ -216,7 +217,7 @@ impl Depends<'_> {
         }
     }
 
-    /// The choice that an expression depends on, if it does: rather one of which nothing is promised.
+    /// The choice on which an expression depends, if any; preferably one without a promise.
     fn of(&self, e: Expr) -> Option<Chosen> {
         let k = self.k;
         match &k.exprs[e] {
@@ -228,7 +229,7 @@ impl Depends<'_> {
         }
     }
 
-    /// The same where a promise is as good as a proof: of conditions, and bounds of loops.
+    /// Like [`Self::of`], for conditions and loop bounds, where a promise counts as a proof.
     fn unpromised(&self, e: Expr) -> Option<Chosen> {
         self.of(e).filter(|chosen| !chosen.promised)
     }
@@ -264,7 +265,7 @@ impl Depends<'_> {
                 self.repeated(var, [start, end, step]);
                 if let Some(cond) = cond {
                     self.condition(cond);
-                    // Which tiles there are depends on what those before them have computed.
+                    // The number of tiles depends on values computed from earlier tiles.
                     if let Some(chosen) = self.chosen[var].filter(|chosen| !chosen.promised) {
                         self.refuse(cond, chosen, "whether this loop goes on".to_owned());
                     }
@@ -317,7 +318,7 @@ impl Depends<'_> {
         self.chosen[var] = self.of(step).map(|chosen| Chosen { what: What::Position, ..chosen });
     }
 
-    /// Whether an index is made of extents of tiles alone.
+    /// Whether an index is computed only from extents of tiles.
     fn is_of_tiles(&self, e: Expr) -> bool {
         let k = self.k;
         match &k.exprs[e] {
@@ -328,7 +329,7 @@ impl Depends<'_> {
         }
     }
 
-    /// An expression whose value is stored; `beside`: it is combined with the numbers of the tile's elements.
+    /// Checks an expression whose value is stored; `beside`: it is combined with positions of the tile's elements.
     fn computed(&mut self, e: Expr, beside: bool) {
         let k = self.k;
         match &k.exprs[e] {
@@ -379,7 +380,7 @@ impl Depends<'_> {
         }
     }
 
-    /// That a sum is not of one number, as often as a tile has elements: of these operands along these dimensions.
+    /// Checks that a sum does not add one number as often as a tile has elements: for these operands and dimensions.
     fn counted(&mut self, e: Expr, along: &[(Expr, u32)]) {
         let k = self.k;
         let chosen = along.iter().find_map(|&(arg, axis)| match type_of(k, arg) {
@@ -417,14 +418,15 @@ impl Depends<'_> {
                         Extent::Sym(n) => self.unpromised(n),
                         Extent::Known(_) => None,
                     });
-                    // Indices after the end of their own tensor are zero, which is one of `name`, unless they are filled with one that is none.
+                    // Indices past the end of their tensor read as zero, a valid index into `name`, unless the fill
+                    // value is invalid.
                     if let Some(chosen) = chosen.filter(|_| !names_nothing_behind_the_end(k, index)) {
                         self.refuse(index, chosen, format!("how many rows of `{name}` these indices name"));
                     }
                 }
                 Range::From { start, end } => {
                     let dim = kept.next();
-                    // Where the loop ends is said of the loop.
+                    // The end of the loop is checked at the loop.
                     let own = implied(k, &self.loops, view, d);
                     if own.zip(end).is_some_and(|(own, end)| same_expr(k, own, end)) {
                         continue;
@@ -455,7 +457,7 @@ impl Depends<'_> {
         }
     }
 
-    /// That a window, for a tile of chosen extents, moves on by these where it begins at the variable of a loop.
+    /// Checks that a window at the variable of a loop, for a tile of chosen extents, moves by these extents.
     fn moving(&mut self, e: Expr, tile: Expr) {
         let k = self.k;
         let Some(view) = resolve_view(k, e).filter(|view| view.space(k).has_bounds()) else { return };
@@ -500,8 +502,8 @@ impl Depends<'_> {
         }
     }
 
-    /// What a window's beginning moves with, and by how much: the variable of a loop, alone or after something else that is not a tile's place, and the loop's
-    /// step; or the number of a tile, and its size.
+    /// The variable by which a window's start moves, and the distance: a loop variable, alone or added to something
+    /// that is no tile's position, and the loop's step; or the number of a tile, and its size.
     fn moves(&self, start: Expr) -> Option<(Value, Expr)> {
         self.by_loop(start).or_else(|| self.tile(start).map(|(v, size, _)| (v, size)))
     }
@@ -518,7 +520,7 @@ impl Depends<'_> {
         })
     }
 
-    /// The range of which a window that begins at `e` looks at a tile.
+    /// The range of elements that is covered by tiles at `e`.
     fn covered(&self, e: Expr) -> Option<Covered> {
         let k = self.k;
         if let Some(v) = loop_variable(k, e) {
@@ -537,7 +539,7 @@ impl Depends<'_> {
         }
     }
 
-    /// The number of a tile, its size, and the extent that such tiles cover, where `e` is the tile's place: `i * BM`.
+    /// The number of a tile, its size, and the extent that such tiles cover, if `e` is the tile's position `i * BM`.
     fn tile(&self, e: Expr) -> Option<(Value, Expr, Expr)> {
         let k = self.k;
         let ExprData::Op { op: Op::Mul, args } = &k.exprs[meaning(k, e)] else { return None };
@@ -551,7 +553,8 @@ impl Depends<'_> {
         })
     }
 
-    /// Whether a range, moved by its offset, reaches `limit`: of what a tile has after it nothing is in front of that.
+    /// Whether a range, moved by its offset, reaches `limit`, so that elements of a tile past its range are past the
+    /// limit.
     fn reaches(&self, range: &Covered, limit: Expr) -> bool {
         let k = self.k;
         let moved_by = match range.offset {
@@ -571,7 +574,7 @@ impl Depends<'_> {
                 && more.saturating_add(moved_by) >= limit_more
     }
 
-    /// Whether a dimension is the range and what pads it to whole groups, which is zero where a window is to go on into it.
+    /// Whether a dimension is the range padded to whole groups, with zeros into which windows may extend.
     fn is_padded(&self, range: &Covered, extent: Expr) -> bool {
         let k = self.k;
         let ExprData::Op { op: Op::Mul, args } = &k.exprs[extent] else { return false };
@@ -587,7 +590,7 @@ impl Depends<'_> {
         let k = self.k;
         let name = &k.values[chosen.parameter].name;
         let message = format!("{what} depends on `{name}`, which is `auto`: another choice would give another result");
-        // The number of a group, and nothing says that a tile is in one.
+        // The index is a group number, and no precondition says that each tile is within one group.
         let group = self.group(e).map(|(group, size)| (print_expr(k, group), print_expr(k, size)));
         let in_group = group.map_or_else(String::new, |(group, step)| {
             format!("declare `where {group} % {step} == 0`, if each tile of `{step}` is in one group; or ")

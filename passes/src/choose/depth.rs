@@ -1,4 +1,4 @@
-//! How far the model would have loops run ahead that the schedule keeps from it.
+//! Number of stages that the model would choose if the schedule did not fix one stage.
 
 use super::prediction::Prediction;
 use super::predictor::Predictor;
@@ -7,13 +7,14 @@ use crate::depth::Depth;
 use tilec_ir::diag::Span;
 use tilec_ir::kernel::Kernel;
 
-/// Stages that are tried: those that are chosen where none are written, then these.
+/// Numbers of stages to try: first the one that is chosen by default.
 const TRIED: [i64; 3] = [2, 3, 4];
 
-/// The share of the time by which a number has to be faster than what is chosen without one.
+/// The relative time below which a number of stages counts as faster than the default.
 const FASTER: f64 = 0.98;
 
-/// What the model, which predicts `p` of a kernel, says of the one stage that its schedule requests; `None`: it requests none, or nothing is predicted.
+/// Compares other numbers of stages with the single stage that the schedule requests, starting from the prediction `p`.
+/// `None`: the schedule requests none, or nothing is predicted.
 pub fn depth(kernel: &Kernel, options: &Options, p: &Prediction) -> Option<Depth> {
     kernel.schedule.stages?;
     if Predictor::new(kernel, options)?.stages() != Some(1) {

@@ -5,23 +5,23 @@ use super::space::Space;
 use crate::select_mma::warpgroup;
 use tilec_ir::types::Elem;
 
-/// Rows of the smallest tiles of warpgroups.
+/// Rows of the smallest tile for wgmma.
 const SHORTEST_TILE: i64 = 16;
-/// Tiles along the rows of the output for which rows of tiles are fitted to it.
+/// Most tiles along the rows of the output for which tile heights are fitted to it.
 const FITTED_TILES: i64 = 3;
-/// Twice the largest extent that is tried.
+/// Twice the largest extent to try.
 const LARGEST: i64 = 1 << 13;
 
 impl Space<'_> {
-    /// The most rows of a tile of which the output fills more than half: TMA loads of rows that are not there take time, too
-    /// (4x1280x8192 on an H200: 16.6 us in tiles of 64x32, 10.5 in tiles of 16x64).
+    /// Most rows of a tile, so that the output fills more than half of it: TMA loads of rows outside the tensor take
+    /// time, too (4x1280x8192 on an H200: 16.6 us in tiles of 64x32, 10.5 us in tiles of 16x64).
     fn longest_rows(&self) -> i64 {
         let filled = self.divided(&self.env, 0).and_then(|n| u64::try_from(n).ok()?.checked_next_power_of_two());
         filled.and_then(|n| i64::try_from(n).ok()).map_or(i64::MAX, |n| n.max(SHORTEST_TILE))
     }
 
-    /// Rows of tiles that leave little of the last one empty, where the output has few rows. Rows of wgmma come in blocks of 64, its columns in
-    /// blocks of 8: such a product is computed transposed.
+    /// Tile heights that leave little of the last tile empty, if the output has few rows. wgmma has rows in blocks of
+    /// 64 and columns in blocks of 8, so such a product is computed transposed.
     fn fitted_rows(&self) -> Vec<i64> {
         let Some(rows) = self.divided(&self.env, 0).filter(|&rows| rows > 0) else { return Vec::new() };
         let mut fitted: Vec<i64> = Vec::new();
@@ -37,8 +37,9 @@ impl Space<'_> {
         fitted
     }
 
-    /// The values that a parameter may have; where several do equally well, the first is taken. Where preconditions rule all of them out, such as `G % BK == 0` for
-    /// groups of 32, these are the powers of two that preconditions allow, the largest first.
+    /// The values that a parameter may have; the first of equally good ones is chosen. If preconditions exclude all of
+    /// them, such as `G % BK == 0` for groups of 32, these are the powers of two that preconditions allow, largest
+    /// first.
     pub(super) fn domain(&self, auto: &Auto) -> Vec<i64> {
         let usual = self.usual(auto.role);
         if usual.iter().any(|&x| self.allowed(auto, x)) {
@@ -49,7 +50,7 @@ impl Space<'_> {
         if allowed.is_empty() { usual } else { allowed }
     }
 
-    /// Whether preconditions that depend on no other parameter that is to be chosen allow a value.
+    /// Whether preconditions that depend on no other `auto` parameter allow a value.
     fn allowed(&self, auto: &Auto, value: i64) -> bool {
         let mut env = self.env.clone();
         self.autos.iter().for_each(|other| env[other.value] = None);
@@ -58,24 +59,25 @@ impl Space<'_> {
         self.work.k.requires.iter().all(|&e| self.work.truth(&env, e) != Some(false))
     }
 
-    /// The values that are tried, whatever preconditions say.
+    /// The values to try, regardless of preconditions.
     fn usual(&self, role: Role) -> Vec<i64> {
         let product = self.work.products().next();
-        // Threads with more than 64 sums of scalar products are too few, and longer loop bodies than 64 bytes of the reduction do
-        // not stay in the instruction cache: fitted as the constants of the model are.
+        // More than 64 scalar sums in a thread leave too few threads, and loop bodies longer than 64 bytes of the
+        // reduction exceed the instruction cache. Both limits are fitted like the constants of the model.
         let scalar = self.scalar;
         if let Some(way) = self.warpgroups {
-            // Columns of the instruction need no power of two.
+            // Columns of wgmma need not be a power of two.
             let columns = if way.swap { [Role::Rows, Role::WarpRows] } else { [Role::Cols, Role::WarpCols] };
-            // Any multiple of 16 of them: these come out even where others do not. Of small tiles only those of elements of 16 bits were measured.
+            // Any multiple of 16 columns: these may divide the output evenly. Small tiles were only measured for 16-bit
+            // elements.
             let measured = product.is_some_and(|p| p.inputs.size().get() == 16);
             let unit = |n: i64| if !measured && matches!(role, Role::Rows | Role::Cols) && n < 128 { 32 } else { 16 };
             let odd = (1..=256 / 16).rev().map(|n| 16 * n).filter(|&n| n % unit(n) == 0);
             let odd = odd.filter(|n: &i64| n.count_ones() != 1 && columns.contains(&role));
-            // Odd multiples of 8 of them are a warpgroup's where the tile is given so many.
+            // A warpgroup's columns may be an odd multiple of 8 if the tile is given.
             let whole = product.and_then(|p| self.work.extent(&self.env, p.shape[usize::from(!way.swap)]));
             let given = whole.and_then(|n| i64::try_from(n).ok()).filter(|n| n % 16 == 8 && columns.contains(&role));
-            // Rows of three warpgroups.
+            // Rows for three warpgroups.
             let rows = if way.swap { Role::Cols } else { Role::Rows };
             let three = (role == rows).then_some(warpgroup::THREE as i64);
             let fitted = match role {
@@ -85,7 +87,7 @@ impl Space<'_> {
             match role {
                 Role::Rows | Role::Cols => {
                     let tiles = [128, 256, 64, 32, 16].into_iter().chain(odd).chain(three).chain(fitted);
-                    // Columns, and rows of an operand in registers, come in blocks of the instruction's.
+                    // Columns, and rows of an operand in registers, are multiples of the instruction's.
                     let most = if role == Role::Rows && !way.registers { self.longest_rows() } else { i64::MAX };
                     return tiles.filter(|&n| n <= most).collect();
                 }
@@ -93,13 +95,14 @@ impl Space<'_> {
                     let tiles = [256, 128, 64, 32, 16, 8].into_iter().chain(odd).chain(given.filter(|&n| n > 8));
                     return tiles.chain(fitted).collect();
                 }
-                // Rows of 128 bytes are exchanged without conflicts; several beside each other are fewer steps. Of equals two; one where
-                // a warpgroup loads an operand into registers, as nothing of its next step can be multiplied meanwhile.
+                // Rows of 128 bytes have a conflict-free swizzle; several of them make fewer steps. Two are the
+                // default; one if a warpgroup loads an operand to registers, because nothing of its next step can be
+                // multiplied meanwhile.
                 Role::Depth => {
                     let elem = product.map_or(Elem::F16.size(), |p| p.inputs.size());
                     let rows = if way.registers { [128, 256, 512] } else { [256, 128, 512] };
                     let mut depths = rows.map(|row| i64::from(elem.per(row))).to_vec();
-                    // What is promoted is as deep at most.
+                    // The depth may not exceed that of promoted sums.
                     let promote = self.work.k.schedule.promote.and_then(|e| self.work.int(&self.env, e));
                     let promote = promote.and_then(|n| u64::try_from(n).ok());
                     let most = product.filter(|p| p.whole.is_none()).and_then(|p| {
@@ -127,13 +130,13 @@ impl Space<'_> {
                 let depths = &all[..2 + usize::from(!scalar || groups) + usize::from(scalar && groups)];
                 depths.iter().map(|&bytes| elem.per(bytes).into()).collect()
             }
-            // A warp has all elements along what is reduced.
+            // A warp has all elements along reduced dimensions.
             Role::WarpRows | Role::WarpCols if !self.reduced.is_empty() => vec![32, 64, 16, 128, 256],
             Role::WarpRows if scalar => vec![32, 16],
-            // Of equals the wider: rows of the output are stored in longer runs.
+            // Wider tiles first: rows of the output are then stored in longer runs.
             Role::WarpRows => vec![32, 64, 16],
             Role::WarpCols if scalar => vec![64, 32, 16],
-            // Sums of two bytes leave room for twice as many.
+            // 16-bit sums leave registers for twice as many.
             Role::WarpCols if product.is_some_and(|p| p.acc.bits() == 16) => vec![64, 32, 128, 16],
             Role::WarpCols => vec![64, 32, 16],
             Role::Groups => vec![1, 2, 4, 8],

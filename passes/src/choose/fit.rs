@@ -1,9 +1,10 @@
-//! The constants of the model against what was measured (`h200.csv`), and the search that finds them.
+//! Compares the constants of the model with measurements (`h200.csv`), and searches for better constants.
 //!
-//!     cargo test --release -p tilec-passes -- --ignored --nocapture fit
+//! cargo test --release -p tilec-passes -- --ignored --nocapture fit
 //!
-//! prints the error of the model as it is, looks for constants with a smaller one, and prints these. `fit_warpgroups` reads rows that are not in the repository yet from the
-//! file `TILEC_MEASURED`, and looks `TILEC_TURNS` times (60,000). `list_candidates` prints what is worth a measurement; `scripts/gpu_candidates.py` measures that.
+//! prints the error of the current model, searches for constants with a smaller error, and prints these.
+//! `fit_warpgroups` also reads rows from the file `TILEC_MEASURED`, and makes `TILEC_TURNS` steps (60,000).
+//! `list_candidates` prints candidates to measure, which `scripts/gpu_candidates.py` measures.
 
 use super::cards::Card;
 use super::cost::Cost;
@@ -21,7 +22,7 @@ const MEASURED: &str = include_str!("h200.csv");
 
 /// A measured kernel.
 struct Row {
-    /// What competes with what: the target, types, layouts and sizes.
+    /// The competition that a row belongs to: target, types, layouts and sizes.
     problem: String,
     line: &'static str,
     cost: Cost,
@@ -29,7 +30,7 @@ struct Row {
     seconds: f64,
 }
 
-/// The rows of targets that `wanted` takes.
+/// The rows of targets that `wanted` accepts.
 fn rows(measured: &'static str, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     let mut out = Vec::new();
     for line in measured.lines().filter(|l| !l.starts_with('#') && wanted(l)) {
@@ -66,11 +67,11 @@ fn rows(measured: &'static str, wanted: impl Fn(&str) -> bool) -> Vec<Row> {
     out
 }
 
-/// How far the model is off.
+/// The error of the model.
 struct Error {
-    /// Root of the mean square of the logarithm of predicted over measured.
+    /// Root mean square of the logarithm of predicted over measured time.
     spread: f64,
-    /// By problem: how much slower than the fastest that was measured is what the model takes for the fastest.
+    /// By problem: how much slower the model's choice is than the fastest measured candidate.
     regret: BTreeMap<String, f64>,
 }
 
@@ -84,7 +85,7 @@ fn error(rows: &[Row], predict: &dyn Fn(&Row) -> f64) -> Error {
     for row in rows {
         let predicted = predict(row);
         let entry = best.get_mut(&row.problem[..]).expect("it was entered");
-        // What is far from the best matters less.
+        // Slow candidates have less weight.
         let weight = (entry.2 / row.seconds).powi(4);
         sum += weight * (predicted / row.seconds).ln().powi(2);
         weights += weight;
@@ -101,7 +102,8 @@ fn score(e: &Error) -> f64 {
     e.spread + 20.0 * e.regret.values().map(|r| r * r).sum::<f64>() / e.regret.len() as f64
 }
 
-/// What the model may lose of a problem; and those where it is known to lose more: with few tiles that blocks share along the reduction. Of 512x512x512 times are from when eight stages took longer to begin with.
+/// The regret that the model may have for a problem, and the problems with a known larger regret: few tiles that blocks
+/// share along the reduction. The times of 512x512x512 are from a version in which eight stages took longer to start.
 const MOST_LOST: f64 = 0.12;
 const LOST: [(&str, f64); 6] = [
     ("Out=f16 512x512x512", 0.175),
@@ -112,8 +114,8 @@ const LOST: [(&str, f64); 6] = [
     ("LB=col 200x2048x8192", 0.145),
 ];
 
-/// As docs/performance.md says: within a few percent where it matters, and what it takes for the fastest of the measured kernels is
-/// nearly the fastest.
+/// As docs/performance.md says: the predictions are within a few percent where it matters, and the predicted best
+/// candidate is nearly the fastest measured one.
 #[test]
 fn the_model_is_near_what_was_measured() {
     let card = Card::from_name("H200").expect("a card");
@@ -129,7 +131,7 @@ fn the_model_is_near_what_was_measured() {
     }
 }
 
-/// Prints the error, by problem.
+/// Prints the error for each problem.
 fn show(e: &Error) {
     println!("spread {:.3}, score {:.4}", e.spread, score(e));
     for (problem, regret) in &e.regret {
@@ -137,7 +139,7 @@ fn show(e: &Error) {
     }
 }
 
-/// Numbers from 0 to 1, the same in every run.
+/// Pseudo-random numbers from 0 to 1, equal in every run.
 fn random() -> impl FnMut() -> f64 {
     let mut state = 1u64;
     move || {
@@ -146,7 +148,7 @@ fn random() -> impl FnMut() -> f64 {
     }
 }
 
-/// Prints what the model takes for the fastest tiles of the problems in `TILEC_SIZES` (`MxNxK,..`), each with its prediction: what is worth a measurement.
+/// Prints the predicted fastest tiles for the problems in `TILEC_SIZES` (`MxNxK,..`), as candidates to measure.
 #[test]
 #[ignore = "a tool, not a test"]
 fn list_candidates() {
@@ -169,7 +171,7 @@ fn list_candidates() {
 #[test]
 #[ignore = "a tool, not a test"]
 fn fit_warpgroups() {
-    // Rows that are not in the repository yet.
+    // Additional rows.
     let measured =
         std::env::var("TILEC_MEASURED").ok().map(|path| &*std::fs::read_to_string(path).expect("rows").leak());
     let rows = rows(measured.unwrap_or(MEASURED), |line| line.starts_with("sm_90a"));
@@ -217,7 +219,7 @@ fn fit_warpgroups() {
                 *field *= (step * (2.0 * random() - 1.0)).exp();
             }
         }
-        // Figures that mean something stay within what they can mean.
+        // Constants with a physical meaning stay within plausible ranges.
         other.sustained = other.sustained.clamp(0.6, 0.95);
         other.alone = other.alone.clamp(1.25, 1.6);
         other.moving = other.moving.clamp(0.01, 0.6);
@@ -291,7 +293,7 @@ fn fit() {
         around.clock = around.clock.clamp(1.45, 1.9);
         around.clock_scalar = around.clock_scalar.clamp(1.7, 1.98);
         around.l2 = around.l2.clamp(3800.0, 7500.0);
-        // Figures that mean something stay within what they can mean.
+        // Constants with a physical meaning stay within plausible ranges.
         around.latency = around.latency.clamp(500.0, 1500.0);
         other.starved = other.starved.max(0.03);
         other.sync = other.sync.max(30.0);

@@ -1,4 +1,4 @@
-//! The result of a search, or the reason for none.
+//! The result of a search, or the reason for its failure.
 
 use super::illegal::Illegal;
 use super::prediction::Choice;
@@ -7,11 +7,11 @@ use tilec_ir::entities::Value;
 /// Why there is no choice.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// The model cannot see through the kernel.
+    /// The model cannot predict the kernel.
     Opaque(String),
     /// Every candidate breaks a rule.
     NoneLegal(Illegal),
-    /// The passes refuse every candidate; why, of one.
+    /// The passes refuse every candidate; the reason for one of them.
     Refused(String),
 }
 
@@ -19,9 +19,9 @@ pub(super) enum Failed {
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) values: Vec<(Value, i64)>,
-    /// Why, where the model decided.
+    /// The choice and its reason, if the model decided.
     pub(super) choice: Option<Choice>,
-    /// No candidate leaves a thread registers for everything.
+    /// No candidate leaves enough registers for a thread.
     pub(super) crowded: bool,
 }
 
@@ -30,6 +30,6 @@ pub(super) struct Found {
 pub struct Ranked {
     /// Names and values of the parameters that are `auto`, in the order of the kernel.
     pub values: Vec<(String, i64)>,
-    /// Seconds that a launch takes, as predicted.
+    /// Predicted seconds of a launch.
     pub seconds: f64,
 }

@@ -1,8 +1,8 @@
-//! Why a candidate is not legal.
+//! Reasons why a candidate is not legal.
 
 use crate::select_mma::tiles::Unfit;
 
-/// Why a candidate is not legal.
+/// A rule that a candidate violates.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Illegal {
     /// An extent is not a power of two, or not known.
@@ -11,11 +11,11 @@ pub(super) enum Illegal {
     Precondition,
     /// The warp tile does not divide the block's.
     WarpTile,
-    /// Too many threads, too few, or others than the schedule says.
+    /// Too many threads, too few, or not the number in the schedule.
     Threads,
-    /// No instruction takes the types and the warp tile.
+    /// There is no instruction for the types and the warp tile.
     Atom,
-    /// A tile of the reduction is deeper than sums may get before they are added to the accumulator.
+    /// A tile is deeper along the reduction than sums may be before promotion.
     Promotion,
     /// Too many registers.
     Registers,

@@ -1,5 +1,5 @@
-//! Errors that do not depend on a choice: types, extents that are given, products that the target lacks. Said before the search, in
-//! terms of the names; the search knows rules of the machine only.
+//! Errors that do not depend on a choice: types, given extents, products that the target lacks. They are reported
+//! before the search, with the names in the source, because the search only knows machine limits.
 
 use super::parameters::{Auto, set};
 use crate::Cx;
@@ -13,10 +13,10 @@ use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 
-/// A product is looked for in warp tiles of this size, which every instruction fits.
+/// Warp tile for testing whether there is an instruction; every instruction fits it.
 const ANY_TILE: (u64, u64, u64) = (64, 64, 64);
 
-/// The values of parameters, as far as they have some.
+/// The known values of parameters.
 fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
     let mut known: Vec<(Value, ConstValue)> = Vec::new();
     for &p in &k.const_params {
@@ -33,7 +33,7 @@ fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
     known
 }
 
-/// The kernel with what is known put in.
+/// A copy of the kernel with the known values bound.
 fn bound(k: &Kernel) -> Kernel {
     let mut k = k.clone();
     let values = values(&k);
@@ -42,7 +42,7 @@ fn bound(k: &Kernel) -> Kernel {
     k
 }
 
-/// Reports what is wrong whatever values are chosen.
+/// Reports errors that occur for any choice.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
     let larger = made_larger(k, cx, autos);
     let k = bound(k);
@@ -57,7 +57,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), R
     result
 }
 
-/// Whether extents that no tile can have become larger ones, whatever is chosen.
+/// Reports extents that exceed the limits of a tile for any choice, because they are multiples of parameters.
 fn made_larger(k: &Kernel, cx: &Cx<'_>, autos: &[Auto]) -> bool {
     let mut whole = k.clone();
     for auto in autos {
@@ -68,7 +68,7 @@ fn made_larger(k: &Kernel, cx: &Cx<'_>, autos: &[Auto]) -> bool {
     pad::enlarge(&mut whole, pad::Windows::Any, &stay).is_ok()
 }
 
-/// Products that no instruction of the target computes.
+/// Products that no instruction of the target can compute.
 fn no_product(k: &Kernel, cx: &Cx<'_>) -> Vec<Diagnostic> {
     let target = cx.options.target;
     let known = |e| match type_of(k, e).ok().and_then(|t| t.elem()) {
@@ -91,7 +91,7 @@ fn no_product(k: &Kernel, cx: &Cx<'_>) -> Vec<Diagnostic> {
     wrong
 }
 
-/// What is wrong only with the values that were chosen: the numbers in it with the names that they are the values of.
+/// Reports errors that occur only for the chosen values, with parameter names instead of their values.
 pub(super) fn name_chosen(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto]) -> Result<(), Reported> {
     let mut sink = Sink::new();
     let Err(reported) = tilec_ir::verify::verify(&bound(k), &mut sink) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! How often statements run after the passes: what instruction issue is counted by.
+//! Numbers of executions of statements after the passes, for counting issued instructions.
 
 use crate::roles::threads_of;
 use std::collections::BTreeMap;
@@ -8,17 +8,18 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::WARP;
 
-/// How often a statement runs.
+/// The number of executions of a statement.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Runs {
     /// Warps of a block, times the iterations of the loops around it.
     pub warps: f64,
-    /// Where the innermost loop around it names its variable.
+    /// The variable's name in the innermost loop around it.
     pub within: Option<Span>,
 }
 
-/// Of each statement of a kernel after the passes how often it runs in a block, for these sizes. Loops that are unrolled count once: their instructions are
-/// there as often as they run. So do loops whose ends are not known, and of branches the first alone is counted, as it is the common one.
+/// For each statement after the passes, its executions in a block with these sizes. Unrolled loops count once, because
+/// their instructions are repeated in the code. Loops with unknown ends count once, too. Of branches, only the first,
+/// which is the common one, is counted.
 pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
     let mut all = BTreeMap::new();
     let own = f64::from(threads_of(k).div_ceil(WARP));
@@ -27,7 +28,8 @@ pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
     all
 }
 
-/// The blocks of a launch, for these sizes; `None`: they depend on what is known at run time only. A block of a persistent grid takes several tiles.
+/// The number of blocks of a launch with these sizes; `None`: it depends on run-time values. A block of a persistent
+/// grid computes several tiles.
 pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
     let reader = Reader { k, sizes, all: &mut BTreeMap::new() };
     k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product()
@@ -64,7 +66,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Iterations of a loop, in the middle of the grid; 1 where they are not known.
+    /// Iterations of a loop, for a block in the middle of the grid; 1 if they are not known.
     fn trips(&self, [start, end, step]: [Expr; 3]) -> f64 {
         if self.k.as_int(end) == Some(ENDLESS) {
             return 1.0;
@@ -77,7 +79,7 @@ impl Reader<'_> {
         self.k.by_names(e, |e, known| index::int(&OfKernel::new(self.k, |e| self.leaf(e, known)), e))
     }
 
-    /// `known`: what names in the expression stand for.
+    /// `known`: values of names in the expression.
     fn leaf(&self, e: Expr, known: &BTreeMap<Value, Option<i64>>) -> Option<i64> {
         let ExprData::Ref(v) = self.k.exprs[e] else { return None };
         self.size(v).or_else(|| match self.k.values[v].def {

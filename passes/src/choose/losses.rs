@@ -1,12 +1,15 @@
 //! The predicted cost of fast paths that a kernel does not take.
 //!
-//! Passes record each lost fast path with its statements ([`tilec_ir::loss`]). For each loss, the model predicts a launch with this loss only, and compares it
-//! with a launch without any loss. For example, if memory is the bottleneck, slower product instructions cost nothing. A loss of more than a tenth becomes a
-//! warning. So one loss does not hide behind another, and each figure is the gain of removing it last.
+//! Passes record each lost fast path with its statements ([`tilec_ir::loss`]). For each loss, the model predicts a
+//! launch with this loss only, and compares it with a launch without any loss. For example, if memory is the
+//! bottleneck, slower product instructions cost nothing. A loss of more than a tenth becomes a warning. So one loss
+//! does not mask another, and each figure is the gain of removing it last.
 //!
-//! Both times come from one model with other inputs: products at the rate of `wgmma`, loads that are waited for at once. The sizes are those of `--for`,
-//! or the large sizes of `choose`. Losses that the model cannot predict are remarks. So is a loss for lack of room with chosen tiles, because `choose` found nothing faster, and
-//! a loss that another variant of the kernel does not have (the driver sees all variants). For a kernel that the model cannot predict, all losses are remarks.
+//! Both times come from one model with other inputs: products at the rate of `wgmma`, loads that are awaited at once.
+//! The sizes are those of `--for`, or the large sizes of `choose`. Losses that the model cannot predict are remarks. So
+//! is a loss for lack of room with chosen tiles, because `choose` found nothing faster, and a loss that another variant
+//! of the kernel does not have (the driver sees all variants). For a kernel that the model cannot predict, all losses
+//! are remarks.
 
 use super::asked::{Asked, ask};
 use super::cards::Card;
@@ -23,11 +26,11 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::loss::{FastPath, Loss};
 
-/// The share of its time that a launch may take longer for a loss until that is warned of.
+/// The relative cost of a loss above which it becomes a warning.
 const WORTH: f64 = 0.1;
 
-/// Makes warnings of those remarks, from the one with the number `first` on, that say of a loss which costs much. `k`: the kernel with a value for every
-/// parameter, in front of the passes that said so.
+/// Turns remarks about expensive losses, from index `first` on, into warnings. `k`: the kernel with a value for every
+/// parameter, before the passes that reported the losses.
 pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sink) {
     let said = sink.diagnostics().iter().enumerate().skip(first);
     let said = said.filter(|(_, d)| d.severity == Severity::Remark);
@@ -67,25 +70,26 @@ fn code(path: FastPath) -> Code {
     }
 }
 
-/// A launch whose time is predicted.
+/// The prediction of a launch.
 struct Estimate<'a> {
     space: Space<'a>,
     env: Env,
 }
 
 impl<'a> Estimate<'a> {
-    /// `None`: the model does not see through the kernel.
+    /// `None`: the model cannot predict the kernel.
     fn of(k: &'a Kernel, options: &'a Options) -> Option<Estimate<'a>> {
         let space = Space::new(k, options, &[]).ok()?;
         let mut env = space.env.clone();
-        // Loops may depend on the block: that in the middle stands for all.
+        // Loop bounds may depend on the block; the block in the middle represents all.
         for axis in &k.grid {
             env[axis.index] = space.work.int(&env, axis.extent).map(|n| n / 2);
         }
         Some(Estimate { space, env })
     }
 
-    /// Whether rows of what is loaded or stored for these statements are no multiples of 16 bytes with these sizes: no precondition would help.
+    /// Whether rows that these statements load or store are no multiples of 16 bytes with these sizes, so that no
+    /// precondition would help.
     fn has_odd_rows(&self, loss: &Loss) -> bool {
         let multiplied = |r: &Region| r.products.iter().any(|p| loss.at.contains(&p.at));
         let odd = |m: &Move| {
@@ -96,7 +100,7 @@ impl<'a> Estimate<'a> {
         self.space.work.regions.iter().any(own)
     }
 
-    /// Seconds of a launch that has lost `lost` alone, of everything that it has lost.
+    /// Predicted seconds of a launch with the losses `lost` only, among all recorded losses.
     fn seconds(&self, all: &[&Loss], lost: &[&Loss]) -> Option<f64> {
         let (space, work) = (&self.space, &self.space.work);
         let at = |of: &[&Loss], path: FastPath, not: &[&Loss]| -> Vec<Stmt> {
@@ -118,9 +122,9 @@ impl<'a> Estimate<'a> {
         Some(SeveralProducts::of(space).time(&asked, &launch).seconds)
     }
 
-    /// A block with what is lost, the products `wgmma` being what they are supposed to be.
+    /// Adds the losses to a block whose `wgmma` products are at full rate.
     fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&Loss], &[&Loss])) {
-        // Producer warps load ahead what wgmma products read.
+        // Producer warps load the operands of wgmma ahead.
         let ahead = ahead(pipeline::usual_slots(true, true));
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
             if region.products.iter().any(|p| wgmma.contains(&p.at)) {
@@ -129,7 +133,7 @@ impl<'a> Estimate<'a> {
             let through =
                 |l: &&Loss| l.path == FastPath::Asynchronous && region.at.is_some_and(|at| l.at.contains(&at));
             if all.iter().copied().any(|l| through(&l)) {
-                // A load is issued at the head of an iteration, and stored at its end.
+                // A load is issued at the start of an iteration, and stored at its end.
                 let lost = lost.iter().copied().any(|l| through(&l));
                 (part.ahead, part.staged) = if lost { (1.0, true) } else { (part.ahead.max(ahead), false) };
             }
@@ -142,7 +146,7 @@ impl<'a> Estimate<'a> {
         }
     }
 
-    /// For which card and sizes that is said.
+    /// The card and sizes of the prediction, for the message.
     fn circumstances(&self) -> String {
         let (k, Card { name, .. }) = (self.space.work.k, self.space.card);
         let sizes: Vec<String> =

@@ -1,16 +1,17 @@
 //! An analytic model of the time of one launch.
 //!
-//! Multiprocessors run blocks in waves, as many at a time as are resident. The time of an iteration of a loop is the largest of the times of its
-//! products, its accesses to shared memory and its tiles from the second-level cache, each at the card's rate,
-//! plus a share of the others, because they do not overlap perfectly. Products lose throughput if there are few warps
-//! to hide each other's latency. A barrier costs clocks ([`Constants`]). Loads ahead must land within the iterations that the stages allow. In front of the first iteration the pipeline
-//! fills, after the last one the output is stored: other resident blocks hide a part of both. The bandwidth of memory for the tiles that a wave reads is a lower bound
-//! of the whole.
+//! Multiprocessors run blocks in waves, as many at a time as are resident. The time of an iteration of a loop is the
+//! largest of the times of its products, its accesses to shared memory and its tiles from the second-level cache, each
+//! at the card's rate, plus a share of the others, because they do not overlap perfectly. Products lose throughput if
+//! there are few warps to hide each other's latency. A barrier costs clocks ([`Constants`]). Loads ahead must land
+//! within the iterations that the stages allow. In front of the first iteration the pipeline fills, and after the last
+//! one the output is stored; other resident blocks hide a part of both. The bandwidth of memory for the tiles that a
+//! wave reads is a lower bound of the whole.
 //!
-//! **Where the constants come from.** Rates, bandwidths and sizes are the card's ([`super::cards`]). The constants named
-//! above, and for the H200 the latency and the bandwidth of the second-level cache, are fitted to measured kernels on one
-//! H200 (docs/notes/model.md has the errors of the model); [`LAUNCH`] is a usual figure. They apply to other cards
-//! as far as those are alike. Nothing here is fitted to other cards.
+//! **Where the constants come from.** Rates, bandwidths and sizes are the card's ([`super::cards`]). The constants
+//! named above, and for the H200 the latency and the bandwidth of the second-level cache, are fitted to measured
+//! kernels on one H200 (docs/notes/model.md has the errors of the model); [`LAUNCH`] is a usual figure. They apply to
+//! other cards as far as those are alike. Nothing here is fitted to other cards.
 //!
 //! wgmma products, in kernels with roles, have a separate model ([`warpgroups`]).
 
@@ -25,30 +26,29 @@ use super::cards::Card;
 use super::cost::{Cost, Part};
 use launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time, traffic};
 
-/// What the model knows beside the figures of the card.
+/// Constants of the model in addition to the figures of the card.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Constants {
-    /// Of what is not the bottleneck of an iteration, the share that is not hidden behind it.
+    /// The share of the other units' time that the bottleneck of an iteration does not hide.
     pub(super) overlap: f64,
-    /// Loss of issue with a single warp per scheduler, as a share of the time of products on tensor cores.
+    /// Loss of issue with a single warp per scheduler, relative to the time of tensor-core products.
     pub(super) starved: f64,
-    /// The same of scalar products.
+    /// Loss of issue with a single warp per scheduler, relative to the time of scalar products.
     pub(super) starved_scalar: f64,
-    /// Shared memory of scalar products moves so much slower than its width, for their reads compete with the products for the
-    /// ports of the registers.
+    /// Slowdown of shared-memory reads for scalar products, because they compete with the products for register ports.
     pub(super) ports: f64,
-    /// Clocks lost at the barrier of an iteration, copies being asynchronous.
+    /// Clocks that the barrier of an iteration costs with asynchronous copies.
     pub(super) sync: f64,
-    /// The same of a block that is alone where tiles pass through registers.
+    /// Clocks that it costs a block without others on its multiprocessor, if tiles pass through registers.
     pub(super) sync_staged: f64,
-    /// Share of the ends of a block (filling the pipeline, storing) that nothing hides.
+    /// The share of a block's ends (filling the pipeline, storing) that nothing hides.
     pub(super) ends: f64,
     /// Seconds until a launch runs.
     pub(super) launch: f64,
 }
 
-/// Found by `fit.rs` for the H200 and rounded; `ports`, of which the error hardly depends (1.43 was found), is set so that the fastest tile of f32 768x768x1024 comes
-/// out.
+/// Found by `fit.rs` for the H200 and rounded. The error hardly depends on `ports` (1.43 was found), so it is set to
+/// give the fastest tile of f32 768x768x1024.
 pub(super) static FITTED: Constants = Constants {
     overlap: 0.16,
     starved: 0.254,
@@ -60,10 +60,10 @@ pub(super) static FITTED: Constants = Constants {
     launch: 1.96e-6,
 };
 
-/// How much longer the products of blocks take that have fewer warps than there are schedulers: warps of different blocks do not
-/// spread evenly over them. Of one measured kernel with blocks of one warp, twelve to a multiprocessor.
+/// Slowdown of products in blocks with fewer warps than schedulers, because warps of different blocks are unevenly
+/// distributed over schedulers. From one measured kernel with blocks of one warp, twelve on a multiprocessor.
 const UNSPREAD: f64 = 1.25;
-/// Clocks of a block that has nothing to do.
+/// Clocks of a block without work.
 const IDLE_BLOCK: f64 = 500.0;
 /// Clocks of an iteration of `together` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
@@ -88,12 +88,12 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     let most = products.max(shared).max(l2);
     let busy = most + c.overlap * (products + shared + l2 - most);
     let sync = if part.staged { c.sync_staged } else { c.sync };
-    // Where tiles pass through registers, all warps of a block wait for the same loads: other blocks fill the gap.
+    // If tiles pass through registers, all warps of a block wait for the same loads, and other blocks fill the gap.
     let shared_by = if part.staged { together } else { 1.0 };
     let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
     let mut clocks = (busy + barriers).max(part.chain);
     if part.loads > 0.0 {
-        // A load lands after the latency and the time that all that was requested takes.
+        // A load lands after the latency plus the transfer time of everything that was requested.
         let landing = card.latency + l2;
         clocks = match part.ahead {
             0.0 => clocks.max(landing) + (clocks.min(landing)) / together,
@@ -103,7 +103,7 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     Trip { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
 }
 
-/// The seconds of a launch whose blocks run for so long.
+/// The seconds of a launch whose blocks run for `working` seconds.
 pub(super) fn started(working: f64) -> f64 {
     FITTED.launch + working
 }
@@ -113,7 +113,7 @@ pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     time_with(card, &FITTED, cost, launch)
 }
 
-/// The same with other constants.
+/// [`time`] with other constants.
 pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch) -> Time {
     if cost.atom.is_some_and(|a| a.row().asynchronous()) {
         return warpgroups::time(card, &warpgroups::FITTED, cost, launch);
@@ -130,7 +130,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     let rest = blocks - full * sms * resident;
     let dram_share = card.dram * 1e9 / clock / sms;
 
-    // A round of `together` blocks on each multiprocessor: the loops, and what is around them.
+    // A round of `together` blocks on each multiprocessor: its loops, and the code around them.
     let round = |together: f64, active: f64| {
         let (mut sum, mut ends) = (Trip::default(), 0.0);
         for part in &cost.parts {
@@ -158,13 +158,13 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     } else {
         (Trip::default(), 0.0)
     };
-    // Ends are hidden behind the loops of other resident blocks, except those of the last round.
+    // Loops of other resident blocks hide the ends, except those of the last round.
     let hidden = if steady.clocks > 0.0 { steady_ends / resident } else { steady_ends };
     let ends = c.ends * if rest > 0.0 { last_ends + full * hidden } else { steady_ends + (full - 1.0) * hidden };
     let padded = launch.grid[0] * launch.grid[2] * (launch.grid[1] / launch.raster).ceil() * launch.raster;
     let idle = (padded - blocks).max(0.0) / (sms * resident) * IDLE_BLOCK;
     let clocks = full * steady.clocks + last.clocks + ends + idle;
-    // What the last wave lacks of a full one, were its multiprocessors as busy as in the others.
+    // The time of the last wave beyond its share, if its multiprocessors were as busy as in the others.
     let even = (blocks / (sms * resident)) * steady.clocks;
     let uneven = (full * steady.clocks + last.clocks - even).max(0.0);
 
@@ -188,7 +188,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     Time { seconds, terms, tiles: blocks, blocks, waves, bytes, least_bytes: launch.bytes }
 }
 
-/// How much a grouping of blocks costs, to compare groupings of one candidate.
+/// A cost for comparing groupings of blocks for one candidate.
 pub(super) fn grouping(card: &Card, cost: &Cost, launch: &Launch) -> f64 {
     let [rows, cols, batch] = launch.grid;
     let idle = rows * batch * ((cols / launch.raster).ceil() * launch.raster - cols);

@@ -10,7 +10,7 @@ use crate::unaligned::takes_words;
 use tilec_ir::layout::hardware::rows;
 
 impl Setting<'_> {
-    /// Elements that are moved: those of whole rows of panels, where TMA copies do.
+    /// Elements that are moved; TMA moves whole rows of panels.
     pub(super) fn elements(&self, env: &Env, m: &Move) -> u64 {
         let all = self.work.elements(env, &m.shape).unwrap_or(0);
         let extent = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
@@ -21,7 +21,7 @@ impl Setting<'_> {
         all / extent.max(1) * extent.next_multiple_of(row.into())
     }
 
-    /// Elements of an access that are known to lie together.
+    /// Elements of an access that are known to be contiguous.
     fn width(&self, m: &Move) -> u64 {
         let boxed = self.warpgroups.is_some() && m.load && m.plain && m.boxed;
         let wide = self.supposed.wide.contains(&m.at) || boxed;
@@ -40,13 +40,14 @@ impl Setting<'_> {
         m.elem.bytes_of(self.width(m).min(run)).clamp(1, 16)
     }
 
-    /// Whether the tile is loaded in aligned words and shifted into place; of a dimension of several modes neighbours need not be neighbours in memory.
+    /// Whether the tile is loaded in aligned words and shifted into place. Dimensions of several modes are excluded,
+    /// because neighbours need not be contiguous in memory.
     pub(super) fn shifted(&self, env: &Env, m: &Move, shapes: &[Shape]) -> bool {
         let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
         m.load && m.plain && !m.modes && takes_words(m.elem, self.width(m), run) && !self.transposed(m, shapes)
     }
 
-    /// Whether the tile is transposed on its way into shared memory, as products of some instructions want it.
+    /// Whether the tile is transposed on its way to shared memory, as products of some instructions require.
     pub(super) fn transposed(&self, m: &Move, shapes: &[Shape]) -> bool {
         let Some(buffer) = m.buffer else { return false };
         self.products().zip(shapes).any(|(product, shape)| {
@@ -59,7 +60,7 @@ impl Setting<'_> {
         })
     }
 
-    /// Whether TMA can store a tile out of a buffer: neither panels nor their rows have gaps.
+    /// Whether TMA can store a tile from a buffer: panels and their rows have no gaps.
     pub(super) fn stored_in_panels(&self, env: &Env, m: &Move) -> bool {
         let shape: Option<Vec<u64>> = m.shape.iter().map(|&e| self.work.extent(env, e)).collect();
         let (Some(shape), Some(dim)) = (shape, m.contiguous) else { return true };

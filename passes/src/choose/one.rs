@@ -18,9 +18,9 @@ use tilec_ir::entities::Value;
 const TIE: f64 = 0.005;
 /// Stages that are tried first.
 const USUAL_STAGES: i64 = 4;
-/// Share by which fewer must be better.
+/// The relative gain that fewer stages must have.
 const LEAST_GAIN: f64 = 0.02;
-/// Candidates that may be so much slower than the fastest are looked at in full: one of them nearly won.
+/// Candidates up to this much slower than the fastest are searched completely, because one of them may win.
 const NEAR: f64 = 1.05;
 
 /// A combination of values.
@@ -43,8 +43,9 @@ impl<'a> One<'a> {
         One { space, setting: space.setting(), combinations: Combinations::of(space) }
     }
 
-    /// What is smaller for the better of two that are predicted to be as fast. Tiles of warpgroups count with what of them is outside the output: TMA loads
-    /// of rows that are not there take longer than the model says (32x3072x3072 on an H200: 11.7 us in tiles of 64x32, 8.0 in tiles of 32x64).
+    /// A tie-breaker between equal predictions; smaller is better. Tiles of wgmma count with their parts outside the
+    /// output: TMA loads of rows outside the tensor take longer than the model says (32x3072x3072 on an H200: 11.7 us
+    /// in tiles of 64x32, 8.0 us in tiles of 32x64).
     fn rank(&self, env: &Env, cost: &Cost, launch: &Launch) -> u64 {
         let (Some(_), Some((rows, cols))) = (self.space.warpgroups, cost.tile) else { return cost.rank };
         let outside = |axis: usize, tile: u64| {
@@ -54,8 +55,8 @@ impl<'a> One<'a> {
         (cost.rank as f64 * outside(0, rows) * outside(1, cols)) as u64
     }
 
-    /// Legal combinations with the seconds that are predicted of each, in no order; not all of those that take more than `far` times
-    /// as long as the fastest. Of the numbers of stages of a tile those that gain, each with its best rasterisation.
+    /// Legal combinations with their predicted seconds, in no order. Some of those that take more than `far` times the
+    /// fastest time are left out. For each tile, the numbers of stages that gain, each with its best rasterisation.
     fn timed(&self, far: f64) -> Result<Vec<(Candidate, f64)>, Failed> {
         self.combinations.count().ok_or_else(|| Failed::Opaque("too many parameters are `auto`".to_owned()))?;
         let mut env = self.space.env.clone();
@@ -63,7 +64,7 @@ impl<'a> One<'a> {
         let mut timed: Vec<(Candidate, f64)> = Vec::new();
         let (mut furthest, mut fastest_yet) = (None, f64::INFINITY);
         for (least, index) in self.combinations.bounded(bytes) {
-            // What takes longer even if nothing but products or operands took time need not be looked at.
+            // A combination whose lower bound is too slow need not be predicted.
             if least > fastest_yet * far {
                 break;
             }
@@ -93,8 +94,8 @@ impl<'a> One<'a> {
                 }
                 let seconds = model::time(self.space.card, &cost, &launch).seconds;
                 debug_assert!(least <= seconds, "bug: a bound of {least} s on what takes {seconds} s, with {env:?}");
-                // Fewer stages leave little room for loads that take longer than most, so they must gain something. Deeper
-                // pipelines take more shared memory: once one is no better, none will be.
+                // Fewer stages tolerate longer loads less, so they must gain something. Deeper pipelines take more
+                // shared memory: once one does not gain, no deeper one will.
                 if stages < USUAL_STAGES && !cost.offloaded {
                     if seconds >= last * (1.0 - LEAST_GAIN) {
                         continue;
@@ -111,7 +112,7 @@ impl<'a> One<'a> {
                 timed.push((Candidate { index, stages, rank: self.rank(&env, &cost, &launch) }, seconds));
             }
         }
-        // Of equals the first is taken: in the order of the values.
+        // The first of equals is taken, in the order of the values.
         timed.sort_by_key(|(c, _)| c.index);
         if timed.is_empty() { Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent))) } else { Ok(timed) }
     }
@@ -123,15 +124,16 @@ impl<'a> One<'a> {
         let Some((_, least)) = fastest(&mut timed.iter().copied()) else {
             return Err(Failed::NoneLegal(Illegal::Extent));
         };
-        // Of candidates as good as equal that of the lowest rank, and of these the first, is taken; but for wgmma rather one with more
-        // than two slots: two of twice the depth take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200: 94.3 us, 92.7 with four).
+        // Among equal candidates, the one with the lowest rank is taken, and of these the first. But for wgmma, a
+        // candidate with more than two slots is preferred: two slots of twice the depth take 2 to 4 % longer than
+        // predicted (3072x3072x3072 on an H200: 94.3 us, and 92.7 us with four slots).
         let few = |c: &Candidate| self.space.warpgroups.is_some() && (1..=2).contains(&c.stages);
         let near = timed.iter().copied().filter(|(_, seconds)| *seconds <= least * (1.0 + TIE));
         let Some((best, seconds)) = near.min_by_key(|(c, _)| (few(c), c.rank)) else {
             return Err(Failed::NoneLegal(Illegal::Extent));
         };
         let (values, prediction) = self.prediction(best, &mut env);
-        // What differs in stages or rasterisation alone is no other choice worth naming.
+        // A candidate that differs only in stages or rasterisation is not reported as the runner-up.
         let mut others = timed.iter().copied().filter(|(c, _)| c.index != best.index);
         let runner_up = fastest(&mut others).map(|(candidate, slower)| {
             let (values, other) = self.prediction(candidate, &mut env);
@@ -161,7 +163,7 @@ impl<'a> One<'a> {
         Ok(best.into_iter().chain(others).collect())
     }
 
-    /// The values of a combination, and what is predicted of it.
+    /// The values of a combination, and its prediction.
     fn prediction(&self, candidate: Candidate, env: &mut Env) -> (Vec<(Value, i64)>, Prediction) {
         self.combinations.bind(candidate.index, env);
         if let Some(auto) = self.space.stages {
@@ -172,13 +174,13 @@ impl<'a> One<'a> {
         (self.space.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect(), prediction)
     }
 
-    /// How many combinations are legal; each is timed, however slow it is bound to be.
+    /// The number of legal combinations; each is predicted, however slow its bound is.
     #[cfg(test)]
     pub(super) fn legal(&self) -> usize {
         self.timed(f64::INFINITY).map_or(0, |timed| timed.len())
     }
 
-    /// The plain values, warp tiles cut to what there is; if the kernel does not allow them, the first that it allows.
+    /// The plain values, with warp tiles clamped to the tile; if they are not legal, the first legal ones.
     pub(super) fn first(&self) -> Result<Found, Failed> {
         let mut env = self.space.env.clone();
         let product = self.space.work.products().next();

@@ -1,7 +1,7 @@
 //! The program with other values of its `auto` parameters, for `tilec run --check`.
 //!
-//! Values that are chosen decide how, not what. So a reference for compiled code need not share them: the program with others gives the same
-//! result, and a program whose result depends on what was chosen is found out.
+//! Chosen values must not affect results. So the reference for compiled code uses other values: a program whose result
+//! depends on a choice gives a difference.
 
 use super::parameters::{NAME, Role, autos, set, value};
 use crate::specialize::{self, given};
@@ -9,19 +9,19 @@ use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
 use tilec_ir::kernel::{ConstValue, Kernel, Schedule};
 
-/// Extents that are tried for all tiles, each parameter's chosen value excepted; and which of them comes first for it.
+/// Extents to try for all tiles, other than a parameter's chosen value; the order is rotated for each parameter.
 const EXTENTS: [i64; 6] = [32, 16, 64, 128, 8, 256];
 
-/// Other values of the parameters of a kernel.
+/// Other values for the parameters of a kernel.
 pub struct Other {
     /// All of its compile-time parameters, by name.
     pub values: Vec<(String, ConstValue)>,
-    /// An extent that is another one is `auto promised`: results are the same but for how they are rounded.
+    /// Whether a changed extent is `auto promised`: then results are equal except for rounding.
     pub promised: bool,
 }
 
-/// Other extents of tiles than `chosen` (by name) for the parameters of `k` that are `auto`, with the values of all others; `None` where there is nothing to
-/// choose, or the kernel allows no other extents.
+/// Extents of tiles that differ from `chosen` (by name) for the `auto` parameters of `k`, with all other values.
+/// `None`: there is nothing to choose, or the kernel allows no other extents.
 pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, ConstValue)]) -> Option<Other> {
     let mut sink = Sink::new();
     let mut cx = Cx::new(options, NAME, &mut sink);
@@ -32,7 +32,7 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
         }
     }
     let autos = autos(&k, &mut cx).ok()?;
-    // How the work is done is of no interest, and would have to fit the extents.
+    // The schedule does not change results, and might not fit the extents.
     k.schedule = Schedule::default();
     let extents: Vec<_> = autos
         .iter()
@@ -60,7 +60,7 @@ pub fn with_other_values(k: &Kernel, options: &Options, chosen: &[(String, Const
         let name = |p| (k.values[p].name.clone(), value(&k, p));
         let named = k.const_params.iter().map(|&p| name(p));
         let values = named.filter_map(|(name, value)| Some((name, value?))).collect();
-        // Whether the kernel allows them.
+        // Tests whether the kernel allows them.
         specialize::quietly(&mut k.clone(), &options).ok().map(|()| Other { values, promised })
     })
 }

@@ -1,4 +1,4 @@
-//! The parameters to choose: which they are, and what each is used for.
+//! The `auto` parameters of a kernel, and the use of each.
 
 use super::work::product_shapes;
 use crate::Cx;
@@ -17,14 +17,14 @@ pub(super) struct Auto {
     pub(super) promised: bool,
 }
 
-/// What an `auto` parameter is used for, in the order in which values are tried.
+/// The use of an `auto` parameter, in the order in which values are tried.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     /// Rows of a product.
     Rows,
     /// Columns of a product.
     Cols,
-    /// Groups of warps that share the reduction.
+    /// Number of groups of warps that share the reduction.
     Groups,
     /// Rows of a warp tile.
     WarpRows,
@@ -32,7 +32,7 @@ pub(super) enum Role {
     WarpCols,
     /// Depth of a product.
     Depth,
-    /// An extent of a tile that no product has.
+    /// An extent of a tile that is no product's operand or result.
     Extent,
     Threads,
     Stages,
@@ -51,7 +51,7 @@ impl Role {
     }
 }
 
-/// The value of a compile-time parameter, where nothing else is given.
+/// The value of a compile-time parameter, if no other value is given.
 pub(crate) fn value(k: &Kernel, p: Value) -> Option<ConstValue> {
     match &k.values[p].def {
         ValueDef::ConstParam(param) => match param.default? {
@@ -77,7 +77,7 @@ pub(super) fn bound(k: &Kernel) -> bool {
     k.const_params.iter().all(|&p| matches!(&k.values[p].def, ValueDef::ConstParam(param) if param.default.is_some()))
 }
 
-/// The parameters to choose, with what they are used for.
+/// The `auto` parameters, with their uses.
 pub(super) fn autos(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<Auto>, Reported> {
     let (mut found, mut failed) = (Vec::new(), None);
     for &p in &k.const_params {
@@ -107,7 +107,7 @@ pub(super) fn autos(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<Auto>, Reported> 
     }
 }
 
-/// What a parameter is used for; the first of its uses that is known counts.
+/// The use of a parameter; the first known use counts.
 fn role(k: &Kernel, p: Value) -> Option<Role> {
     let used = |e: Option<Expr>| e.is_some_and(|e| mentions(k, e, p));
     for [rows, cols, depth] in product_shapes(k) {
@@ -133,7 +133,7 @@ fn role(k: &Kernel, p: Value) -> Option<Role> {
     tiles.flat_map(|t| &t.shape).any(|&e| used(Some(e))).then_some(Role::Extent)
 }
 
-/// Sizes of the options that the kernel does not have.
+/// Reports sizes of the options that the kernel does not have.
 pub(super) fn known_sizes(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let has = |name: &str| k.sizes.iter().any(|&v| k.values[v].name == name);
     let unknown: Vec<String> =

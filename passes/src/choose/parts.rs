@@ -11,39 +11,41 @@ use crate::walk::cluster::{LINE, Sums, choose as choose_cluster};
 use tilec_ir::entities::Value;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
-/// Instructions that shift an access of two words into place, and load the second.
+/// Instructions for loading the second word of an unaligned access and shifting both into place.
 const SHIFTING: f64 = 16.0;
 /// Warp instructions of an access to global memory with its address, and with the store to shared memory after it (counted in machine code).
 pub(super) const DIRECT_ACCESS: f64 = 1.5;
 pub(super) const STAGED_ACCESS: f64 = 2.5;
-/// How many times as many instructions a narrow access takes, for its address.
+/// Relative number of instructions of a narrow access, for its address.
 pub(super) const NARROW: f64 = 2.0;
-/// Those of a narrow access whose place follows from the digits of indices, with its bounds, and the time that lanes with different lines take (an H200: 3x3 of three channels at 256²
-/// to copied rows, 7x7 of three channels at 224² without copies).
+/// Instructions of a narrow access whose address is computed from the digits of indices, including its bounds, and the
+/// time that lanes with different lines take (an H200: 3x3 convolution of three channels at 256² to copied rows, 7x7 of
+/// three channels at 224² without copies).
 const DIGITS: f64 = 40.0;
 /// Warp instructions of an iteration that are neither products nor memory accesses.
 const BOOKKEEPING: f64 = 12.0;
 /// Bytes of a register.
 const WORD: u32 = 4;
-/// Clocks of the shortest wgmma product, on operands in shared memory (recipes: 18 to 24).
+/// Clocks of the shortest wgmma product with operands in shared memory (measured: 18 to 24).
 const SHORTEST: f64 = 20.0;
-/// Clocks that a warp takes to convert an element of each thread: the four of a group are on schedulers of their own.
+/// Clocks in which a warp converts an element of each thread; the four warps of a group are on different schedulers.
 const CONVERTED: f64 = 4.0;
 /// Clocks from the last load of an operand to its arrival.
 const LOADED: f64 = 30.0;
-/// Clocks that a warpgroup takes to compute an operand in registers, beside [`CONVERTED`]. Products of the others do not hide them (H200, `examples/gemm_w4a16.tile`: a step
-/// of two warpgroups takes 450 to 590 clocks more than its products, in tiles of 112 to 256 rows).
+/// Clocks in which a warpgroup computes an operand in registers, in addition to [`CONVERTED`]. Products of other
+/// warpgroups do not hide them (H200, `examples/gemm_w4a16.tile`: a step of two warpgroups takes 450 to 590 clocks more
+/// than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
-/// Instructions of an element that a warp converts in pairs for its product (W4A16 in bf16: three of the pair take it out of its word and one scales it, and a group's
-/// numbers take half of one).
+/// Instructions for an element that a warp converts in pairs for its product (W4A16 in bf16: three to extract a pair,
+/// one to scale it, and half of one for the group's numbers).
 const FED: f64 = 2.3;
-/// Instructions that compute an element of a plain product's result, `alpha * acc`: the constants of warpgroups have them.
+/// Instructions for an element of a plain product's result, `alpha * acc`; the constants of warpgroups include them.
 const SCALED: f64 = 1.0;
-/// Clocks in which a warp gets the result of a special function (16 results a clock and multiprocessor).
+/// Clocks for the result of a special function for a warp (16 results per clock and multiprocessor).
 const SPECIAL: f64 = 8.0;
-/// Clocks from a tensor-core product to the next on the same accumulator.
+/// Latency in clocks of a tensor-core product before the next one on the same accumulator.
 pub(super) const CHAIN_TENSOR: f64 = 34.0;
-/// The same of a scalar multiply-add.
+/// Latency in clocks of a scalar multiply-add.
 const CHAIN_SCALAR: f64 = 4.0;
 
 impl Setting<'_> {
@@ -65,7 +67,7 @@ impl Setting<'_> {
             let transposed = self.transposed(m, shapes);
             let shifted = self.shifted(env, m, shapes);
             part.carried |= looped && fills && shifted;
-            // What is converted is so after its slot.
+            // Converted operands are converted after their slot has been loaded.
             let by_tensor_copies = self.warpgroups.is_some() && fills;
             let asynchronous = by_tensor_copies
                 || self.target.has_asynchronous_copies()
@@ -74,21 +76,21 @@ impl Setting<'_> {
                     && (!transposed || !m.elem.shares_registers())
                     && ASYNCHRONOUS_COPY_BYTES.contains(&(access as u32));
             direct &= !fills || asynchronous || shifted;
-            // Rows shorter than a sector of 32 bytes fetch more than they use.
+            // Rows shorter than a sector of 32 bytes load more than they use.
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
             let run = m.elem.bytes_of(run);
-            // Products have been fitted with their padding.
+            // The model of products is fitted with their padding.
             let inside = if self.products().next().is_none() { self.work.inside(env, region, m) } else { 1.0 };
             let mut fetched = bytes * inside * (32.0 / run as f64).max(1.0);
-            // A TMA copy requests two lines where a row of the tile lies across them.
+            // A TMA load requests two lines if a row of the tile crosses a line boundary.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
             if self.warpgroups.is_some() && fills {
-                // One row requests one line more at most.
+                // A single row requests one more line at most.
                 let several = self.work.elements(env, &m.shape)
                     != m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?));
                 let lies_across = several && !m.elem.makes_up(pitch, LINE);
                 across |= lies_across;
-                // It requests whole lines, whatever it takes of them.
+                // TMA requests whole lines, even if it uses only a part.
                 fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
                 fetched_by.push((m.buffer, fetched));
                 brought.push((m.buffer, bytes));
@@ -99,19 +101,20 @@ impl Setting<'_> {
             }
             let (all, special) = m.computed;
             part.computed += elements / f64::from(WARP * WARPGROUP) * (all - SCALED).max(SPECIAL * special).max(0.0);
-            // An access, the store to shared memory if it passes through registers, and addresses of narrow ones.
+            // The access, the store to shared memory if it passes through registers, and the addresses of narrow
+            // accesses.
             let each = if fills && !asynchronous { STAGED_ACCESS } else { DIRECT_ACCESS };
             let narrow = if access < 16 { NARROW } else { 1.0 };
             let each = each + if shifted { SHIFTING } else { 0.0 };
             let digits = m.modes && access < 16 && !by_tensor_copies && !shifted;
             let each = if digits { DIGITS } else { each * narrow };
             part.issued += bytes / access as f64 / f64::from(WARP) * each;
-            // The unit that moves shared memory also loads the two words that cover an access.
+            // The load/store unit also loads the two words that cover an unaligned access.
             part.shared += if m.buffer.is_some() { bytes } else { 0.0 } + if shifted { 2.0 * bytes } else { 0.0 };
         }
         part.sides = region.products.first().and_then(|product| sides(product, &brought));
         if let (true, Some(shape), Some(product)) = (across, own.first(), region.products.first()) {
-            // Blocks of a cluster share operands: those beside each other along columns that of rows.
+            // Blocks of a cluster share operands: blocks that are neighbours along columns share the rows' operand.
             let [down, right] = self.cluster(env, shape, across);
             for (operand, blocks) in product.operands.iter().zip([right, down]) {
                 let own = fetched_by.iter().find(|(buffer, _)| *buffer == operand.buffer);
@@ -134,7 +137,7 @@ impl Setting<'_> {
     /// Adds a product of all warps to a part.
     fn multiply(&self, part: &mut Part, product: &Product, shape: &Shape, warps: f64) {
         let row = shape.atom.row();
-        // What a warp does of the depth.
+        // A warp's share of the depth.
         let (wm, wn, depth) = (shape.warp.0 as f64, shape.warp.1 as f64, (shape.depth / shape.groups) as f64);
         let bytes = |elements: f64| product.inputs.size().traffic(elements);
         let lanes = f64::from(WARP);
@@ -143,19 +146,20 @@ impl Setting<'_> {
         part.row = bytes(depth);
         if row.asynchronous() {
             let n = if shape.way.swap { wm } else { wn };
-            // Few columns take as long as more would: an instruction takes no less than so many clocks (of columns / 2).
+            // Few columns cost as much as more would: an instruction takes a minimum number of clocks (normally columns
+            // / 2).
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
             // Each block of 64 rows reads its rows and all columns.
             let blocks = (shape.rows * shape.cols) as f64 / (64.0 * n);
             part.shared += bytes(blocks * (64.0 + n) * depth);
             part.blocks = blocks * f64::from(WARPGROUP) / warps;
             part.issued += blocks * depth * 4.0;
-            // An addition for each register of a thread: the four warps of a group go side by side.
+            // One addition for each register of a thread: the four warps of a group run in parallel.
             let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
             part.between += added;
             part.added += added;
             if shape.way.registers {
-                // The warps of a group share what moves shared memory, and products wait for the last of them.
+                // The warps of a group share the bandwidth of shared memory, and products wait for the last warp.
                 let rows = if shape.way.swap { wn } else { wm };
                 part.between += bytes(rows * depth) / f64::from(WORD * WARP) + LOADED;
                 part.issued += bytes(rows * depth) / f64::from(WORD * WARP);
@@ -177,7 +181,7 @@ impl Setting<'_> {
         }
         part.product += clocks;
         if self.warpgroups.is_some() {
-            // Warps beside one another along the other operand convert the same.
+            // Warps that are neighbours along the other operand convert the same elements.
             let (rows, cols) = (shape.rows as f64, shape.cols as f64);
             let all = [rows * cols / wn, rows * cols / wm];
             let converted = all.into_iter().zip(&product.operands).filter(|(_, o)| o.computed);
@@ -193,8 +197,8 @@ impl Setting<'_> {
             part.issued += read / 512.0;
             part.chain += depth / f64::from(1u32 << k) * CHAIN_TENSOR;
         } else {
-            // Four rows by eight columns of lanes: a thread reads runs of 16 bytes, and a warp's load takes two units of
-            // 128 bytes, for lanes share what they read.
+            // Lanes are arranged as four rows by eight columns. A thread reads runs of 16 bytes, and a warp's load
+            // takes two wavefronts of 128 bytes, because lanes share what they read.
             let runs = (bytes(wm / 4.0) / 16.0).ceil() + (bytes(wn / 8.0) / 16.0).ceil();
             part.issued += macs / lanes / f64::from(row.k) + warps * depth * runs;
             part.shared += warps * depth * runs * 2.0 * 128.0;
@@ -202,14 +206,15 @@ impl Setting<'_> {
         }
     }
 
-    /// Whether a thread has room for the sums and two tiles of an operand that it computes, so that the products of a step are pending while it computes the next.
+    /// Whether a thread has registers for the sums and two tiles of a computed operand, so that the products of a step
+    /// are pending while it computes the next one.
     fn pending(&self, product: &Product, shape: &Shape) -> bool {
         let sums = (product.acc, shape.sums);
         let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.way, sums);
         2 * of(shape.depth) - of(0) <= IN_TURNS
     }
 
-    /// Blocks of a cluster, as the walk over tiles takes them.
+    /// Blocks of a cluster, as in the persistent tile scheduler.
     pub(super) fn cluster(&self, env: &Env, shape: &Shape, across: bool) -> [i64; 2] {
         let k = self.work.k;
         if k.grid.len() < 2 {
@@ -226,7 +231,8 @@ impl Setting<'_> {
     }
 }
 
-/// Of what fills buffers, the bytes of each operand, where one is converted: of all that is not the other's buffer.
+/// The bytes of each operand among loads that fill buffers, if one operand is converted: everything but the other
+/// operand's buffer belongs to it.
 fn sides(product: &Product, brought: &[(Option<Value>, f64)]) -> Option<[f64; 2]> {
     let converted = product.operands.iter().position(|operand| operand.computed)?;
     let plain = product.operands[1 - converted].buffer?;

@@ -1,16 +1,17 @@
-//! What each copy moves in a launch: of tensors the elements inside of them, and of shared memory the tiles; each as often as it runs.
+//! Elements that each copy moves in a launch, times its executions: elements inside of tensors, or tiles of shared
+//! memory.
 
 use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::index;
 
-/// What a copy moves from or to a tensor or a buffer in shared memory.
+/// Traffic of copies between registers or shared memory and a tensor or buffer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Place {
     /// The copy.
     pub span: Span,
-    /// The tensor or the buffer.
+    /// The name of the tensor or buffer.
     pub of: String,
     /// It is a tensor.
     pub global: bool,
@@ -20,7 +21,7 @@ pub struct Place {
     pub bytes: f64,
 }
 
-/// A loop that runs as often as data say.
+/// A loop whose number of iterations depends on data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Unknown {
     /// The loop.
@@ -29,19 +30,20 @@ pub struct Unknown {
     pub moves: bool,
 }
 
-/// Windows over an element up to which each is looked at.
+/// Most windows along a dimension that are examined one by one.
 const MANY: i64 = 1 << 20;
 
-/// Values of an index: the first, how many, and how far apart.
+/// Values of an index: the first one, their number, and their distance.
 struct Values {
     first: i64,
     count: i64,
     step: i64,
 }
 
-/// Elements of a window of `width` that are before `end`, on average over `values` of where it begins; `step` apart, none below 0.
+/// The average number of elements of a window of `width` that are in front of `end`, over the start positions `values`;
+/// none is below 0.
 fn mean(values: &Values, width: i64, end: i64) -> f64 {
-    // Sizes may be near the largest integer.
+    // Computed in 128 bits, because sizes may be near the largest integer.
     let [first, count, step, width, end] = [values.first, values.count, values.step, width, end].map(i128::from);
     let inside = |i: i128| (end - first - i * step).clamp(0, width);
     let whole = ((end - width - first).div_euclid(step) + 1).clamp(0, count);
@@ -50,7 +52,7 @@ fn mean(values: &Values, width: i64, end: i64) -> f64 {
 }
 
 impl Work<'_> {
-    /// What each copy moves in a launch of so many blocks.
+    /// The traffic of each copy in a launch of `blocks` blocks.
     pub(super) fn places(&self, env: &Env, blocks: f64) -> Vec<Place> {
         let k = self.k;
         let place = |at: Stmt, v: Value, global, store, bytes| {
@@ -73,7 +75,7 @@ impl Work<'_> {
         out
     }
 
-    /// The share of the elements of a window that are inside of its tensor, on average over the blocks and the iterations.
+    /// The average share of a window's elements that are inside of its tensor, over blocks and iterations.
     pub(super) fn inside(&self, env: &Env, region: &Region, m: &Move) -> f64 {
         let of = |(&extent, bound)| {
             let width = self.extent(env, extent).and_then(|n| i64::try_from(n).ok())?;
@@ -82,7 +84,7 @@ impl Work<'_> {
         m.shape.iter().zip(&m.bounds).map(|pair| of(pair).unwrap_or(1.0)).product()
     }
 
-    /// Elements of one dimension of a window that are inside.
+    /// The average number of a window's elements along one dimension that are inside.
     fn elements_inside(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<f64> {
         let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
         let whatever = || Some(width.min(end).max(0) as f64);
@@ -120,7 +122,8 @@ impl Work<'_> {
         if values.first < 0 { whatever() } else { Some(mean(&values, width, end)) }
     }
 
-    /// A loop that moves tiles (or else one that computes) and of which nobody knows how often it runs: its end is read from memory, or a condition ends it.
+    /// A loop that moves tiles (else one that computes) whose number of iterations is unknown: its end is read from
+    /// memory, or a condition ends it.
     pub(super) fn unknown_loop(&self, env: &Env) -> Option<Unknown> {
         let unknown = |region: &&Region| {
             let known = |&[start, end, step]: &[tilec_ir::entities::Expr; 3]| {
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn windows_end_with_their_tensor() {
         let of = |first, count, step, width, end| mean(&Values { first, count, step }, width, end);
-        // All of 1000 in windows of 128; half of a window; windows that lie over one another; none.
+        // All of 1000 in windows of 128; half of a window; overlapping windows; none.
         assert_eq!(of(0, 8, 128, 128, 1000), 125.0);
         assert_eq!(of(0, 1, 1, 4096, 2052), 2052.0);
         assert_eq!(of(0, 4, 2, 4, 7), 3.0);

@@ -1,4 +1,4 @@
-//! Predictions as data, and in words.
+//! Predictions as data and as text.
 
 use super::cards::Card;
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
@@ -6,7 +6,7 @@ use super::model::started;
 use super::places::{Place, Unknown};
 use std::fmt;
 
-/// What the model predicts of a kernel.
+/// The model's prediction for a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prediction {
     /// The card.
@@ -17,19 +17,19 @@ pub struct Prediction {
     pub sizes_given: bool,
     /// Time of a launch.
     pub seconds: f64,
-    /// Bytes that pass between memory and the second-level cache.
+    /// Bytes between memory and the second-level cache.
     pub bytes: f64,
-    /// The least that could: each tensor read or written once.
+    /// The minimum of these bytes: each tensor is read or written once.
     pub least_bytes: f64,
-    /// Operations of its products, two to a multiply-add, padding included.
+    /// Operations of its products, two for each multiply-add, including padding.
     pub flops: f64,
-    /// What the time is made of.
+    /// The terms of the time.
     pub terms: Terms,
     /// Tiles of the grid that is written.
     pub tiles: f64,
     /// Blocks that compute them: more than tiles where several share one along the reduction.
     pub blocks: f64,
-    /// Tiles over what is resident at once; of tiles that blocks share, blocks over that.
+    /// Blocks divided by the number that is resident at once.
     pub waves: f64,
     /// Blocks resident on a multiprocessor.
     pub resident: u64,
@@ -41,35 +41,36 @@ pub struct Prediction {
     pub shared: u64,
     /// The instruction of the first product.
     pub atom: Option<&'static str>,
-    /// What each copy moves in a launch, as far as the branches that are commonly taken go.
+    /// The traffic of each copy in a launch, along the common branches.
     pub places: Vec<Place>,
-    /// A loop that runs as often as data say: it is counted once.
+    /// A loop whose number of iterations depends on data: it is counted once.
     pub unknown: Option<Unknown>,
 }
 
 impl Prediction {
-    /// The same of code that is known: `times` says how many times as much as it uses a copy moves, in sectors of a tensor, or wavefronts of shared memory;
-    /// a launch issues so many instructions, over all of its warps. What products read is in the model.
+    /// Refines the prediction with known code. `times` gives the ratio of moved to used bytes of a copy, in sectors of
+    /// a tensor or wavefronts of shared memory. `issued`: instructions of a launch, over all warps. The model already
+    /// has the reads of products.
     pub fn learn(&mut self, times: impl Fn(&Place) -> f64, issued: f64) {
         let Some(card) = Card::from_name(self.card).filter(|_| self.unknown.is_none()) else { return };
         match self.has_products() {
             true => self.learn_beside_products(card, times),
             false => self.learn_copies(card, times),
         }
-        // A scheduler issues one instruction a clock. What that takes longer than all else is a term.
+        // A scheduler issues one instruction per clock. The term is the time beyond everything else.
         let issuing = started(issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
         self.seconds = self.seconds.max(issuing);
     }
 
-    /// What copies of a kernel without products move.
+    /// Adds the waste of copies for a kernel without products.
     fn learn_copies(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
         let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
         let used: f64 = all(true).map(|place| place.bytes).sum();
         let moved: f64 = all(true).map(|place| place.bytes * times(place)).sum();
         let cache = L2_PORT.min(card.l2 / sms) * sms * clock;
-        // What neighbouring blocks use of a sector is read once as a rule: memory moves what the model says.
+        // Neighbouring blocks usually share a sector that is read once: memory moves what the model says.
         let memory = self.bytes.min(used).max(self.least_bytes) / (card.dram * 1e9);
         let needed = memory.max(used / cache);
         let sectors = (self.terms.memory.max(moved / cache) - needed).max(0.0);
@@ -79,7 +80,8 @@ impl Prediction {
         self.seconds = self.seconds.max(started(needed + sectors)).max(started(self.terms.shared + conflicts));
     }
 
-    /// What copies of a kernel with products waste. They run beside the products: what the time is hidden behind stays the longest.
+    /// Adds the waste of copies for a kernel with products. Copies overlap with products, so the bottleneck stays the
+    /// longest term.
     fn learn_beside_products(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
         let wasted = |global: bool| -> f64 {
@@ -96,20 +98,21 @@ impl Prediction {
         self.flops > 0.0
     }
 
-    /// Whether a term is work that other work may hide, not a wait.
+    /// Whether a term is work that other work may hide, not waiting.
     fn overlaps(&self, term: Term) -> bool {
         Term::UNITS.contains(&term) || self.has_products() && matches!(term, Term::Sectors | Term::Conflicts)
     }
 
-    /// Which of tensor cores, shared memory, second-level cache and memory works longest, and the share of the time that it does: `predicted .. roofline`.
+    /// The busiest unit (tensor cores, shared memory, second-level cache or memory), and the share of the time in which
+    /// it works: `predicted .. roofline`.
     pub fn busiest(&self) -> (Term, f64) {
         let unit = Term::UNITS.into_iter().max_by(|a, b| self.terms.of(*a).total_cmp(&self.terms.of(*b)));
         let unit = unit.unwrap_or(Term::Products);
         (unit, self.terms.of(unit) / self.seconds)
     }
 
-    /// What the launch takes beside the work of the busiest unit, in seconds, the largest first: waits as they are, and of each other unit its part of
-    /// the rest, which the busiest does not hide.
+    /// The time of a launch beyond the work of the busiest unit, in seconds, largest first: waits, and each other
+    /// unit's part of the time that the busiest unit does not hide.
     pub fn beside_busiest(&self) -> Vec<(Term, f64)> {
         let (busiest, _) = self.busiest();
         let units = || Term::ALL.into_iter().filter(|&t| self.overlaps(t) && t != busiest);
@@ -129,37 +132,37 @@ impl Prediction {
 pub struct Choice {
     /// Names and values of the parameters that were chosen.
     pub values: Vec<(String, i64)>,
-    /// What is predicted of them.
+    /// Their prediction.
     pub prediction: Prediction,
     /// Legal candidates.
     pub candidates: usize,
-    /// The best of the others.
+    /// The best other candidate.
     pub runner_up: Option<RunnerUp>,
 }
 
-/// The best of the other candidates.
+/// The best candidate that was not chosen.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunnerUp {
     /// Names and values of the parameters.
     pub values: Vec<(String, i64)>,
-    /// How much longer it takes, as a share; below 0 where a rule decided.
+    /// How much longer it takes, as a share; negative if a rule decided.
     pub slower: f64,
-    /// What decided against it.
+    /// The reason against it.
     pub by: Lost,
 }
 
-/// What decided against a candidate.
+/// The reason against a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lost {
     /// Its time: the term that grew most.
     Time(&'static str),
-    /// A rule: by the model alone it would have won.
+    /// A rule: by the model alone, it would have won.
     Rule(String),
 }
 
 impl RunnerUp {
-    /// Of a candidate that takes so much longer, with these terms instead of those of the one that was taken. `rule`: what was held against it, if its time
-    /// was not.
+    /// For a candidate that is slower by this share, with its own terms and those of the chosen one. `rule`: the reason
+    /// against it, if it is not the time.
     pub(super) fn new(
         values: Vec<(String, i64)>,
         slower: f64,
@@ -182,9 +185,9 @@ impl Lost {
     }
 }
 
-/// Why one of two that are as good as equal was taken.
+/// Why one of two equal candidates was chosen.
 pub(super) const SMALLER: &str = "times count as equal, and its tile is no smaller";
-/// Share of the time below which two count as equal in words.
+/// Relative difference below which two times are called equal in messages.
 const SAME: f64 = 0.0005;
 
 fn list(values: &[(String, i64)]) -> String {
@@ -269,7 +272,8 @@ mod tests {
         }
     }
 
-    /// Beside products too, what copies waste and what is issued have terms; as long as products hide it, the launch takes no longer.
+    /// With products, too, waste of copies and issued instructions have terms; as long as products hide them, the
+    /// launch takes no longer.
     #[test]
     fn waste_beside_products_has_terms() {
         let mut p = prediction(1e12);
@@ -284,7 +288,7 @@ mod tests {
         let mut p = prediction(1e12);
         p.learn(|_| 1.0, 1e12);
         assert!(p.terms.issue > 0.0 && p.terms.sectors == 0.0 && p.seconds > 1e-2, "{:?}", p.terms);
-        // A loop that runs as often as data say: nothing is known.
+        // A loop with an unknown number of iterations: nothing changes.
         let mut p = prediction(0.0);
         p.learn(|_| 3.0, 0.0);
         assert!(p.terms.sectors > 0.0 && p.terms.l2 != 1e-3);

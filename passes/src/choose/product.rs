@@ -1,4 +1,4 @@
-//! Products of a candidate: the tile of each warp, the instruction and the threads, as `select-mma` decides them.
+//! Products of a candidate: warp tile, instruction and threads, as `select-mma` decides them.
 
 use super::illegal::Illegal;
 use super::setting::Setting;
@@ -15,28 +15,29 @@ use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::MAX_ELEMENTS;
 
-/// Registers for tiles of three warpgroups that are chosen: of 176 columns with f32 sums. The assembler (ptxas 13.0) spills 8 to 24 bytes of 192x192.
+/// Most accumulator registers of chosen tiles for three warpgroups: 176 columns with f32 sums. The assembler (ptxas
+/// 13.0) spills 8 to 24 bytes for 192x192.
 const THREE: u64 = 88;
-/// Elements of a warpgroup's tile at most where a product is turned round to fit few rows: of 176x128 the assembler (ptxas 13) spills 224 bytes, of
-/// 160x128 32, of 144x128 and 240x64 none.
+/// Most elements of a warpgroup's tile if a product is transposed to fit few rows: the assembler (ptxas 13) spills 224
+/// bytes for 176x128, 32 bytes for 160x128, none for 144x128 and 240x64.
 const TURNED: u64 = 144 * 128;
 
-/// Rows that a warp multiplies at most with what it converts, where that is chosen.
+/// Most rows that a warp multiplies with an operand that it converts, if chosen.
 const FED_ROWS: u64 = 16;
 
-/// What a product is asked to be.
+/// The requested extents of a product.
 struct Extents {
     rows: u64,
     cols: u64,
     depth: u64,
-    /// Groups of warps that share the depth.
+    /// Groups of warps that share the depth (sliced-K).
     groups: u64,
 }
 
-/// Of products of other units.
+/// For products without wgmma.
 const PLAIN: Way = Way { swap: false, registers: false };
 
-/// The instruction of warpgroups for a product of types that it has.
+/// The wgmma instruction for a product with supported types.
 pub(super) fn wgmma(target: Target, product: &Product) -> Atom {
     warpgroup::atom(target, (product.inputs, product.acc)).expect("bug: a product that could be no wgmma is none")
 }
@@ -48,17 +49,17 @@ pub(super) struct Shape {
     pub(super) cols: u64,
     pub(super) depth: u64,
     pub(super) warp: (u64, u64),
-    /// Groups of warps that share the depth.
+    /// Groups of warps that share the depth (sliced-K).
     pub(super) groups: u64,
     pub(super) atom: Atom,
     /// How a wgmma product is computed.
     pub(super) way: Way,
-    /// Registers for a sum: two where parts of it are summed beside it.
+    /// Registers for each sum: two if partial sums are promoted.
     pub(super) sums: u64,
 }
 
 impl Setting<'_> {
-    /// The tiles and the instruction of a product, as `select-mma` decides them; fixes the thread count.
+    /// The tiles and instruction of a product, as `select-mma` decides them; sets the thread count.
     pub(super) fn shape(&self, env: &Env, product: &Product, threads: &mut Option<u64>) -> Result<Shape, Illegal> {
         let (work, schedule) = (self.work, &self.work.k.schedule);
         let extent =
@@ -78,7 +79,7 @@ impl Setting<'_> {
         }
     }
 
-    /// The tile that the schedule says for each warp, or warpgroup.
+    /// The tile of each warp, or warpgroup, in the schedule.
     fn scheduled(&self, env: &Env) -> Result<Option<(u64, u64)>, Illegal> {
         let Some((m, n)) = self.work.k.schedule.warp_tile else { return Ok(None) };
         let tile = self.work.extent(env, m).zip(self.work.extent(env, n));
@@ -93,11 +94,12 @@ impl Setting<'_> {
         Extents { rows, cols, depth, groups }: Extents,
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
-        // Where nothing is said, products share what there are of registers among them in the end; this is what they begin with.
+        // Without a schedule, products divide the available registers later; this is the initial tile.
         let reduced = [0, 1].map(|axis| self.reduced.contains(&axis));
         let warp = self.scheduled(env)?.unwrap_or_else(|| usual_tile((rows, cols), reduced));
         let fit = Owners::Warps { groups }.fit((rows, cols), warp, product.acc.size(), *threads);
-        // Which tile a reduction is of is not known before values are: of a kernel that has one all products have whole rows or columns in a warp.
+        // Before values are known, it is unknown which tile a reduction has. So in a kernel with a reduction, all
+        // products have whole rows or columns in a warp.
         let whole = |axis: usize, own: u64, all: u64| !self.reduced.contains(&axis) || own == all;
         if fit != Err(Unfit::Divides) && !(whole(0, warp.0, rows) && whole(1, warp.1, cols)) {
             return Err(Illegal::WarpTile);
@@ -122,12 +124,12 @@ impl Setting<'_> {
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
         let atom = warpgroup::atom(self.target, (product.inputs, product.acc)).ok_or(Illegal::Atom)?;
-        // Parts that the program itself adds up are as deep as its tiles.
+        // Partial sums that the program itself adds are as deep as its tiles.
         let promoted = match product.whole {
             Some(_) => Some(depth),
             None => self.promoted(env, atom, product.acc)?,
         };
-        // Who takes tiles alternately computes each by itself.
+        // Ping-pong warpgroups each compute a whole tile.
         let whole = self.ping_pong(env).then_some((rows, cols));
         let scheduled = self.scheduled(env)?.or(whole);
         let (block, reduced) = ((rows, cols, depth), self.reduced);
@@ -152,7 +154,8 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, way: tiled.way, sums: tiled.sums })
     }
 
-    /// A product of warps on what producer warps bring (`select_mma::fed`): of tiles that are smaller than a warpgroup's.
+    /// An `mma.sync` product whose operands producer warps load (`select_mma::fed`), with tiles that are smaller than a
+    /// warpgroup's.
     fn of_fed_warps(
         &self,
         env: &Env,
@@ -169,7 +172,8 @@ impl Setting<'_> {
         if !whole || needed + u64::from(PRODUCER_WARPS * WARP) > u64::from(MAX_THREADS) {
             return Err(Illegal::Threads);
         }
-        // Of more rows a step takes twice what the model says (64x8192x8192 of W4A16 on an H100: 38.7 us in tiles of 64x256, 26.2 by warpgroups in tiles of 64x64).
+        // With more rows, a step takes twice the predicted time (64x8192x8192 of W4A16 on an H100: 38.7 us in tiles of
+        // 64x256, 26.2 us by warpgroups in tiles of 64x64).
         let others = if product.operands[1].computed { warp.0 } else { warp.1 };
         if others > FED_ROWS {
             return Err(Illegal::Registers);
@@ -178,7 +182,7 @@ impl Setting<'_> {
         let best = |tile| best_atom(self.target, self.tensor_cores, types, tile).filter(|atom| atom.row().tensor_core);
         let tile = (warp.0, warp.1, depth);
         let atom = best(tile).or_else(|| best(transposed(tile))).ok_or(Illegal::WarpTile)?;
-        // The sums, fragments of both operands, and what one of them is converted from.
+        // The sums, fragments of both operands, and the source of the converted operand.
         let bytes =
             product.acc.bytes_of(warp.0 * warp.1) + product.inputs.size().bytes_of((warp.0 + 2 * warp.1) * depth);
         let warps = u32::try_from(needed / u64::from(WARP)).map_err(|_| Illegal::Threads)?;
@@ -190,7 +194,7 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp, groups, atom, way: PLAIN, sums: 1 })
     }
 
-    /// Leaves out what is legal, and what the model does not time as it was measured.
+    /// Excludes legal shapes whose predictions deviate from measurements.
     fn measured(&self, wanted: &Wanted<'_>, tiled: &Tiled) -> Result<(), Illegal> {
         let (rows, cols, _) = wanted.block;
         let own_rows = if tiled.way.swap { cols } else { rows };
@@ -198,14 +202,15 @@ impl Setting<'_> {
         if self.crowded {
             return Ok(());
         }
-        // Three warpgroups share the rows of the output, if anything: where the product is turned round for them, results are stored in pieces.
+        // Three warpgroups divide the rows of the output: if the product is transposed for them, results are stored in
+        // narrow pieces.
         if turned && !own_rows.is_power_of_two() {
             return Err(Illegal::WarpTile);
         }
-        // Results of a product that is turned round are exchanged before they are stored, in registers of their own.
+        // Results of a transposed product are exchanged before they are stored, in additional registers.
         let three = Owners::Warpgroups.threads((rows, cols), tiled.tile) == u64::from(3 * WARPGROUP * WARP);
         let has_room = tiled.has_room(self.work.k, (rows, cols));
-        // Parts of sums are gone where results are stored.
+        // Partial sums are dead when results are stored.
         let stored = tiled.registers / tiled.sums;
         if !has_room || turned && tiled.tile.0 * tiled.tile.1 > TURNED || three && stored > THREE {
             return Err(Illegal::Registers);
@@ -214,12 +219,12 @@ impl Setting<'_> {
     }
 }
 
-/// Whether threads convert an operand of a product that producer warps bring.
+/// Whether threads convert an operand of a product whose operands producer warps load.
 pub(super) fn is_converted(product: &Product) -> bool {
     product.operands.iter().any(|operand| operand.computed)
 }
 
-/// How deep the fragments of a product are. Operands of scalar multiply-adds are never contiguous along the reduction.
+/// The depth of the fragments of a product. Operands of scalar multiply-adds are never contiguous along the reduction.
 pub(super) fn slice(product: &Product, shape: &Shape) -> u64 {
     let row = shape.atom.row();
     slice_depth(

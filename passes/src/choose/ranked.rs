@@ -1,4 +1,4 @@
-//! Every legal combination of values of `auto` parameters in the order of the prediction, for a search that measures.
+//! Every legal combination of `auto` values in the order of the prediction, for a search that measures.
 
 use super::found::{Failed, Ranked};
 use super::independent;
@@ -11,21 +11,21 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::kernel::Kernel;
 
-/// What the `auto` parameters of a kernel may be.
+/// The candidate values of a kernel's `auto` parameters.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Candidates {
-    /// What is chosen without a measurement, and then the others, the fastest first as far as is predicted.
+    /// First the default choice, then the others, the fastest prediction first.
     pub ranked: Vec<Ranked>,
-    /// Parameters whose other values `ranked` leaves out where the model takes one for the best, and all values of them: the number
-    /// of stages and rasterisation.
+    /// Parameters for which `ranked` has only the best predicted values, with all their values: the number of stages
+    /// and rasterisation.
     pub further: Vec<(String, Vec<i64>)>,
 }
 
-/// What the parameters of `kernel`, as it was parsed, may be that are `auto` and not given, as far as it is not predicted to take more
-/// than `far` times as long as what is chosen. `None`: there are no such parameters.
+/// The candidates for the parameters of `kernel` (as parsed) that are `auto` and not given, if they are predicted to
+/// take at most `far` times as long as the choice. `None`: there are no such parameters.
 ///
 /// # Errors
-/// As those of the pass; and the model cannot see through the kernel.
+/// As those of the pass; and if the model cannot predict the kernel.
 pub fn candidates(
     kernel: &Kernel,
     options: &Options,

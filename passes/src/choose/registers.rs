@@ -1,4 +1,4 @@
-//! Registers of a thread: those that tiles take, and those that are available.
+//! Registers of a thread: those of tiles, and those that are available.
 
 use super::cost::Part;
 use super::illegal::Illegal;
@@ -16,12 +16,12 @@ use tilec_ir::bits::Bits;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::WARP;
 
-/// Registers that are left to the assembler where fragments are loaded by words: a tile that takes the rest compiles, and has none for another epilogue (ptxas 12.9:
-/// 254 of 255 for `gemm.tile` with tiles of 64x64 and 64 deep).
+/// Registers that must remain for the assembler if fragments are loaded by words: without them a tile compiles, but
+/// leaves none for another epilogue (ptxas 12.9: 254 of 255 for `gemm.tile` with tiles of 64x64 and depth 64).
 const SPARE: u64 = 16;
 
 impl Setting<'_> {
-    /// What decides how many blocks are resident, if the tiles leave a thread registers for addresses.
+    /// The inputs of the occupancy calculation, if the tiles leave registers for addresses.
     pub(super) fn occupied(
         &self,
         env: &Env,
@@ -45,9 +45,9 @@ impl Setting<'_> {
         let loaded = self.warpgroups.map_or(0, |_| self.loaded_beside(env, &block));
         let spare = if code.products == Products::ByWords { SPARE } else { 0 };
         let room = self.has(&block).saturating_sub(beside(&code) + loaded + spare);
-        // What a thread of a single warp transposes is estimated too low.
+        // The estimate for transposing threads of a single warp is too low.
         let alone = code.pieces && threads == u64::from(WARP);
-        // Aligned words that cover unaligned rows are twice as many as those of the tile.
+        // Aligned words that cover unaligned rows take twice as many registers as the tile.
         let covering: u64 =
             self.moves().filter(|m| shifted(m)).map(|m| m.elem.bytes_of(elements(m)) / (4 * threads)).sum();
         let whole = self.warpgroups.is_some() && !self.holds_whole(env, &block);
@@ -58,19 +58,19 @@ impl Setting<'_> {
         Ok(block)
     }
 
-    /// Registers of a thread that multiplies.
+    /// Registers that a thread of a consumer warp has.
     fn has(&self, block: &occupancy::Block) -> u64 {
         if self.warpgroups.is_none() {
             return block.cap(1);
         }
-        // Where threads fill slots the producer keeps more.
+        // If threads fill slots, the producer keeps more registers.
         let filling = self.moves().any(|m| m.load && m.buffer.is_some() && m.modes);
         let warps = u32::try_from(block.threads / u64::from(WARP)).expect("a block has few warps");
         let (_, registers) = roles::registers(self.work.k, warps, filling);
         u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).expect("a count of registers")
     }
 
-    /// What the code of a candidate does beside holding tiles.
+    /// Properties of a candidate's code that affect registers, besides tiles.
     fn code(&self, env: &Env, shapes: &[Shape], parts: &[Part], block: &occupancy::Block) -> Code {
         let functions = self.work.functions;
         if self.warpgroups.is_some() {
@@ -78,13 +78,13 @@ impl Setting<'_> {
                 warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums))
             };
             let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.way.registers);
-            // What a program's own parts took is free after the loop.
+            // Registers of the program's own partial sums are free after the loop.
             let crowded = self.products().zip(shapes).filter(|(product, _)| product.whole.is_none());
             return Code {
                 products: Products::Warpgroups,
                 loaded: loaded.map(sums).max(),
                 computed: self.products().flat_map(|product| product.operands).any(|operand| operand.computed),
-                // Parts of sums that are promoted are added up before.
+                // Promoted partial sums have been added before.
                 exchanged: crowded.map(|p| sums(p) / p.1.sums).max().unwrap_or(0),
                 halves: self.products().any(|product| product.acc.size().shares_registers()),
                 functions,
@@ -108,47 +108,48 @@ impl Setting<'_> {
         }
     }
 
-    /// Registers of the matrices that are loaded in branches that are rarely taken.
+    /// Registers of the matrices that are loaded in rarely taken branches.
     fn rare(&self, env: &Env, block: &occupancy::Block) -> u64 {
         let own = self.work.rare.moves.iter().filter(|m| m.load && m.buffer.is_none());
         own.map(|m| self.words(env, m, block)).sum()
     }
 
-    /// Registers that a matrix takes on its way: bytes are taken apart.
+    /// Registers of a matrix during its load: bytes are unpacked.
     fn words(&self, env: &Env, m: &Move, block: &occupancy::Block) -> u64 {
         m.elem.max(Bits::new(16)).bytes_of(self.work.elements(env, &m.shape).unwrap_or(0)) / (4 * block.threads)
     }
 
-    /// Whether a thread has registers for a matrix that TMA copies load as a whole in a rare branch, and for what it is combined with.
+    /// Whether a thread has registers for a matrix that is loaded completely in a rare branch, and for the values with
+    /// which it is combined.
     fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
         let rare = self.rare(env, block);
         let held = block.tiles + rare + ADDRESSES;
         let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.elem.get() < 16);
         let apart = if bytes { UNPACKED } else { 0 };
         let combined = COMBINED * self.work.repeated;
-        // Beside functions it is loaded piece by piece where not all of this fits (`stage-stores`).
+        // With functions, it is loaded in pieces if not all of this fits (`stage-stores`).
         let functions = combining(self.work.functions, self.work.repeated);
         let whole = self.stage_stores && rare > 0 && held + functions <= self.has(block);
         !whole || held + combined + self.work.functions + apart <= self.has(block)
     }
 
-    /// Registers of the matrices that an epilogue loads beside the sums of warpgroups, where a thread has room for them at all.
+    /// Registers of the matrices that an epilogue loads next to the accumulators of warpgroups, if there is room.
     fn loaded_beside(&self, env: &Env, block: &occupancy::Block) -> u64 {
         let own = self.moves().filter(|m| m.load && m.buffer.is_none());
         let (loaded, rare) = (own.map(|m| self.words(env, m, block)).sum::<u64>(), self.rare(env, block));
-        // What is loaded in a branch that is rarely taken is loaded piece by piece where less is left (192x176 of `gemm.tile`: 88 registers of sums and 44 of C
-        // of 160, and none is spilled).
+        // A matrix in a rarely taken branch is loaded in pieces if fewer registers are left (192x176 of `gemm.tile`: 88
+        // registers of sums and 44 of C out of 160, without spills).
         let rare = if block.tiles + rare + ADDRESSES + EPILOGUE <= self.has(block) { rare } else { 0 };
         let loaded = loaded.max(rare);
         if self.stage_stores && block.tiles + loaded + ADDRESSES <= self.has(block) { loaded } else { 0 }
     }
 
-    /// Whether results are combined with what repeats beside a matrix in registers, or an operand.
+    /// Whether results are combined with broadcast operands while a matrix, or an operand, is in registers.
     fn combines(&self, env: &Env, block: &occupancy::Block) -> bool {
         self.loaded_beside(env, block) > 0 || self.warpgroups.is_some_and(|way| way.registers)
     }
 
-    /// Addresses of copies beyond the usual ones of a thread and tile, and those of them that are found by digits.
+    /// Addresses of copies beyond the usual one for a thread and tile, and those of them that are computed from digits.
     fn more_addresses(&self, env: &Env, shapes: &[Shape], threads: u64) -> (u64, u64) {
         let bytes = |m: &Move| m.elem.bytes_of(self.work.elements(env, &m.shape).unwrap_or(0));
         let fills = || self.moves().filter(|m| m.load && m.buffer.is_some());
@@ -158,7 +159,7 @@ impl Setting<'_> {
         (plain.map(more(USUAL_ACCESSES)).sum(), digits.map(more(USUAL_POINTERS)).sum())
     }
 
-    /// Registers of a thread that hold tiles, fragments and tiles on their way to shared memory.
+    /// Registers of a thread that hold tiles, fragments, and tiles on their way to shared memory.
     fn registers(&self, env: &Env, shapes: &[Shape], threads: u64, parts: &[Part]) -> u64 {
         let words = |bytes: u64| bytes.div_ceil(4 * threads);
         let bytes = |shape: &[Expr], elem: Bits| elem.bytes_of(self.work.elements(env, shape).unwrap_or(0));
@@ -170,14 +171,15 @@ impl Setting<'_> {
         let mut sum: u64 = tiles.map(|t| words(bytes(&t.shape, t.elem))).sum();
         for (product, shape) in self.products().zip(shapes) {
             let row = shape.atom.row();
-            // Operands stay in shared memory, but for one that may come from registers.
+            // Operands stay in shared memory, except one that may come from registers.
             if row.asynchronous() {
                 sum += warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.way, (product.acc, shape.sums));
                 continue;
             }
             sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.size());
-            // What is computed is there as it is computed, of what it is computed of, and as the instruction reads it. What producer warps bring is computed in pairs, as
-            // the instruction reads it (ptxas 13: 80 registers for 16x32 of a warp in steps of 128 of `gemm_w4a16.tile`).
+            // A computed operand is in registers in its computed form, in its source form, and in the instruction's
+            // form. If producer warps load the source, it is computed in pairs, directly in the instruction's form
+            // (ptxas 13: 80 registers for 16x32 of a warp in steps of 128 of `gemm_w4a16.tile`).
             let times = if self.warpgroups.is_some() { 2 } else { 3 };
             let extents = product.operands.iter().zip([shape.warp.0, shape.warp.1]);
             let of_warp =
@@ -185,7 +187,7 @@ impl Setting<'_> {
             sum +=
                 extents.filter(|(operand, _)| operand.computed).map(|(_, extent)| times * of_warp(extent)).sum::<u64>();
             let depth = slice(product, shape);
-            // Slices are loaded ahead, into registers of their own, if there is an even number of them.
+            // Slices are loaded ahead to registers of their own, if there is an even number of slices.
             let copies = if (shape.depth / shape.groups / depth).is_multiple_of(2) { 2 } else { 1 };
             // Lanes that hold the same element.
             let shared_lanes = |bits: &[Bit]| 1u64 << bits.iter().filter(|b| matches!(b, Bit::Same)).count();
@@ -196,7 +198,7 @@ impl Setting<'_> {
         }
         for (region, part) in self.work.regions.iter().zip(parts) {
             if part.staged || part.carried {
-                // What is loaded in pieces of less than a register takes one for each; what is transposed is there twice.
+                // A piece of less than a register takes one register; transposed pieces are held twice.
                 let shifted = |m: &Move| self.shifted(env, m, shapes);
                 let into = region.moves.iter().filter(|m| m.load && m.buffer.is_some() && (part.staged || shifted(m)));
                 let twice = |m: &Move| if self.transposed(m, shapes) { 2 } else { 1 };

@@ -1,15 +1,15 @@
-//! Which of several variants of a kernel to launch: a rule over its sizes.
+//! The rule which of several variants of a kernel to launch, by its sizes.
 //!
-//! The model predicts the variants at sizes of all magnitudes around those for which they were chosen. The rule is the decision
-//! tree over single sizes, and over the product of the sizes that determine the grid, with the least total loss against the fastest
-//! variant at each size. Written from the larger sizes down, a tree is a list of which the first matching entry is
-//! taken. Its last entry has no condition, so every size is covered.
+//! The model predicts the variants at sizes of all magnitudes around those for which they were chosen. The rule is a
+//! decision tree over single sizes, and over the product of the sizes that determine the grid. It has the least total
+//! loss against the fastest variant at each size. Written from the larger sizes down, a tree is a list of which the
+//! first matching entry is taken. Its last entry has no condition, so every size is covered.
 
 use super::predictor::Predictor;
 use crate::analysis::uses::mentions;
 use tilec_ir::kernel::Kernel;
 
-/// The product of these sizes is at least this.
+/// A condition: the product of these sizes is at least `value`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AtLeast {
     /// Names of sizes.
@@ -27,25 +27,25 @@ pub struct Branch {
     pub variant: usize,
 }
 
-/// Values of each size that are tried, beside those given.
+/// Values of each size to try, in addition to those given.
 const STEPS: usize = 5;
 /// Most sizes that the rule looks at.
 const MOST_SIZES: usize = 4;
-/// How many times more a size that was given counts than one that was not.
+/// The weight of a given size relative to others.
 const GIVEN: f64 = 200.0;
-/// Most comparisons on the way to an entry.
+/// Most comparisons for an entry.
 const DEEPEST: usize = 4;
-/// What a comparison must save, as a share of the time at one size that was not given.
+/// The gain that a comparison must have, as a share of the time at one size that was not given.
 const WORTH: f64 = 0.25;
 
-/// A problem: its features, how much it counts, and what each variant loses against the fastest there.
+/// A problem: its features, its weight, and each variant's loss against the fastest there.
 struct Point {
     features: Vec<i64>,
     weight: f64,
     loss: Vec<f64>,
 }
 
-/// A rule for variants of `kernel`, each with the sizes that it is for. Variants that are never worth it do not occur in it.
+/// A rule for variants of `kernel`, each with the sizes that it is for. Variants that are never the best are left out.
 pub fn rule(kernel: &Kernel, variants: &[Predictor<'_>], given: &[Vec<(String, i64)>]) -> Vec<Branch> {
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in given.iter().flatten() {
@@ -90,7 +90,7 @@ pub fn rule(kernel: &Kernel, variants: &[Predictor<'_>], given: &[Vec<(String, i
     shortened(branches)
 }
 
-/// Sizes of all magnitudes from a quarter of the least given to four times the largest, in all combinations.
+/// Sizes of all magnitudes from a quarter of the smallest given size to four times the largest, in all combinations.
 fn around(names: &[&String], given: &[Vec<(String, i64)>]) -> Vec<Vec<(String, i64)>> {
     let mut all: Vec<Vec<(String, i64)>> = vec![Vec::new()];
     for &name in names {
@@ -109,7 +109,7 @@ fn around(names: &[&String], given: &[Vec<(String, i64)>]) -> Vec<Vec<(String, i
     all
 }
 
-/// What a tree is grown over.
+/// The input of the tree construction.
 struct Tree<'a> {
     points: &'a [Point],
     features: &'a [Vec<String>],
@@ -117,14 +117,14 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// The variant that loses least at these points, and how much.
+    /// The variant with the least loss at these points, and the loss.
     fn best(&self, points: &[usize]) -> (usize, f64) {
         let lost = |v: usize| points.iter().map(|&p| self.points[p].weight * self.points[p].loss[v]).sum::<f64>();
         let all = (0..self.variants).map(|v| (v, lost(v)));
         all.reduce(|a, b| if b.1 < a.1 { b } else { a }).unwrap_or((0, 0.0))
     }
 
-    /// The comparison that leaves the least loss on both sides: feature, value, loss.
+    /// The comparison with the least loss on both sides: feature, value, loss.
     fn split(&self, points: &[usize]) -> Option<(usize, i64, f64)> {
         let mut best: Option<(usize, i64, f64)> = None;
         for feature in 0..self.features.len() {
@@ -145,13 +145,13 @@ impl Tree<'_> {
     }
 }
 
-/// The roundest number above `below` and not above `above`: the one that ends in most zeros, in binary.
+/// The roundest number above `below` and at most `above`: the one with the most trailing zero bits.
 fn round(below: i64, above: i64) -> i64 {
     let cleared = |bits: u32| above >> bits << bits;
     (0..63).map(cleared).take_while(|&x| x > below).last().unwrap_or(above)
 }
 
-/// Without entries after which comes a weaker one for the same variant.
+/// Removes entries that a weaker entry for the same variant follows.
 fn shortened(branches: Vec<Branch>) -> Vec<Branch> {
     let mut kept: Vec<Branch> = Vec::new();
     for branch in branches.into_iter().rev() {

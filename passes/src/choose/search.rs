@@ -1,11 +1,12 @@
-//! The search for values. For kernels with several products the passes decide legality; for others, rules of the model do.
+//! The search for values. For kernels with several products, the passes decide legality; for others, rules of the model
+//! do.
 
 use super::found::{Failed, Found, Ranked};
 use super::one::One;
 use super::several_products::SeveralProducts;
 use super::space::Space;
 
-/// The fastest combination, of those that leave a thread registers if there are any.
+/// The fastest combination; those that leave enough registers are preferred.
 pub(super) fn best(space: Space<'_>) -> Result<Found, Failed> {
     if space.work.is_of_several() {
         return match SeveralProducts::of(&space).best() {
@@ -19,7 +20,8 @@ pub(super) fn best(space: Space<'_>) -> Result<Found, Failed> {
     }
 }
 
-/// What [`best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long, the fastest first.
+/// The result of [`best`], and then all other legal combinations that are predicted to take at most `far` times as
+/// long, fastest first.
 pub(super) fn ranked(space: Space<'_>, far: f64) -> Result<Vec<Ranked>, Failed> {
     if space.work.is_of_several() {
         return SeveralProducts::of(&space).ranked(far);
@@ -30,7 +32,7 @@ pub(super) fn ranked(space: Space<'_>, far: f64) -> Result<Vec<Ranked>, Failed> 
     }
 }
 
-/// The plain values; if the kernel does not allow them, the first that it allows.
+/// The plain values; if they are not legal, the first legal ones.
 pub(super) fn plain(space: Space<'_>) -> Result<Found, Failed> {
     if space.work.is_of_several() {
         return SeveralProducts::of(&space).plain();

@@ -14,10 +14,10 @@ use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Extent, Type, fixed_shape, let_init, resolve_view, type_of};
 use tilec_ir::values::is_constant;
 
-/// Terms of a sum: one that has more is not looked at.
+/// Most terms of a sum; longer sums are unknown.
 const TERMS: usize = 32;
 
-/// What variables hold that are written once: where they are declared, or by a copy of one element.
+/// The values of variables that are written once, by their declaration or by a copy of one element.
 pub(super) fn held(k: &Kernel) -> BTreeMap<Value, Expr> {
     let stmts = all_stmts(k, k.body);
     let (mut held, mut again) = (BTreeMap::new(), BTreeSet::new());
@@ -51,7 +51,8 @@ pub(super) fn extents(k: &Kernel) -> BTreeSet<Value> {
     shapes.filter_map(parameter).collect()
 }
 
-/// Variables of loops of two roles over one range: what the one puts into channels the other takes out in the same iteration.
+/// Pairs of variables of loops with equal ranges in two roles: a consumer takes from a channel what the producer put in
+/// during the same iteration.
 pub(super) fn same(k: &Kernel) -> Vec<(Value, Value)> {
     let mut loops: Vec<(usize, Value, [Expr; 3])> = Vec::new();
     let mut same = Vec::new();
@@ -73,7 +74,7 @@ pub(super) fn same(k: &Kernel) -> Vec<(Value, Value)> {
     same
 }
 
-/// Whether an element type has all numbers that count elements of a tensor.
+/// Whether an element type can represent all indices of a tensor.
 fn counts(elem: ElemRef) -> bool {
     match elem {
         ElemRef::Known(Elem::F32 | Elem::F64) => true,
@@ -91,7 +92,7 @@ impl Inequalities<'_> {
         })
     }
 
-    /// The place of an element along a dimension.
+    /// The atom for the position of an element along a dimension.
     pub(super) fn place(&self, axis: u32, extent: Sum) -> usize {
         let same = |atom: &Atom| matches!(atom, Atom::Place(own, of) if *own == axis && *of == extent);
         self.atom(same, || Atom::Place(axis, extent.clone()))
@@ -111,12 +112,12 @@ impl Inequalities<'_> {
         }
     }
 
-    /// An index, or an integer of each element of a tile, as a sum; `None`: it is none, or may differ from one use to the next.
+    /// An index, or an integer for each element of a tile, as a sum; `None`: it is no sum, or may differ between uses.
     pub(super) fn sum(&self, e: Expr) -> Option<Sum> {
         if let Some(sum) = self.sums.borrow().get(&e) {
             return sum.clone();
         }
-        // Names in front of those that they are in: a chain of them is no recursion.
+        // Names first, in order of definition, so that a chain of names needs no recursion.
         let known = |v: Value| self.k.stands_for(v).is_some_and(|init| self.sums.borrow().contains_key(&init));
         for (_, init) in self.k.names_below(e, known) {
             let sum = self.added(init);
@@ -178,7 +179,7 @@ impl Inequalities<'_> {
         }
     }
 
-    /// Whether one side is made of positions along a dimension, and the other of what memory holds.
+    /// Whether one side is a position along a dimension, and the other was read from memory.
     pub(super) fn is_label(&self, sides: [Expr; 2], axis: u32) -> bool {
         let position = |e: Expr| {
             let atoms = self.sum(e).map(|sum| sum.atoms().collect::<Vec<usize>>()).unwrap_or_default();
@@ -188,7 +189,7 @@ impl Inequalities<'_> {
         position(x) && self.is_read(y) || position(y) && self.is_read(x)
     }
 
-    /// Whether an expression is made of what memory holds.
+    /// Whether an expression consists of values from memory.
     fn is_read(&self, e: Expr) -> bool {
         let k = self.k;
         let mut parts = Parts::of(k, e);
@@ -208,7 +209,7 @@ impl Inequalities<'_> {
         false
     }
 
-    /// Whether an expression is an integer, so that quotients are whole.
+    /// Whether an expression is an integer, so that its quotients are rounded.
     fn is_integer(&self, e: Expr) -> bool {
         match type_of(self.k, e) {
             Ok(Type::Index) => true,
@@ -217,13 +218,13 @@ impl Inequalities<'_> {
         }
     }
 
-    /// Whether a condition compares indices, and no remainder is among them.
+    /// Whether a condition compares indices without remainders.
     pub(crate) fn is_known(&self, e: Expr) -> bool {
         let remainder = |e: Expr| has_remainder(self.k, e);
         !remainder(e) && self.condition(e, true).iter().any(|case| !case.is_empty())
     }
 
-    /// What a condition says, as cases of inequalities `.. >= 0`: none of which nothing is known.
+    /// A condition as cases of inequalities `.. >= 0`; empty if nothing is known.
     pub(super) fn condition(&self, e: Expr, holds: bool) -> Cases {
         if let Some(cases) = self.conditions.borrow().get(&(e, holds)) {
             return cases.clone();
@@ -260,7 +261,7 @@ impl Inequalities<'_> {
                 }
                 let both = |x: &Vec<Sum>, y: &Vec<Sum>| {
                     let mut all = x.clone();
-                    // Names of conditions are joined to what they say already.
+                    // The facts of a named condition are merged.
                     all.extend(y.iter().filter(|sum| !x.contains(sum)).cloned());
                     all.truncate(SAID);
                     all
@@ -309,8 +310,8 @@ fn has_remainder(k: &Kernel, e: Expr) -> bool {
     k.has_part(e, |e| matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. }))
 }
 
-/// Cases of a condition: of one that has more nothing is known.
+/// Most cases of a condition; a condition with more is unknown.
 const CASES: usize = 8;
 
-/// Inequalities of a case that are looked at, and cases of a choice between conditions.
+/// Most inequalities of a case, and most cases of a disjunction.
 const SAID: usize = 64;

@@ -1,4 +1,4 @@
-//! What is known of atoms.
+//! Facts about atoms.
 
 use super::atoms::{Atom, Given, Inequalities, OfAtom};
 use super::sum::{Cases, Product, Sum};
@@ -7,23 +7,23 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Atoms of which something is said: of others nothing is.
+/// Most atoms whose facts are used in a proof.
 const ATOMS: usize = 24;
 
-/// What is known of the atoms of some sums.
+/// Facts about the atoms of some sums.
 #[derive(Default)]
 pub(super) struct Known {
     /// Inequalities `.. >= 0`.
     pub(super) always: Vec<Sum>,
-    /// One of these cases holds.
+    /// Case distinctions: in each, one case holds.
     pub(super) splits: Vec<Cases>,
-    /// Atoms of which something was said.
+    /// Atoms whose facts were added.
     seen: BTreeSet<usize>,
-    /// Atoms that come next.
+    /// Atoms whose facts are added next.
     next: BTreeSet<usize>,
-    /// Products that were looked at.
+    /// Products whose facts were added.
     products: BTreeSet<Product>,
-    /// Conditions that are met, of which no atom came so far.
+    /// Conditions that hold, but share no atom with the facts so far.
     conditions: Vec<Cases>,
 }
 
@@ -46,7 +46,8 @@ impl Known {
 }
 
 impl Inequalities<'_> {
-    /// The claims, and conditions that are met. What is near to a claim comes first, by [`Inequalities::step`]: most proofs take little.
+    /// The claims, and the conditions that hold. Facts are added by [`Inequalities::step`], closest to the claims
+    /// first, because most proofs need few.
     pub(super) fn claimed(&self, claims: &[Sum], given: &[Given]) -> Known {
         let mut known = Known::default();
         known.take(claims.iter().cloned());
@@ -55,7 +56,7 @@ impl Inequalities<'_> {
         known
     }
 
-    /// Adds what is known of the atoms that were mentioned so far; whether there were any.
+    /// Adds facts about the atoms mentioned so far. The result says whether there were any.
     pub(super) fn step(&self, known: &mut Known) -> bool {
         let room = ATOMS - known.seen.len();
         let atoms: Vec<usize> = std::mem::take(&mut known.next).into_iter().take(room).collect();
@@ -77,7 +78,7 @@ impl Inequalities<'_> {
         true
     }
 
-    /// What is at least 0, times what is at least 0.
+    /// Adds products of non-negative sums, which are non-negative.
     fn multiply(&self, known: &mut Known) {
         let sums = known.always.iter().chain(known.splits.iter().flatten().flatten());
         let products: BTreeSet<Product> =
@@ -104,7 +105,7 @@ impl Inequalities<'_> {
         }
     }
 
-    /// What is known of an atom.
+    /// Facts about an atom.
     fn of_atom(&self, at: usize) -> OfAtom {
         if let Some(found) = self.of_atoms.borrow().get(&at) {
             return found.clone();
@@ -137,7 +138,7 @@ impl Inequalities<'_> {
         (found, split)
     }
 
-    /// Variables of loops and places in the grid are within their bounds.
+    /// The bounds of loop variables and grid indices.
     fn of_variable(&self, v: Value, own: &Sum) -> Option<Vec<Sum>> {
         let k = self.k;
         if matches!(k.values[v].def, ValueDef::Grid) {

@@ -1,6 +1,7 @@
-//! Rows of tiles of which those past an end are nobody's: no store has them.
+//! Rows of tiles that are not stored.
 //!
-//! A tile's row `i * 64 + iota(s, 0)` may be past the last row of a result. A mask that compares columns with it is right if it is for the rows that are stored.
+//! A tile's row `i * 64 + iota(s, 0)` may be past the last row of a result. A mask that compares columns with the row
+//! needs to be right only for rows that are stored.
 
 use super::atoms::{Atom, Inequalities, Stored};
 use super::sum::Sum;
@@ -9,7 +10,7 @@ use tilec_ir::kernel::StmtData;
 use tilec_ir::typing::{Type, ViewDim, resolve_view, type_of};
 
 impl Inequalities<'_> {
-    /// The dimensions of windows of tensors that are stored to.
+    /// The stored windows of tensors, one entry for each dimension.
     pub(super) fn stores(&self) -> Vec<Stored> {
         let k = self.k;
         let mut found = Vec::new();
@@ -31,7 +32,8 @@ impl Inequalities<'_> {
         found
     }
 
-    /// Inequalities `.. >= 0` of the rows of a tile that are stored, where `difference` mentions them by their places in the result; `along`: the place that is no row's.
+    /// Inequalities `.. >= 0` that hold for the stored rows of a tile, for positions in `difference`. `along` is the
+    /// position that is no row.
     pub(super) fn rows(&self, difference: &Sum, along: usize) -> Vec<Sum> {
         let mut found = Vec::new();
         for (product, &times) in &difference.terms {

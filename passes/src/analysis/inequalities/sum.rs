@@ -1,17 +1,17 @@
-//! Sums of products of atoms, and whether inequalities between such sums contradict one another.
+//! Sums of products of atoms, and contradictions among inequalities between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Inequalities that are looked at in one step of an elimination: with more nothing is proved.
+/// Most inequalities in one elimination step; beyond that nothing is proved.
 const MOST: usize = 200;
 
-/// The atoms of a product, sorted; a number has none.
+/// The atoms of a product, sorted; empty: the constant term.
 pub(super) type Product = Vec<usize>;
 
-/// Cases of which one holds, each of several inequalities `.. >= 0`.
+/// Cases of which one holds, each a list of inequalities `.. >= 0`.
 pub(super) type Cases = Vec<Vec<Sum>>;
 
-/// A number, and multiples of products of atoms.
+/// An integer plus multiples of products of atoms.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Sum {
     pub(super) terms: BTreeMap<Product, i128>,
@@ -27,7 +27,7 @@ impl Sum {
         Sum { terms: BTreeMap::from([(vec![atom], 1)]), number: 0 }
     }
 
-    /// This and `by` times another; `None`: too large.
+    /// This sum plus `by` times the other; `None`: overflow.
     pub(super) fn plus(&self, other: &Sum, by: i128) -> Option<Sum> {
         let mut sum = self.clone();
         sum.number = sum.number.checked_add(other.number.checked_mul(by)?)?;
@@ -69,7 +69,7 @@ impl Sum {
         self.terms.keys().flatten().copied()
     }
 
-    /// The same inequality `.. >= 0` with the least whole numbers.
+    /// The same inequality `.. >= 0` with the smallest integers.
     fn reduced(mut self) -> Sum {
         let common = self.terms.values().fold(0, |all: u128, x| gcd(all, x.unsigned_abs()));
         if let Ok(common) = i128::try_from(common)
@@ -86,7 +86,8 @@ fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Whether no numbers meet all of these inequalities `.. >= 0`: products are eliminated one by one (Fourier and Motzkin), and what is left is false.
+/// Whether no numbers satisfy all of these inequalities `.. >= 0`: Fourier-Motzkin elimination of products ends in a
+/// false one.
 pub(super) fn contradict(inequalities: &[Sum]) -> bool {
     let mut all: BTreeSet<Sum> = inequalities.iter().cloned().map(Sum::reduced).collect();
     loop {
@@ -132,7 +133,7 @@ mod tests {
         // x <= y, y <= z - 1, z <= x.
         let circle = [sum(0, &[(0, -1), (1, 1)]), sum(-1, &[(1, -1), (2, 1)]), sum(0, &[(2, -1), (0, 1)])];
         assert!(contradict(&circle) && !contradict(&circle[..2]));
-        // 2 x >= 1 and 2 x <= 1: no whole number.
+        // 2 x >= 1 and 2 x <= 1 have no integer solution.
         assert!(contradict(&[sum(-1, &[(0, 2)]), sum(1, &[(0, -2)])]));
         assert!(!contradict(&[sum(-2, &[(0, 2)]), sum(2, &[(0, -2)])]));
     }

@@ -1,4 +1,4 @@
-//! What operators make of elements past the end.
+//! Results of operators on elements past the end.
 
 use super::pad::Pad;
 use crate::rewrite::same_expr;
@@ -10,10 +10,10 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, type_of};
 
-/// What a comparison of elements past the end is, if that is known.
+/// The result of a comparison of elements past the end, if it is known.
 pub(crate) type Compared<'c> = &'c dyn Fn(Op, [Expr; 2]) -> Option<bool>;
 
-/// What an operator makes of elements past the end, of which its operands `args` have `pads`.
+/// The result of an operator on elements past the end, where the operands `args` have the values `pads`.
 pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad], compared: Compared<'_>) -> Pad {
     match (op, pads, args) {
         (Op::Lt | Op::Le | Op::Gt | Op::Ge | Op::Eq | Op::Ne, _, &[x, y]) => {
@@ -33,13 +33,13 @@ pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad], compared
     }
 }
 
-/// What multiplies or divides: a number of which nothing is known is taken to be positive.
+/// A factor or divisor: an unknown number is taken to be positive.
 pub(crate) fn scaling(k: &Kernel, e: Expr, pad: Pad) -> Pad {
     let is_number = !matches!(type_of(k, e), Ok(Type::Tile(_)));
     if pad == Pad::FIXED && is_number { pad.positive() } else { pad }
 }
 
-/// The least and the largest number of an element type; `None`: infinities are.
+/// The range of an element type; `None`: it has infinities.
 pub(crate) fn bounds(elem: Elem) -> Option<(f64, f64)> {
     if let Some(format) = int_format(elem) {
         return Some((format.min() as f64, format.max() as f64));
@@ -48,12 +48,12 @@ pub(crate) fn bounds(elem: Elem) -> Option<(f64, f64)> {
     (elem.bits() <= 8).then_some((-largest, largest))
 }
 
-/// Whether a quotient is one of integers.
+/// Whether a quotient is one of integers, and so rounded.
 pub(crate) fn is_rounded(k: &Kernel, args: &[Expr]) -> bool {
     args.iter().any(|&e| is_integer(k, e))
 }
 
-/// What an operator makes of elements after the end.
+/// The result of a function on elements past the end.
 fn function(op: Op, pads: &[Pad]) -> Pad {
     match (op, pads) {
         (Op::Abs, [a]) => a.absolute(),

@@ -2,17 +2,17 @@
 
 use tilec_ir::ops::ReduceOp;
 
-/// Numbers beyond are no elements of masked tiles: the largest of an f16 is 65504.
+/// Numbers of larger size are taken to be masks, not elements; the largest f16 is 65504.
 pub(crate) const BEYOND: f64 = 6.0e4;
 
-/// A dimension has at most so many elements.
+/// Most elements of a dimension.
 const MOST_ELEMENTS: f64 = 2_147_483_648.0;
 
-/// What elements are whose positions are after the end of the range; of a condition, 0 or 1.
+/// What is known about the elements past the end of the range; conditions are 0 or 1.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) enum Pad {
     Number(Number),
-    /// Infinite, or no number.
+    /// Possibly infinite or NaN.
     Any,
 }
 
@@ -21,13 +21,14 @@ pub(crate) enum Pad {
 pub(crate) struct Number {
     pub(crate) lo: f64,
     pub(crate) hi: f64,
-    /// No other element is less.
+    /// No element is smaller.
     pub(crate) least: bool,
-    /// No other element is larger.
+    /// No element is larger.
     pub(crate) largest: bool,
 }
 
-/// A bound that is computed: as it is where 8 bits hold it, as in bf16, else with room for rounding; `by`: 1 above, -1 below.
+/// A computed bound: exact if 8 significand bits hold it, as in bf16, else with room for rounding; `by`: 1 for upper,
+/// -1 for lower bounds.
 fn bound(x: f64, by: f64) -> f64 {
     if x.is_nan() {
         return by * f64::INFINITY;
@@ -53,7 +54,7 @@ impl Number {
         self.hi <= -BEYOND || self.lo >= BEYOND
     }
 
-    /// The same for all elements.
+    /// The number is the same for all elements.
     fn is_fixed(self) -> bool {
         self.least && self.largest
     }
@@ -66,12 +67,12 @@ impl Number {
         Number { lo: -self.hi, hi: -self.lo, least: self.largest, largest: self.least }
     }
 
-    /// With room for what it is rounded to.
+    /// Widened by the possible rounding error.
     fn outward(self) -> Number {
         Number { lo: bound(self.lo, -1.0), hi: bound(self.hi, 1.0), ..self }
     }
 
-    /// Far, on the same side, and nothing else is known of it.
+    /// Only known to be beyond [`BEYOND`], with its sign.
     fn far(self) -> Number {
         let (lo, hi) = if self.hi < 0.0 { (f64::NEG_INFINITY, -BEYOND) } else { (BEYOND, f64::INFINITY) };
         Number { lo, hi, ..self }
@@ -85,7 +86,7 @@ impl Number {
             ends.into_iter().fold(f64::INFINITY, f64::min),
             ends.into_iter().fold(f64::NEG_INFINITY, f64::max),
         );
-        // Numbers that scale what is masked are taken to be positive, and elements are as far from it as before.
+        // Factors of masks are taken to be positive, and not to shrink the mask below `BEYOND`.
         let product = match by.is_fixed() && self.is_far() && !product.is_far() {
             true if by.hi < 0.0 => self.negated().far(),
             true => self.far(),
@@ -100,7 +101,7 @@ impl Number {
 
     fn larger(self, other: Number) -> Number {
         let (lo, hi) = (self.lo.max(other.lo), self.hi.max(other.hi));
-        // Nothing is less than the larger operand's least element, if that is it.
+        // If the other operand's smallest element is at least `hi`, no result is smaller than it.
         let bounded = |by: Number| by.least && hi <= by.lo;
         let least = self.least && other.least || bounded(self) || bounded(other);
         Number { lo, hi, least, largest: self.largest && other.largest }
@@ -110,7 +111,7 @@ impl Number {
         Number { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi), least: false, largest: false }
     }
 
-    /// Whether a condition of which this is known holds.
+    /// Bounds of a condition's truth value.
     fn truth(self) -> (f64, f64) {
         (self.lo.clamp(0.0, 1.0), self.hi.clamp(0.0, 1.0))
     }
@@ -118,12 +119,12 @@ impl Number {
 
 impl Pad {
     pub(crate) const ZERO: Pad = Pad::Number(Number { lo: 0.0, hi: 0.0, least: false, largest: false });
-    /// A finite number.
+    /// A finite number of unknown value.
     pub(crate) const UNKNOWN: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: false, largest: false });
-    /// Positions of elements.
+    /// A position of an element.
     pub(crate) const POSITION: Pad = Pad::Number(Number { lo: 0.0, hi: MOST_ELEMENTS, least: false, largest: false });
-    /// One number for all elements.
+    /// A number of unknown value that is the same for all elements.
     pub(crate) const FIXED: Pad =
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: true, largest: true });
 
@@ -131,17 +132,17 @@ impl Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number::literal(x)) }
     }
 
-    /// One number for all elements, of `lo` to `hi`.
+    /// A number from `lo` to `hi` that is the same for all elements.
     pub(crate) fn fixed((lo, hi): (f64, f64)) -> Pad {
         Pad::Number(Number { lo, hi, least: true, largest: true })
     }
 
-    /// What is put in the place of elements: no matter how it compares with them.
+    /// A fill value, whose comparison with other elements is unknown.
     pub(crate) fn fill(x: f64) -> Pad {
         if x.is_nan() { Pad::Any } else { Pad::Number(Number { least: false, largest: false, ..Number::literal(x) }) }
     }
 
-    /// Of a condition that holds for all such elements, or for none.
+    /// A condition that holds for all such elements, or for none.
     pub(crate) fn always(holds: bool) -> Pad {
         Pad::condition(holds, holds)
     }
@@ -150,7 +151,7 @@ impl Pad {
         Pad::Number(Number { least: !hi, largest: lo, ..Number::of(f64::from(lo), f64::from(hi)) })
     }
 
-    /// A number that scales, if nothing else is known of it.
+    /// A factor: positive if nothing else is known about it.
     pub(crate) fn positive(self) -> Pad {
         match self {
             Pad::Number(x) if x.lo == f64::NEG_INFINITY && x.hi == f64::INFINITY => {
@@ -168,17 +169,17 @@ impl Pad {
         matches!(self, Pad::Number(x) if x.hi <= -BEYOND)
     }
 
-    /// Whether such elements are masked: nothing is left of them, or no other is as far.
+    /// Whether such elements are masked: they are zero, or beyond every other element.
     pub(crate) fn is_mask(self) -> bool {
         self.is_zero() || matches!(self, Pad::Number(x) if x.is_far())
     }
 
-    /// Whether a number above zero is known.
+    /// Whether it is known to be above zero.
     pub(crate) fn is_positive(self) -> bool {
         self.negated().is_negative()
     }
 
-    /// With how it compares with the others, which are of `lo` to `hi`.
+    /// Adds the comparison with the other elements, which are from `lo` to `hi`.
     pub(crate) fn within(self, (lo, hi): (f64, f64)) -> Pad {
         match self {
             Pad::Number(x) => {
@@ -188,16 +189,16 @@ impl Pad {
         }
     }
 
-    /// Whether a number below zero is known.
+    /// Whether it is known to be below zero.
     pub(crate) fn is_negative(self) -> bool {
         matches!(self, Pad::Number(x) if x.hi < 0.0)
     }
 
-    /// Whether such elements make no difference.
+    /// Whether such elements do not change a reduction.
     pub(crate) fn is_neutral(self, op: ReduceOp) -> bool {
         match op {
             ReduceOp::Sum => self.is_zero(),
-            // Of equal elements the first has the place, and none is after the end.
+            // Of equal elements the first wins, and it is not past the end.
             ReduceOp::Maximum | ReduceOp::ArgMax => self.is_low() || matches!(self, Pad::Number(x) if x.least),
             ReduceOp::Minimum | ReduceOp::ArgMin => self.negated().is_neutral(ReduceOp::Maximum),
             ReduceOp::Product => matches!(self, Pad::Number(x) if x.is(1.0)),
@@ -206,7 +207,7 @@ impl Pad {
         }
     }
 
-    /// What it is either way, such as after any number of iterations: bounds that differ are not kept.
+    /// The join of both, as after a variable number of iterations; bounds that differ are widened.
     pub(crate) fn join(self, other: Pad) -> Pad {
         match (self, other) {
             (a, b) if a == b => a,
@@ -249,13 +250,13 @@ impl Pad {
         })
     }
 
-    /// `same`: of a value with itself.
+    /// The product; `same`: of a value with itself.
     pub(crate) fn times(self, other: Pad, same: bool) -> Pad {
         self.numbers(other, |a, b| {
             if same && a.is(0.0) {
                 return Pad::Number(Number { least: true, ..a });
             }
-            // What is masked may be infinite.
+            // A mask may be infinite, and zero times infinity is NaN.
             if a.is(0.0) && b.is_far() || b.is(0.0) && a.is_far() {
                 return Pad::Any;
             }
@@ -270,7 +271,7 @@ impl Pad {
                 let fixed = b.is_fixed();
                 let inverse = Number { lo: 1.0 / b.hi, hi: 1.0 / b.lo, least: fixed, largest: fixed };
                 let quotient = a.times(inverse.outward());
-                // No other dividend is below zero, and no other divisor.
+                // The dividend is the smallest and not negative, and the divisor is positive.
                 let least = quotient.least || a.is(0.0) && a.least && b.least && b.lo > 0.0;
                 Pad::Number(Number { least, ..quotient })
             }
@@ -289,7 +290,7 @@ impl Pad {
         self.negated().larger(other.negated()).negated()
     }
 
-    /// `a < b`, or, where they may also be equal, `a <= b`.
+    /// `a < b`, or `a <= b` if `or_equal`.
     pub(crate) fn less(self, other: Pad, or_equal: bool) -> Pad {
         match (self, other) {
             (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
@@ -328,14 +329,14 @@ impl Pad {
         }
     }
 
-    /// What a condition selects.
+    /// The selection by this condition.
     pub(crate) fn select(self, then: Pad, otherwise: Pad) -> Pad {
         let (chosen, other) = match self.truth() {
             (1.0, _) => (then, otherwise),
             (_, 0.0) => (otherwise, then),
             _ => return then.numbers(otherwise, |a, b| Pad::Number(a.hull(b))),
         };
-        // The other elements are of both.
+        // Other elements may come from either operand, so a comparison must hold for both.
         match (chosen, other) {
             (Pad::Number(x), Pad::Number(y)) => Pad::Number(Number {
                 least: x.least && y.least && x.hi <= y.lo,
@@ -347,7 +348,7 @@ impl Pad {
         }
     }
 
-    /// A function that grows with its operand.
+    /// A monotonically increasing function.
     pub(crate) fn growing(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) => {
@@ -358,7 +359,7 @@ impl Pad {
         }
     }
 
-    /// A sine or cosine: of an infinity it is not a number.
+    /// Sine or cosine, which is NaN for an infinity.
     pub(crate) fn turning(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) if x.lo == x.hi => Pad::Number(Number::of(f(x.lo), f(x.lo)).like(x)),
@@ -369,7 +370,7 @@ impl Pad {
 
     pub(crate) fn exponential(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
-            // Nothing is less than nothing.
+            // The result for a mask is 0, and no result is smaller.
             Pad::Number(x) if self.is_low() => {
                 Pad::Number(Number { lo: 0.0, hi: 0.0, least: true, largest: x.largest })
             }
@@ -389,7 +390,7 @@ impl Pad {
         }
     }
 
-    /// A function of positive numbers; what is not one makes it infinite or no number.
+    /// A function of positive numbers; other operands may give infinity or NaN.
     pub(crate) fn of_positive(self, f: impl Fn(f64) -> f64) -> Pad {
         match self {
             Pad::Number(x) if x.lo > 0.0 => self.growing(f),
@@ -397,7 +398,7 @@ impl Pad {
         }
     }
 
-    /// What several such elements are reduced to, of which others have as many.
+    /// The reduction of several such elements; rows within the range reduce the same number of elements.
     pub(crate) fn reduced(self, op: ReduceOp) -> Pad {
         match op {
             ReduceOp::Sum => self.summed(),
@@ -416,7 +417,7 @@ impl Pad {
     }
 }
 
-/// The largest bound from below that says of which kind a number is.
+/// The largest value among minus infinity, 0 and `BEYOND` that is a lower bound of `x`.
 fn at_least(x: f64) -> f64 {
     match x {
         _ if x >= BEYOND => BEYOND,

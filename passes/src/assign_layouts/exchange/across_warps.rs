@@ -26,20 +26,21 @@ use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 
-/// A row that warps share, and what is reduced of it.
+/// A row that warps share, and its reduction.
 struct Shared {
     op: ReduceOp,
     axis: u32,
-    /// The bits that tell apart what warps hold.
+    /// The thread bits that distinguish the parts of a row.
     parts: u32,
-    /// What is reduced.
+    /// The reduced expression.
     arg: Expr,
     shape: Vec<u64>,
-    /// In which each warp has its part, and then all parts.
+    /// The layout in which each warp has its part, and the layout with all parts.
     layouts: [RegLayout; 2],
 }
 
-/// What is reduced or scanned behind a conversion: that of a name which keeps its type, although its operand has a tile of another one by now.
+/// The reduction or scan inside a conversion that keeps the type of a name whose operand now has a tile of another
+/// type.
 fn unrounded_reduction(k: &Kernel, leaf: Expr) -> Expr {
     match k.exprs[leaf] {
         ExprData::Cast { arg, .. } if matches!(k.exprs[arg], ExprData::Reduce { .. } | ExprData::Scan { .. }) => arg,
@@ -48,7 +49,7 @@ fn unrounded_reduction(k: &Kernel, leaf: Expr) -> Expr {
 }
 
 impl Work<'_> {
-    /// Has warps that share rows of what is reduced put together what each has of them, through shared memory.
+    /// Combines, through shared memory, the parts of a reduced row that warps share.
     pub(super) fn across_warps(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge, of_b: &RegLayout) {
         let (b, Some(leaf)) = (&self.graph.nodes[edge.b], edge.leaf) else { return };
         if let Some((v, _)) = k.part_of(leaf) {
@@ -66,13 +67,13 @@ impl Work<'_> {
         shape[along] = 1 << parts.count_ones();
         let to = whole.with_dimension(&shape, along).expect("bug: threads hold the parts of their rows");
         if op.is_place() && !matches!(k.exprs[arg], ExprData::Ref(_)) {
-            // It is requested its extremes, too.
+            // The partial maximum is read twice, so it needs a tile.
             let elem = unrounded(k, arg);
             self.own_tile(k, at, arg, Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand" });
         }
         let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
         let span = k.expr_spans[leaf];
-        // A part has another type than the whole, so the name's is requested before.
+        // A part has another type than the whole, so the name is chosen first.
         let named = named(k, at);
         let name = match op {
             _ if op.is_place() => self.place_across_warps(k, at, leaf, &shared),
@@ -90,7 +91,8 @@ impl Work<'_> {
         cx.remark(span, format!("`{name}`: {warps} warps combine their partial rows through shared memory"));
     }
 
-    /// Moves what each warp has of its part into a tile, whose name is given, and that into one with all parts.
+    /// Stores each warp's part of the result in a tile with the returned name, and exchanges it to a tile with all
+    /// parts.
     fn parts_of(&mut self, k: &mut Kernel, at: Stmt, part: Expr, shared: &Shared) -> (String, Value) {
         let [partial, to] = &shared.layouts;
         let elem = unrounded(k, part);
@@ -101,7 +103,7 @@ impl Work<'_> {
         (k.values[value].name.clone(), all)
     }
 
-    /// `any(select(any(c, 1, parts (7)), 1, 0) != 0, 1)`: no memory holds conditions.
+    /// `any(select(any(c, 1, parts (7)), 1, 0) != 0, 1)`: conditions are exchanged as numbers.
     fn truth_across_warps(&mut self, k: &mut Kernel, at: Stmt, leaf: Expr, shared: &Shared) -> String {
         let &Shared { op, axis, parts, arg, .. } = shared;
         let span = k.expr_spans[leaf];
@@ -114,8 +116,8 @@ impl Work<'_> {
         name
     }
 
-    /// Each warp gives the best element of its part, and its place. Of the places of the best ones the least is the result:
-    /// `minimum(select(b == maximum(b, 1), p, 2147483647), 1)`; of floats a NaN is the best.
+    /// Each warp finds the best element of its part and its index. The result is the smallest index among the best
+    /// ones: `minimum(select(b == maximum(b, 1), p, 2147483647), 1)`. For floats, NaN is the best.
     fn place_across_warps(&mut self, k: &mut Kernel, at: Stmt, leaf: Expr, shared: &Shared) -> String {
         let &Shared { op, axis, parts, arg, .. } = shared;
         let span = k.expr_spans[leaf];
@@ -155,12 +157,12 @@ impl Work<'_> {
         name
     }
 
-    /// A tile in the layout `to` with what a tile holds, through a buffer of its own: one less barrier than where others go through it.
+    /// A tile in the layout `to` with the elements of `source`, through a buffer of its own, which saves a barrier.
     fn gathered(&mut self, k: &mut Kernel, at: Stmt, source: &Source, to: &RegLayout) -> Value {
         self.all_gathered(k, at, std::slice::from_ref(source), to)[0]
     }
 
-    /// The same of several tiles, whose elements are seen after one barrier.
+    /// [`Self::gathered`] for several tiles, with one barrier between all stores and all loads.
     pub(super) fn all_gathered(&mut self, k: &mut Kernel, at: Stmt, sources: &[Source], to: &RegLayout) -> Vec<Value> {
         let (block, index) = place_of(k, at);
         let span = k.stmt_spans[at];

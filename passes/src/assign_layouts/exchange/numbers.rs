@@ -17,7 +17,8 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
 impl Work<'_> {
-    /// The tile that is exchanged for an operand, and what names it there: of a `let` of conditions its numbers, after it.
+    /// The source of an exchange for an operand, and the expression that replaces the operand. A named condition is
+    /// exchanged as a tile of 0/1 numbers.
     pub(super) fn exchanged_as(&mut self, k: &mut Kernel, leaf: Expr, source: Source) -> (Expr, Source) {
         if !is_truth(k, leaf) {
             return (leaf, source);

@@ -24,7 +24,7 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 
 impl Work<'_> {
-    /// Has warps that share rows of numbers that are scanned tell one another the totals of their segments, through shared memory.
+    /// Gives warps that share scanned rows of numbers the totals of all segments, through shared memory.
     pub(super) fn scan_across_warps(
         &mut self,
         k: &mut Kernel,
@@ -64,7 +64,7 @@ impl Work<'_> {
         say(cx, k, leaf, parts);
     }
 
-    /// The same of tuples that a statement names.
+    /// [`Self::scan_across_warps`] for tuples that a statement names.
     pub(super) fn tuples_in_segments(
         &mut self,
         k: &mut Kernel,
@@ -83,7 +83,7 @@ impl Work<'_> {
         say(cx, k, e, parts);
     }
 
-    /// Tiles in which each thread has what all segments of its rows come to.
+    /// Tiles in which each thread has the totals of all segments of its rows.
     fn totals_of(
         &mut self,
         k: &mut Kernel,

@@ -17,12 +17,12 @@ use tilec_ir::changes::changes;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
-/// Moves the loads of parts, each a list of neighbouring statements in the order of the text.
+/// Moves the loads of parts; each entry of `loads` is a list of adjacent statements in the order of the text.
 pub(super) fn settle(k: &mut Kernel, loads: &[Vec<Stmt>]) {
     let mut firsts: Vec<Stmt> = loads.iter().filter_map(|of| of.first().copied()).collect();
     let order = all_stmts(k, k.body);
     firsts.sort_by_key(|&s| order.iter().position(|&other| other == s));
-    // The last ones first, so that each finds those after it where they stay.
+    // From the last one to the first, so that moved statements do not change the places of earlier ones.
     for &first in firsts.iter().rev() {
         let (block, start) = place_of(k, first);
         let own = loads.iter().find(|of| of.first() == Some(&first)).map_or(0, Vec::len);
@@ -40,7 +40,8 @@ pub(super) fn settle(k: &mut Kernel, loads: &[Vec<Stmt>]) {
     }
 }
 
-/// How many statements are the loads, of which there are `own`, and `let`s of what they load; and everything that these read.
+/// The number of consecutive statements that are the `own` loads or `let`s of loaded values, and all values that these
+/// read.
 fn run(k: &Kernel, list: &[Stmt], own: usize) -> (usize, Vec<Value>) {
     let mut made: Vec<Value> = list[..own].iter().filter_map(|&s| declared(k, s)).collect();
     let mut needed: Vec<Value> = list[..own].iter().flat_map(|&s| reads(k, s)).collect();
@@ -48,7 +49,7 @@ fn run(k: &Kernel, list: &[Stmt], own: usize) -> (usize, Vec<Value>) {
     for &s in &list[own..] {
         let StmtData::Let { value, init } = k.stmts[s] else { break };
         let of = reads(k, s);
-        // After the next reduction other threads may have stored to memory.
+        // After the next reduction, other threads may have stored to memory.
         if !of.iter().any(|v| made.contains(v)) || !memory_views(k, init).is_empty() {
             break;
         }
@@ -67,7 +68,7 @@ fn declared(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// What a statement, or one inside it, mentions.
+/// The values that a statement, or one inside it, mentions.
 fn reads(k: &Kernel, s: Stmt) -> Vec<Value> {
     let mut found = Vec::new();
     for e in stmt_exprs(k, s) {

@@ -24,7 +24,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::fixed_shape;
 
 impl Work<'_> {
-    /// Has warps that share rows of tuples put together what those of each come to, through shared memory.
+    /// Combines, through shared memory, the partial tuples of rows that warps share.
     pub(super) fn tuples_across_warps(
         &mut self,
         k: &mut Kernel,
@@ -46,7 +46,7 @@ impl Work<'_> {
         shape[axis] = 1 << parts.count_ones();
         let to = whole.with_dimension(&shape, axis).expect("bug: threads hold the parts of their rows");
         let args = combined(k, e).args;
-        // The components move, and what combines them is written twice.
+        // The components move, and the combining function is written twice.
         let again = k.copy_expr(e);
         let of_parts = Combine { args: args.clone(), ..combined(k, again) };
         let (by, sources) = parts_of(k, at, (v, of_parts), parts, (&partial, &shape));
@@ -64,7 +64,7 @@ impl Work<'_> {
         cx.remark(span, message);
     }
 
-    /// The same of tuples that nobody reads: they are computed all the same.
+    /// [`Self::tuples_across_warps`] for tuples that nothing reads.
     pub(super) fn unread_tuples(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) {
         let graph = self.graph;
         for (&v, &n) in &graph.of_tuples {
@@ -74,7 +74,7 @@ impl Work<'_> {
         }
     }
 
-    /// Components of tuples that are computed with operands in memory get tiles of their own.
+    /// Stores components of tuples with operands in memory in tiles of their own.
     pub(super) fn tuples_of_memory(&mut self, k: &mut Kernel) {
         for (n, node) in self.graph.nodes.iter().enumerate() {
             let (What::Reduced(e), Some(at), Some(layout)) = (node.what, node.at, self.layout(n).cloned()) else {
@@ -91,7 +91,7 @@ impl Work<'_> {
     }
 }
 
-/// The statement that names tuples, and what they are.
+/// The statement that names tuples, and the tuples.
 fn named(k: &Kernel, v: Value) -> (Stmt, Expr) {
     let names = |s: Stmt| match k.stmts[s] {
         StmtData::Let { value, init } if value == v => Some((s, init)),
@@ -107,7 +107,8 @@ pub(super) fn combined(k: &Kernel, e: Expr) -> Combine {
     }
 }
 
-/// The statement by which each part of tuples is reduced, and tiles of what they come to, in front of the statement `at`; `like`: what is named like them.
+/// Inserts in front of `at` the statement that reduces each part, and tiles with the results; `like`: the name from
+/// which theirs are derived.
 pub(super) fn parts_of(
     k: &mut Kernel,
     at: Stmt,

@@ -1,9 +1,11 @@
 //! The order in which fragments of a product cover its reduction (K).
 //!
-//! A sum does not depend on the order of its terms. Any assignment of the instruction's reduction bits to those of the tile is correct, if it is the same for both
-//! operands. In the order of the instruction a lane holds two adjacent elements, and the next two some lanes further on. For unconverted operands `ldmatrix` distributes
-//! elements in this order. But threads that convert an operand (4-bit or 8-bit weights) would load single bytes from many places. If lanes hold longer runs of adjacent elements, they
-//! load words. Then the reduction bits that select lanes are above those of a run:
+//! A sum does not depend on the order of its terms. Any assignment of the instruction's reduction bits to those of the
+//! tile is correct, if it is the same for both operands. In the order of the instruction, a lane holds two adjacent
+//! elements, and then two more at a distance. For unconverted operands `ldmatrix` distributes elements in this order.
+//! But threads that convert an operand (4-bit or 8-bit weights) would load single bytes from many places. If lanes hold
+//! longer runs of adjacent elements, they load words. Then the reduction bits that select lanes are above those of a
+//! run:
 //!
 //! ```text
 //! instruction:  value 1 | lanes 2, 4 | value 8 | repeats 16, 32    // of 64 along the reduction, for m16n8k16
@@ -20,19 +22,20 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::types::Elem;
 
-/// Bytes of an access at most.
+/// Most bytes of an access.
 const WIDEST: u64 = 16;
-/// Bytes that shared memory moves in a cycle: lanes whose runs go past a line of as many fall on the same banks.
+/// Bytes that shared memory moves in a cycle: lanes whose runs are this far apart conflict in the same banks.
 const LINE: u64 = 128;
-/// Cycles of an instruction beside those of shared memory: a multiprocessor issues four in one.
+/// Instructions that a multiprocessor issues in a cycle of shared memory.
 const ISSUE: u64 = 4;
 
-/// The reduction bits of the tile, for each of the instruction's (`atom` of them) and each repetition, of `all`. Without a run, or where there are none to move, they are counted alike.
+/// The tile's reduction bit for each of the `atom` bits of the instruction and each repetition, `all` in total. Without
+/// a run, both are in the same order.
 pub(super) fn places(fragment: &Fragment, run: Option<u32>, atom: u32, all: u32) -> Vec<u32> {
     let Some(run) = run else { return (0..all).collect() };
     let lanes = lane_bits(fragment);
     let own = (0..atom).filter(|i| !lanes.contains(i));
-    // In the order of the tile's bits: a run, lanes, the rest.
+    // Tile bits in order: the run, lanes, the rest.
     let mut order: Vec<u32> = own.chain(atom..all).collect();
     let rest = order.split_off((run as usize).min(order.len()));
     order.extend(lanes);
@@ -44,31 +47,33 @@ pub(super) fn places(fragment: &Fragment, run: Option<u32>, atom: u32, all: u32)
     places
 }
 
-/// The bits of the instruction's reduction that tell lanes apart.
+/// The reduction bits of the instruction that select lanes.
 fn lane_bits(fragment: &Fragment) -> Vec<u32> {
     let along = |bit: &Bit| if let Bit::K(i) = *bit { Some(u32::from(i)) } else { None };
     fragment.lane.iter().filter_map(along).collect()
 }
 
-/// The operand of an instruction.
+/// An operand of an instruction.
 pub(super) struct Operand {
     pub(super) tile: Value,
-    /// Which dimension of the tile is the reduction.
+    /// The reduction dimension of the tile.
     pub(super) k_dim: usize,
     pub(super) fragment: &'static Fragment,
-    /// Rows, or columns, that a lane holds.
+    /// Rows, or columns, in a lane.
     pub(super) lines: u64,
 }
 
-/// What an operand is loaded from: the elements of a buffer that is contiguous along the reduction or not, and whether threads convert them.
+/// The memory from which an operand is loaded: its element type, whether it is contiguous along the reduction, and
+/// whether threads convert it.
 struct Source {
     elem: Elem,
     along: bool,
     converted: bool,
 }
 
-/// Log2 of the neighbours along the reduction that a lane holds, if loading both operands takes less then than as the instruction counts, `atom` bits at a time of `all`.
-/// `contiguous`: the dimension along which what a tile is filled from lies.
+/// Log2 of the consecutive elements along the reduction in a lane, if loading both operands is cheaper than in the
+/// instruction's order, with `atom` of `all` bits in an instruction. `contiguous`: the contiguous dimension of a tile's
+/// source.
 pub(super) fn run(
     k: &Kernel,
     operands: &[Operand; 2],
@@ -93,16 +98,17 @@ pub(super) fn run(
 }
 
 impl Source {
-    /// What it takes to load so many elements a lane, in quarters of a cycle of a multiprocessor. `lanes`: log2 of those that share a row.
+    /// The cost of loading `elements` elements per lane, in quarters of a clock of a multiprocessor. `lanes`: log2 of
+    /// the lanes that share a row.
     fn cost(&self, elements: u64, run: Option<u32>, lanes: u32) -> u64 {
         let size = self.elem.size();
         let moved = |bytes: u64| {
             let accesses = size.bytes_of(elements).div_ceil(bytes);
-            // 32 lanes.
+            // For 32 lanes.
             accesses * ((32 * bytes).div_ceil(LINE) * ISSUE + 1)
         };
         match run {
-            // What no thread converts comes by `ldmatrix`.
+            // Unconverted operands are loaded by `ldmatrix`.
             None if !self.converted => moved(WIDEST),
             _ if !self.along => accesses_of_one(elements),
             None => moved(size.bytes_of(2).max(1)),
@@ -117,12 +123,12 @@ impl Source {
     }
 }
 
-/// The same of single elements.
+/// The cost of loading single elements.
 fn accesses_of_one(elements: u64) -> u64 {
     elements * (ISSUE + 1)
 }
 
-/// What an operand is loaded from, of the windows that have its extents.
+/// The sources of an operand, among windows with its extents.
 fn sources(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<usize>) -> Vec<Source> {
     let own = elem_of(k, operand.tile).map_or(0, Elem::bits);
     let shape = |v: Value| k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape));
@@ -145,7 +151,7 @@ fn sources(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<u
     found
 }
 
-/// What is copied to a tile.
+/// The sources of copies to a tile.
 pub(super) fn filled_from(k: &Kernel, tile: Value) -> impl Iterator<Item = Expr> {
     all_stmts(k, k.body).into_iter().filter_map(move |s| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } if plain_var(k, dst) == Some(tile) => Some(src),
@@ -163,7 +169,7 @@ mod tests {
         let row = Atom::from_name("m16n8k16").expect("an instruction").row();
         let b = &row.b[0];
         assert_eq!(places(b, None, 4, 6), [0, 1, 2, 3, 4, 5]);
-        // Lanes are distinguished by bits 1 and 2 of the instruction.
+        // Bits 1 and 2 of the instruction's reduction select lanes.
         assert_eq!(places(b, Some(4), 4, 6), [0, 4, 5, 1, 2, 3]);
         assert_eq!(places(b, Some(3), 4, 6), [0, 3, 4, 1, 2, 5]);
         for run in 2..=4 {

@@ -1,7 +1,8 @@
-//! Which rows (columns) of an operand a lane holds, if its fragments cover the reduction in runs ([`along`](super::along)).
+//! Rows (columns) of an operand in a lane, if its fragments cover the reduction in runs ([`along`](super::along)).
 //!
-//! In the order of the instruction adjacent rows belong to different lanes, and a lane holds every eighth row. Numbers that each row has for the whole reduction (scales and zero points of
-//! a group of weights) would then be loaded one by one. If a lane holds adjacent rows, it loads them at once, and extracts each from one register:
+//! In the order of the instruction, adjacent rows belong to different lanes, and a lane holds every eighth row. Numbers
+//! that each row has for the whole reduction (scales and zero points of a group of weights) would then be loaded one by
+//! one. If a lane holds adjacent rows, it loads their numbers at once, and extracts each from one register:
 //!
 //! ```text
 //! instruction:  lanes 1, 2, 4 | value 8 | repeats 16    // of 32 columns of weights of a warp, for m16n8k16
@@ -16,8 +17,9 @@ use tilec_ir::atoms::{Bit, Fragment};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueDef};
 
-/// Puts the rows of a lane beside one another, if the operand is computed of numbers of rows that lie so in memory: the tile bits of the instruction's bits along rows, and of
-/// its repetitions. `contiguous`: the dimension along which what a tile is filled from lies.
+/// Gives a lane adjacent rows, if the operand is computed from numbers per row that are contiguous in memory: changes
+/// the tile bits of the instruction's row bits and repetitions. `contiguous`: the contiguous dimension of a tile's
+/// source.
 pub(super) fn place(
     k: &Kernel,
     operand: &Operand,
@@ -34,7 +36,7 @@ pub(super) fn place(
     let bits = |of: &[Bit]| of.iter().filter_map(outer).collect::<Vec<usize>>();
     let Fragment { value, lane, .. } = operand.fragment;
     let (own, lanes) = (bits(value), bits(lane));
-    // Bits that tell warps apart have their places above all of these.
+    // The bits of warps are above all of these.
     let mut next = 0..;
     let mut take = |place: &mut u32| *place = next.next().expect("it has no end");
     own.into_iter().for_each(|i| take(&mut atom[i]));
@@ -42,7 +44,7 @@ pub(super) fn place(
     lanes.into_iter().for_each(|i| take(&mut atom[i]));
 }
 
-/// Whether an operand is computed of a tile with one element for each of its rows, which is filled from neighbours.
+/// Whether an operand is computed from a tile with one element for each row, which is contiguous in memory.
 fn has_numbers_of_rows(k: &Kernel, operand: &Operand, contiguous: &dyn Fn(Value) -> Option<usize>) -> bool {
     let shape = |v: Value| k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape));
     let Some(mut row) = shape(operand.tile) else { return false };

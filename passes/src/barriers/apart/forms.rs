@@ -1,8 +1,8 @@
-//! Value numbering of index expressions: two with the same number are equal.
+//! Value numbering of index expressions: two expressions with the same number are equal.
 //!
-//! `strip * 1` and `strip` have one number, and so have `4 * ceildiv(N, 64)` and `let g = 4` .. `g * ceildiv(N, 64)`. The rules are those of
-//! [`fold_tree`](crate::analysis::fold::fold_tree) and `Kernel::binary`, so that what they make of an expression has the number of what it was.
-//! Every expression is entered once, however often it recurs under names.
+//! `strip * 1` and `strip` have one number, and so have `4 * ceildiv(N, 64)` and `let g = 4` .. `g * ceildiv(N, 64)`.
+//! The rules are those of [`fold_tree`](crate::analysis::fold::fold_tree) and `Kernel::binary`, so that a rewritten
+//! expression keeps its number. Every expression is entered once, however often names repeat it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
@@ -13,7 +13,7 @@ use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::let_init;
 use tilec_ir::values::is_constant;
 
-/// Expressions visited before a question about sums or bounds is given up.
+/// Most expressions that one query about sums or bounds visits.
 const WORK: u32 = 1000;
 
 /// The number of an expression.
@@ -26,15 +26,15 @@ enum Node {
     /// A size, a parameter, a grid index, the variable of a loop.
     Name(Value),
     Op(Op, Vec<Form>),
-    /// A number that an index is made of: an element of a tensor, and what is computed of such in registers.
+    /// A number in an index: an element of a tensor, or a value computed from elements in registers.
     Element(Value, Vec<Form>),
     Computed(Op, Vec<Form>),
     Converted(Elem, Form),
-    /// Equal to nothing else.
+    /// Equal only to itself.
     Opaque(Expr),
 }
 
-/// A constant and multiples of what is no sum.
+/// A constant plus multiples of terms that are no sums.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Sum {
     pub(super) first: i64,
@@ -54,18 +54,18 @@ impl Sum {
     }
 }
 
-/// The expressions of a kernel.
+/// The numbered expressions of a kernel.
 pub(super) struct Forms<'k> {
     pub(super) k: &'k Kernel,
     nodes: Vec<Node>,
     numbers: BTreeMap<Node, Form>,
     names: BTreeMap<Value, Form>,
-    /// Names of numbers that indices are made of.
+    /// Names of scalar numbers in indices.
     scalars: BTreeMap<Value, Form>,
 }
 
 impl<'k> Forms<'k> {
-    /// `same`: variables of loops that run alike, the second of which counts as the first.
+    /// `same`: variables of loops with the same iterations; the second one is replaced by the first.
     pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Forms<'k> {
         let mut forms =
             Forms { k, nodes: Vec::new(), numbers: BTreeMap::new(), names: BTreeMap::new(), scalars: BTreeMap::new() };
@@ -73,7 +73,7 @@ impl<'k> Forms<'k> {
             let form = forms.name(one);
             forms.names.insert(other, form);
         }
-        // What a name stands for is made of names in front of it.
+        // The value of a name only uses names in front of it.
         k.walk(k.body, &mut |k, _, s| {
             if let StmtData::Let { value, init } = k.stmts[s] {
                 let form = forms.of(init);
@@ -133,7 +133,7 @@ impl<'k> Forms<'k> {
         self.node(node)
     }
 
-    /// What a name of a number stands for. Of each name, and of those in front of it, it is found once.
+    /// The form of a name's number. Each name is evaluated once, after the names that it uses.
     fn named_number(&mut self, v: Value, init: Expr) -> Form {
         if let Some(&form) = self.scalars.get(&v) {
             return form;
@@ -181,7 +181,7 @@ impl<'k> Forms<'k> {
         self.op(op, vec![a, b])
     }
 
-    /// The number of an operation on two expressions, if anything mentions it.
+    /// The number of an operation on two expressions, if the kernel contains it.
     pub(super) fn known(&self, op: Op, a: Form, b: Form) -> Option<Form> {
         self.numbers.get(&Node::Op(op, vec![a, b])).copied()
     }
@@ -193,7 +193,7 @@ impl<'k> Forms<'k> {
         }
     }
 
-    /// The operands of an operator.
+    /// The operands of an expression, if it applies the operator `op`.
     pub(super) fn args<const N: usize>(&self, form: Form, op: Op) -> Option<[Form; N]> {
         match &self.nodes[form.0] {
             Node::Op(o, args) if *o == op => args[..].try_into().ok(),
@@ -201,7 +201,7 @@ impl<'k> Forms<'k> {
         }
     }
 
-    /// The sum that an expression is.
+    /// An expression as a sum.
     pub(super) fn sum(&self, form: Form) -> Option<Sum> {
         let mut sum = Sum::default();
         let mut rest = vec![(form, 1i64)];
@@ -234,7 +234,7 @@ impl<'k> Forms<'k> {
         None
     }
 
-    /// Whether an expression is made of literals and such names alone.
+    /// Whether an expression consists only of literals and of names that `names` accepts.
     pub(super) fn made_of(&self, form: Form, names: &dyn Fn(Value) -> bool) -> bool {
         let mut seen = BTreeSet::from([form]);
         let mut rest = vec![form];
@@ -244,7 +244,7 @@ impl<'k> Forms<'k> {
                 Node::Name(v) if names(*v) => {}
                 Node::Name(_) | Node::Opaque(_) => return false,
                 Node::Converted(_, arg) => rest.extend(Some(*arg).filter(|&arg| seen.insert(arg))),
-                // An element does not change while its place does not.
+                // An element is constant if its index is.
                 Node::Op(_, args) | Node::Element(_, args) | Node::Computed(_, args) => {
                     rest.extend(args.iter().filter(|&&a| seen.insert(a)))
                 }
@@ -253,7 +253,7 @@ impl<'k> Forms<'k> {
         true
     }
 
-    /// Whether one is at most the other, as far as `min` and literals tell, and products of what is not negative.
+    /// Whether `a <= b` follows from `min`, literals, and products of non-negative factors.
     pub(super) fn at_most(&self, a: Form, b: Form) -> bool {
         let mut work = WORK;
         self.bounded(a, b, &mut work)
@@ -274,7 +274,7 @@ impl<'k> Forms<'k> {
         }
     }
 
-    /// Whether an expression is positive, as far as this is easily told: sizes are, and quotients of sizes that are rounded up.
+    /// Whether an expression is obviously positive: sizes, and ceiling quotients of sizes, are.
     pub(super) fn positive(&self, form: Form) -> bool {
         let mut work = WORK;
         self.above_zero(form, &mut work)
@@ -292,7 +292,8 @@ impl<'k> Forms<'k> {
         }
     }
 
-    /// The value of what depends on a name by its remainder alone, where that is `rest` of `by`.
+    /// The value of an expression that depends on a name only through its remainder, for the remainder `rest` modulo
+    /// `by`.
     pub(super) fn at_rest(&self, form: Form, name: Form, by: i64, rest: i64) -> Option<i64> {
         let mut work = WORK;
         self.valued(form, (name, by, rest), &mut work)

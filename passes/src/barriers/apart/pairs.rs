@@ -1,7 +1,8 @@
 //! Whether two threads may access the same element of a tensor.
 //!
-//! They do not if the windows are disjoint. Nor do they if both windows are distributed over the threads in the same way and begin at a distance that is a multiple of their extents:
-//! then an element in both windows has the same place in both tiles, and belongs to the same thread.
+//! They do not if the windows are disjoint. Nor do they if both windows have the same register layout and begin at a
+//! distance that is a multiple of their extents: then an element in both windows has the same place in both tiles, and
+//! belongs to the same thread.
 
 use super::ways::{commute, exclusive, is_apart, loops};
 use super::windows::{Window, Windows};
@@ -16,13 +17,13 @@ use tilec_ir::names::Parts;
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, layout_of};
 
-/// What is asked about pairs of statements of a kernel.
+/// State of queries about pairs of statements of a kernel.
 pub(in crate::barriers) struct Pairs<'k> {
     all: Windows<'k>,
     deferred: Deferred,
 }
 
-/// A window that a statement touches, and the dimensions of the tensor that its tile has, in the tile's order.
+/// A window that a statement accesses, and the tensor's dimensions of its tile, in the tile's order.
 struct Touched {
     window: Window,
     kept: Vec<usize>,
@@ -33,8 +34,8 @@ impl<'k> Pairs<'k> {
         Pairs { all: Windows::new(k, None), deferred: Deferred::of(k) }
     }
 
-    /// Whether `later` may come to an element of a tensor that other threads have touched by `earlier`, or by itself in an iteration before,
-    /// in an order that matters.
+    /// Whether `later` may access an element of a tensor that other threads accessed by `earlier`, or by itself in a
+    /// previous iteration, in an order that matters.
     pub(in crate::barriers) fn meet(&mut self, tensor: Value, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
         let k = self.all.k();
         let (x, y) = (path_to(k, earlier), path_to(k, later));
@@ -42,7 +43,7 @@ impl<'k> Pairs<'k> {
             return false;
         }
         let parting = x.iter().zip(&y).position(|(p, q)| p != q).unwrap_or(x.len());
-        // Of two sides of a branch one is done in an iteration, and a statement once.
+        // Only one side of a branch runs in an iteration, and a statement runs once.
         let in_front = x.get(parting).zip(y.get(parting)).is_some_and(|(p, q)| p.0 == q.0 && p.1 < q.1);
         let common = loops(k, &x[..parting]);
         if common.is_empty() && !in_front {
@@ -74,8 +75,8 @@ impl<'k> Pairs<'k> {
         })
     }
 
-    /// The windows of a tensor that a copy stores to, or those that it loads; `None`: another statement does, or one that is not known.
-    /// `combined`: without what memory combines by itself.
+    /// The windows of a tensor to which a copy stores, or from which it loads; `None`: the statement is no copy, or a
+    /// window is not known. `combined`: without copies that combine in memory.
     fn touched(&mut self, s: Stmt, tensor: Value, stores: bool, combined: bool) -> Option<Vec<Touched>> {
         let k = self.all.k();
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return None };
@@ -88,8 +89,8 @@ impl<'k> Pairs<'k> {
         own.map(|view: ResolvedView| Some(Touched { window: self.all.of(&view, &shape)?, kept: view.kept() })).collect()
     }
 
-    /// Whether two statements deal their tiles out to the threads in the same way. Of threads that hold the same element one stores it, and all of them
-    /// load it.
+    /// Whether two statements distribute their tiles over threads in the same way. One of several threads with the same
+    /// element stores it, but all of them load it.
     fn dealt_alike(&self, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
         let k = self.all.k();
         if [earlier, later].into_iter().any(|s| tensor_store(k, s).is_some()) {
@@ -104,7 +105,8 @@ impl<'k> Pairs<'k> {
         deals.is_some_and(|(a, b)| a == b && (kind == Kind::WriteAfterWrite || !a.is_replicated()))
     }
 
-    /// How the threads have what a copy loads, if each loads the elements that it moves: by a layout, or as the copy is distributed.
+    /// The layout in which threads load a copy's source: a register layout, or the distribution of the copy. The outer
+    /// `None`: a thread loads other elements than those that it moves.
     fn loaded(&self, s: Stmt) -> Option<Option<RegLayout>> {
         let k = self.all.k();
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
@@ -117,7 +119,7 @@ impl<'k> Pairs<'k> {
         }
     }
 
-    /// Whether element `i` of a tile is made of the elements `i` of what it names.
+    /// Whether element `i` of a tile is computed from elements `i` of its operands.
     fn element_by_element(&self, e: Expr) -> bool {
         let k = self.all.k();
         let mut parts = Parts::of(k, e);
@@ -135,7 +137,7 @@ impl<'k> Pairs<'k> {
     }
 }
 
-/// How the threads have what a copy stores.
+/// The layout in which threads store a copy's tile.
 fn stored(k: &Kernel, s: Stmt) -> Option<RegLayout> {
     match k.stmts[s] {
         StmtData::Copy { src, .. } => layout_of(k, src),

@@ -1,20 +1,20 @@
-//! Which walks over tiles are known to be at another one in every iteration, and which windows to be apart.
+//! Loops over tiles and windows that the proof must recognise, and similar ones that it must refuse.
 
 use super::super::prove;
 use tilec_ir::diag::Sink;
 
-/// What is said of a kernel.
+/// The diagnostics for a kernel.
 fn said(source: &str) -> Vec<String> {
     let mut sink = Sink::new();
     let parsed = tilec_ir::parser::parse(source, &mut sink);
     let mut kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
-    // As the compiler does with what it reads.
+    // As the compiler does in front of this pass.
     crate::specialize::fold(&mut kernel);
     super::super::fences::place(&mut kernel);
     prove(&kernel).into_iter().map(|d| d.message).collect()
 }
 
-/// A walk over tiles of 64x64 elements in strips of `g` columns: tensor, grid, bounds and indices.
+/// A loop over tiles of 64x64 elements in strips of `g` columns: tensor, grid, bounds and indices.
 struct Walk {
     rows: &'static str,
     cols: &'static str,
@@ -45,7 +45,7 @@ impl Walk {
         )
     }
 
-    /// A kernel whose roles load and store each tile of a tensor with such walks.
+    /// A kernel whose roles load and store each tile of a tensor in such loops.
     fn in_place(&self, tensor: &str) -> String {
         let load = "acquire a\ncopy C[bm * 64.., bn * 64..] -> a.put tma\npublish a\n";
         let store =
@@ -62,11 +62,11 @@ impl Walk {
 const SOUND: [(&str, Walk); 7] = [
     ("M, N", PLAIN),
     ("M, N", Walk { g: 1, ..PLAIN }),
-    // One column of tiles, one row, both fixed.
+    // One column of tiles, one row, and both constant.
     ("M, 64", Walk { cols: "1", grid: "min(ceildiv(M, 64), 7)", bounds: "cta..ceildiv(M, 64) step 7", g: 1, ..PLAIN }),
     ("64, N", Walk { rows: "1", grid: "min(ceildiv(N, 64), 7)", bounds: "cta..ceildiv(N, 64) step 7", g: 1, ..PLAIN }),
     ("512, 256", Walk { rows: "8", cols: "4", grid: "7", bounds: "cta..32 step 7", g: 2, ..PLAIN }),
-    // Clusters along rows, and along both.
+    // Clusters along rows, and along both dimensions.
     (
         "M, N",
         Walk {
@@ -142,7 +142,8 @@ fn tiles_of_two_iterations_or_blocks_that_are_one_are_found() {
         (1, "let place = tile % (ceildiv(M, 64))", "let place = tile % 3"),
         (2, "let strip = tile / (ceildiv(M, 64))", "let strip = tile / 2"),
         (4, "cta..32 step 7", "cta..33 step 7"),
-        // Of two blocks: they walk closer than they are many, all from the beginning, or members of a cluster are at one tile.
+        // Two blocks overlap: the step is less than the number of blocks, all start at 0, or blocks of a cluster share
+        // a tile.
         (0, "step 7", "step 6"),
         (0, "in cta..", "in 0.."),
         (4, "(cta: 7)", "(cta: 8)"),
@@ -163,7 +164,7 @@ fn tiles_of_two_iterations_or_blocks_that_are_one_are_found() {
     }
 }
 
-/// What is said of these stores, out of two buffers.
+/// The diagnostics for these stores from two buffers.
 fn stored(body: &str) -> Vec<String> {
     said(&format!(
         "kernel t(A: gmem f16[M, N] multiple 8, C: gmem f16[M, N] multiple 8, D: gmem f16[Z, M, N] multiple 8, beta: f32 = 0.0) grid (i: ceildiv(M, 64))\n{{\n\
@@ -178,7 +179,7 @@ fn tensor_stores_of_a_block_lie_apart() {
         "copy s -> C[i * 64.., 0..] tma\ncopy t -> C[i * 64.., 32..] tma",
         "for j in 0..N step 32 {\ncopy s -> C[i * 64.., j..] tma\n}",
         "for j in 0..N step 64 {\ncopy s -> C[i * 64.., j..] tma\nlet next = j + 32\ncopy t -> C[i * 64.., next..] tma\n}",
-        // Parts between literals of tiles that follow one another.
+        // Parts of adjacent tiles, between literals.
         "for j in 0..N step 128 {\nfor part in 0..128 step 32 {\ncopy s -> C[i * 64.., j + part..] tma\n}\n}",
         "for j in 0..N {\nfor part in 0..4 {\ncopy s -> C[i * 64.., j * 128 + part * 32..] tma\n}\n}",
         "for z in 0..Z {\nfor j in 0..N step 32 {\ncopy s -> D[z, i * 64.., j..] tma\n}\n}",
@@ -220,7 +221,7 @@ fn batch(tensor: &str, window: &str, end: &str) -> Vec<String> {
     ))
 }
 
-/// An index is told by its quotient and its remainder, by one number that is positive.
+/// Quotient and remainder by one positive number determine an index.
 #[test]
 fn quotients_and_remainders_tell_an_index() {
     for (tensor, window, end) in [

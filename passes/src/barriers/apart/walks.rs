@@ -9,14 +9,16 @@
 //!     let col = min(strip * g + place % columns, C - 1)
 //! ```
 //!
-//! As `tile < R * C`, `strip * g < C`, so `columns` is the smaller of `g` and `C - strip * g`. Then `place < R * columns`: in full
-//! strips because `place < R * g`, in the last one because `tile - strip * R * g < R * (C - strip * g)`. So `place / columns < R`, and
-//! neither `min` changes anything. `col` tells `strip` (`place % columns < g`) and `place % columns`, `row` tells `place / columns`; with
-//! them `place` is known, and with it `tile`.
+//! As `tile < R * C`, `strip * g < C`, so `columns` is the smaller of `g` and `C - strip * g`. Then
+//! `place < R * columns`: in full strips because `place < R * g`, in the last one because
+//! `tile - strip * R * g < R * (C - strip * g)`. So `place / columns < R`, and neither `min` changes anything. `col`
+//! determines `strip` (`place % columns < g`) and `place % columns`, `row` determines `place / columns`. So they
+//! determine `place`, and with it `tile`.
 //!
-//! Further axes are in front: `let z = min(tile / (R * C), Z - 1)`, and `tile % (R * C)` for `tile`, which is less than `R * C` whatever that was.
+//! Further axes are in front: `let z = min(tile / (R * C), Z - 1)`, and `tile % (R * C)` replaces `tile`, which is
+//! always less than `R * C`.
 //!
-//! Where tiles are distributed from both ends,
+//! Tiles may be distributed from both ends:
 //!
 //! ```text
 //! for unit in cta..tiles step G {
@@ -24,10 +26,10 @@
 //!     let tile = select(unit / G % 2 == 0, front, max(0, tiles - 1 - front))
 //! ```
 //!
-//! units of even turns are at the first tiles, one after the other, and those of odd turns at the last ones: as there are as many units as tiles, no two are at
-//! one tile, and `max` changes nothing.
+//! Units of even rounds take the first tiles, one after the other, and units of odd rounds the last ones. There are as
+//! many units as tiles, so no two units have the same tile, and `max` changes nothing.
 //!
-//! Where blocks share tiles along the reduction, a loop over units has
+//! If blocks share tiles along the reduction (stream-K), a loop over units has
 //!
 //! ```text
 //! let parts = max(min(ceildiv(to, steps) - first, ..), 0)             // `to` is at most `shared * steps`
@@ -35,18 +37,19 @@
 //!     let tile = max(min(select(unit < parts, first + unit, shared + worker + (unit - parts) * workers), tiles - 1), 0)
 //! ```
 //!
-//! Units below `parts` are at tiles below `ceildiv(to, steps) <= shared`, which is at most what is left of `tiles`; the others at different
-//! ones from `shared` on, below `tiles`. So `max` and `min` change nothing, and no two units are at one tile.
+//! Units below `parts` have tiles below `ceildiv(to, steps) <= shared`, which is at most the number of tiles. The
+//! others have different tiles from `shared` on, below `tiles`. So `max` and `min` change nothing, and no two units
+//! have the same tile.
 
 use super::forms::{Form, Forms};
 use tilec_ir::entities::{Block, Stmt};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 
-/// Indices one of which differs by so much at least between any two iterations.
+/// Indices of which at least one differs by at least the given number between any two iterations.
 pub(super) type Digits = Vec<(Form, i64)>;
 
-/// Ways to tell the iterations of a loop apart.
+/// Alternative sets of indices that distinguish the iterations of a loop.
 pub(super) fn digits(forms: &mut Forms<'_>, s: Stmt) -> Vec<Digits> {
     let StmtData::For { var, end, step, body, .. } = forms.k.stmts[s] else { unreachable!("it is a loop") };
     let by = forms.k.as_int(step).unwrap_or(1).max(1);
@@ -60,7 +63,7 @@ pub(super) fn digits(forms: &mut Forms<'_>, s: Stmt) -> Vec<Digits> {
     ways
 }
 
-/// What the names of a block stand for.
+/// The values of the names in a block.
 fn lets(forms: &mut Forms<'_>, body: Block) -> Vec<Form> {
     let k = forms.k;
     let named = k.blocks[body].iter().filter_map(|&s| match k.stmts[s] {
@@ -70,7 +73,7 @@ fn lets(forms: &mut Forms<'_>, body: Block) -> Vec<Form> {
     named.collect()
 }
 
-/// Without the block's place in a cluster: `x` of `x * c + m`.
+/// The unit without the block's rank in a cluster: `x` of `x * c + m`.
 fn unit(forms: &Forms<'_>, form: Form) -> Form {
     let first = forms.args(form, Op::Add).map_or(form, |[first, _]| first);
     match forms.args(first, Op::Mul) {
@@ -94,10 +97,10 @@ fn last(forms: &mut Forms<'_>, form: Form) -> Form {
     forms.binary(Op::Sub, form, one)
 }
 
-/// The indices of the tile of a number, which is below an end.
+/// The indices of a tile number that is below `end`.
 fn rasterised(forms: &mut Forms<'_>, (mut tile, mut end): (Form, Form), lets: &[Form]) -> Option<Digits> {
     let mut digits = Digits::new();
-    // Further axes, the last one in front.
+    // Further axes, the last one first.
     for &form in lets {
         if let Some(inner) = layer(forms, (tile, end), form) {
             digits.push((form, 1));
@@ -110,7 +113,7 @@ fn rasterised(forms: &mut Forms<'_>, (mut tile, mut end): (Form, Form), lets: &[
     Some(digits)
 }
 
-/// The tiles of a layer, if this is the index of the layer.
+/// The tile number within a layer, if `form` is the index of the layer.
 fn layer(forms: &mut Forms<'_>, (tile, end): (Form, Form), form: Form) -> Option<Form> {
     let [within, most] = forms.args(form, Op::Min)?;
     let most = forms.as_int(most)?;
@@ -126,7 +129,7 @@ fn layer(forms: &mut Forms<'_>, (tile, end): (Form, Form), form: Form) -> Option
     (forms.at_most(end, all) && limited(forms, layers, most.checked_add(1)?)).then_some(inner)
 }
 
-/// Whether an extent is at most this, for every launch.
+/// Whether an extent is at most `most` in every launch.
 fn limited(forms: &mut Forms<'_>, form: Form, most: i64) -> bool {
     let k = forms.k;
     forms.as_int(form).is_some_and(|n| n <= most)
@@ -137,7 +140,7 @@ fn limited(forms: &mut Forms<'_>, form: Form, most: i64) -> bool {
         })
 }
 
-/// Row and column, if this is the row of a tile.
+/// Row and column of a tile, if `row` is its row.
 fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option<[Form; 2]> {
     let [quotient, bound] = forms.args(row, Op::Min)?;
     let rows = extent(forms, bound)?;
@@ -150,9 +153,9 @@ fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option
     if !forms.at_most(end, all) {
         return None;
     }
-    // What is said of it above, of these extents and strips of so many columns.
+    // The expressions of the module's documentation, for these extents and strips of `g` columns.
     let mut each = forms.binary(Op::Mul, rows, g);
-    // Of no more tiles than there are: a strip that would have more is all of them.
+    // A strip is clamped to the number of tiles: a larger strip has all tiles.
     if let Some([_, by]) = forms.args(own, Op::Rem)
         && let Some([whole, most]) = forms.args(by, Op::Min)
         && whole == each
@@ -177,7 +180,7 @@ fn matrix(forms: &mut Forms<'_>, (tile, end): (Form, Form), row: Form) -> Option
     (row == expected).then_some([row, col])
 }
 
-/// The tile of a unit and how many there are, where tiles are distributed from both ends.
+/// The tile of a unit, and the number of tiles, if tiles are distributed from both ends.
 fn both_ends(forms: &mut Forms<'_>, (unit, by): (Form, i64), end: Form, lets: &[Form]) -> Option<(Form, Form)> {
     let (groups, pairs) = (forms.int(by), forms.int(by.checked_mul(2)?));
     let turn = forms.binary(Op::Div, unit, groups);
@@ -195,7 +198,7 @@ fn both_ends(forms: &mut Forms<'_>, (unit, by): (Form, i64), end: Form, lets: &[
     lets.contains(&expected).then_some((expected, end))
 }
 
-/// The tile of a unit and how many there are, where blocks share tiles.
+/// The tile of a unit, and the number of tiles, if blocks share tiles.
 fn shared(forms: &mut Forms<'_>, unit: Form, end: Form, lets: &[Form]) -> Option<(Form, Form)> {
     lets.iter().find_map(|&tile| shared_tile(forms, (unit, end), tile).map(|tiles| (tile, tiles)))
 }
@@ -213,7 +216,7 @@ fn shared_tile(forms: &mut Forms<'_>, (unit, end): (Form, Form), tile: Form) -> 
     let [behind, workers] = forms.args(step, Op::Mul)?;
     let [_, parts] = forms.args(behind, Op::Sub)?;
     above_zero(forms, worker)?;
-    // The parts end within the shared tiles, of which there are no more than tiles.
+    // The parts end within the shared tiles, which are at most all tiles.
     let [count, _] = forms.args(above_zero(forms, parts)?, Op::Min)?;
     let [up, start] = forms.args(count, Op::Sub)?;
     let one = forms.int(1);
@@ -231,7 +234,7 @@ fn shared_tile(forms: &mut Forms<'_>, (unit, end): (Form, Form), tile: Form) -> 
         && (left == Some(over) || forms.at_most(rest, tiles))
         && forms.positive(tiles)
         && forms.positive(workers);
-    // No unit more than there are tiles.
+    // There are at most as many units as tiles.
     let left = forms.binary(Op::Sub, tiles, base);
     let left = forms.binary(Op::Max, left, zero);
     let left = forms.binary(Op::CeilDiv, left, workers);

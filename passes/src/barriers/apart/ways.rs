@@ -9,7 +9,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 /// A block, and the index of a statement in it.
 pub(super) type Step = (Block, usize);
 
-/// Whether the ways to two statements part at a condition that is the same for both, and decided once.
+/// Whether the paths to two statements diverge at a condition that is the same for both and decided once.
 pub(super) fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     let sides = |path: &[Step]| {
         let mut sides = Vec::new();
@@ -24,28 +24,28 @@ pub(super) fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     a.iter().any(|&(c, x)| b.iter().any(|&(d, y)| x != y && is_fixed(k, c) && alike(k, c, d, &[])))
 }
 
-/// The same of two statements.
+/// [`exclusive`] for two statements.
 pub(in crate::barriers) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
     exclusive(k, &path_to(k, a), &path_to(k, b))
 }
 
-/// Whether a store says that no other store is to its elements.
+/// Whether a store promises that no other store writes its elements.
 pub(in crate::barriers) fn is_apart(k: &Kernel, s: Stmt) -> bool {
     matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.apart)
 }
 
-/// The loops on the way to a statement, outermost first.
+/// The loops around a statement, outermost first.
 pub(super) fn loops(k: &Kernel, path: &[Step]) -> Vec<Stmt> {
     let stmts = path.iter().map(|&(block, index)| k.blocks[block][index]);
     stmts.filter(|&s| matches!(k.stmts[s], StmtData::For { .. })).collect()
 }
 
-/// Whether two copies combine elements by one operator: then neither has to come first, but for the rounding of sums.
+/// Whether two copies combine elements by one operator, so that their order matters only for rounding.
 pub(in crate::barriers) fn commute(k: &Kernel, a: Stmt, b: Stmt) -> bool {
     let op = |s| match &k.stmts[s] {
         StmtData::Copy { attrs, .. } => attrs.reduce,
         _ => None,
     };
-    // Of what takes the place of the other the last one stays.
+    // With exchanges, the last value remains, so their order matters.
     op(a).is_some_and(|op| op != Combining::Exchange) && op(a) == op(b)
 }

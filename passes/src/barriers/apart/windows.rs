@@ -9,27 +9,27 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// Along each dimension of the tensor where it begins, and its extent.
+/// For each dimension of the tensor, the start and extent.
 #[derive(Clone, Debug)]
 pub(super) struct Window(Vec<(Sum, i64)>);
 
-/// How often an index is divided into quotient and remainder on its way into a window: dimensions of a tensor.
+/// Most divisions of an index into quotient and remainder on its way to tensor dimensions.
 const PARTS: u32 = 4;
 
-/// From the first value that something takes to the last.
+/// From the first to the last value.
 type Range = (i64, i64);
 
-/// What is known of the windows of a kernel.
+/// Facts about the windows of a kernel.
 pub(super) struct Windows<'k> {
     pub(super) forms: Forms<'k>,
-    /// Variables of loops between literals.
+    /// Ranges of loop variables between literals.
     ranges: BTreeMap<Form, Range>,
-    /// What variables of loops are multiples of.
+    /// Numbers of which loop variables are multiples.
     steps: BTreeMap<Form, i64>,
 }
 
 impl<'k> Windows<'k> {
-    /// `same`: variables of loops that run alike.
+    /// `same`: variables of loops with the same iterations.
     pub(super) fn new(k: &'k Kernel, same: Option<(Value, Value)>) -> Windows<'k> {
         let mut forms = Forms::new(k, same);
         let (mut ranges, mut steps) = (BTreeMap::new(), BTreeMap::new());
@@ -50,13 +50,13 @@ impl<'k> Windows<'k> {
         self.forms.k
     }
 
-    /// The window that a view of a tensor is, for tiles of these extents.
+    /// The window of a view of a tensor, for tiles of these extents.
     pub(super) fn window(&mut self, view: Expr, shape: &[u64]) -> Option<Window> {
         let view = resolve_view(self.forms.k, view)?;
         self.of(&view, shape)
     }
 
-    /// The same of a view that is known.
+    /// The window of a resolved view.
     pub(super) fn of(&mut self, view: &ResolvedView, shape: &[u64]) -> Option<Window> {
         let kept = view.kept();
         let mut dims = Vec::new();
@@ -80,21 +80,22 @@ impl<'k> Windows<'k> {
         (kept.len() == shape.len()).then_some(Window(dims))
     }
 
-    /// Whether a name has one value while all but the loops outside `outer` go on.
+    /// Whether a name keeps its value while only the loops inside `outer` iterate.
     fn settled(&self, outer: &[Stmt]) -> impl Fn(Value) -> bool + use<'k> {
         let k = self.forms.k;
         let vars: Vec<Value> = outer.iter().filter_map(|&s| variable(k, s)).collect();
         move |v| is_of_launch(k, v) || matches!(k.values[v].def, ValueDef::Grid) || vars.contains(&v)
     }
 
-    /// Whether windows have nothing in common in two iterations of a loop, within one of each that encloses it.
+    /// Whether windows are disjoint in two different iterations of a loop, in the same iteration of the loops in
+    /// `outer`.
     pub(super) fn differ_in(&mut self, s: Stmt, outer: &[Stmt], windows: [&Window; 2]) -> bool {
         let ways = digits(&mut self.forms, s);
         let settled = self.settled(outer);
         self.beside(outer, windows) || ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
     }
 
-    /// Whether windows have nothing in common where one of these indices differs. `ranges`: of what else takes other values.
+    /// Whether windows are disjoint if one of these indices differs. `ranges`: of other variables that change.
     fn differ(
         &self,
         digits: &Digits,
@@ -105,8 +106,8 @@ impl<'k> Windows<'k> {
         digits.iter().all(|&digit| self.told(digit, settled, ranges, [a, b], PARTS))
     }
 
-    /// Whether windows have nothing in common where an index differs by so much at least: by itself, or by its quotient and its remainder
-    /// (`z / H`, `z % H`), one of which differs if it does. These may be divided again, `parts` times.
+    /// Whether windows are disjoint if an index differs by at least the given number: directly, or because its quotient
+    /// or remainder (`z / H`, `z % H`) then differs. These may be divided again, up to `parts` times.
     fn told(
         &self,
         (digit, by): (Form, i64),
@@ -136,7 +137,7 @@ impl<'k> Windows<'k> {
                 })
     }
 
-    /// By what a window divides an index, or what it has made of the index so.
+    /// The divisors by which a window divides an index, or a quotient of it.
     fn divisors(&self, digit: Form, window: &Window) -> Vec<Form> {
         let mut found = Vec::new();
         for mut form in window.0.iter().flat_map(|(sum, _)| sum.terms.keys().copied()) {
@@ -150,7 +151,7 @@ impl<'k> Windows<'k> {
         found
     }
 
-    /// The quotient of an index, as it may be written: of `z / W` by `H` it is `z / W / H`, and `z / (H * W)`.
+    /// The forms of an index's quotient: `z / W` divided by `H` is `z / W / H` or `z / (H * W)`.
     fn quotients(&self, digit: Form, n: Form) -> Vec<Form> {
         let at_once = self.forms.args(digit, Op::Div).filter(|&[_, m]| self.forms.positive(m)).map(|[x, m]| {
             let products = [self.forms.known(Op::Mul, n, m), self.forms.known(Op::Mul, m, n)];
@@ -159,7 +160,7 @@ impl<'k> Windows<'k> {
         self.forms.known(Op::Div, digit, n).into_iter().chain(at_once.unwrap_or_default()).collect()
     }
 
-    /// From where to where two windows reach, without what is the same in both.
+    /// The ranges that two windows cover, without their common terms.
     fn rest(
         &self,
         a: &(Sum, i64),
@@ -184,7 +185,7 @@ impl<'k> Windows<'k> {
         Some(reach)
     }
 
-    /// Whether windows have nothing in common within one iteration of each of these loops.
+    /// Whether windows are disjoint within one iteration of each of these loops.
     pub(super) fn beside(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
         let settled = self.settled(outer);
         a.0.iter().zip(&b.0).any(|(x, y)| {
@@ -193,8 +194,8 @@ impl<'k> Windows<'k> {
         })
     }
 
-    /// Whether windows begin at a multiple of their extents from one another, within one iteration of each of these loops: then an element
-    /// that is in both has one place in both.
+    /// Whether the starts of windows differ by multiples of their extents, within one iteration of each of these loops.
+    /// Then an element in both windows has the same place in both.
     pub(super) fn congruent(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
         let settled = self.settled(outer);
         a.0.iter().zip(&b.0).all(|((x, extent), (y, other))| {
@@ -210,7 +211,7 @@ impl<'k> Windows<'k> {
         })
     }
 
-    /// Whether windows of different blocks have nothing in common, whatever iterations of a loop they are at.
+    /// Whether windows of different blocks are disjoint, in any iterations of a loop.
     pub(super) fn blocks_differ(&mut self, s: Stmt, windows: [&Window; 2]) -> bool {
         let k = self.forms.k;
         let axes: Digits = k.grid.iter().map(|axis| (self.forms.name(axis.index), 1)).collect();
@@ -218,7 +219,7 @@ impl<'k> Windows<'k> {
         self.differ(&axes, &settled, &BTreeMap::new(), windows) || self.dealt_out(s, windows).unwrap_or(false)
     }
 
-    /// The same of blocks that do one tile each, of which a grid with one block along an axis has no two.
+    /// [`Self::blocks_differ`] for blocks with one tile each, where grid axes number the tiles.
     pub(super) fn tiles_differ(&mut self, windows: [&Window; 2]) -> bool {
         let k = self.forms.k;
         let several = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
@@ -226,7 +227,8 @@ impl<'k> Windows<'k> {
         self.differ(&axes, &|v| is_of_launch(k, v), &BTreeMap::new(), windows)
     }
 
-    /// Whether no two blocks are at one tile: each begins with the tile of its number, or that of its cluster, and goes on by as many as there are.
+    /// Whether no two blocks have the same tile: each begins with the tile of its number, or of its cluster, and steps
+    /// by their number.
     fn dealt_out(&mut self, s: Stmt, windows: [&Window; 2]) -> Option<bool> {
         let k = self.forms.k;
         let ([axis], &StmtData::For { start, step, .. }) = (&k.grid[..], &k.stmts[s]) else { return None };
@@ -246,7 +248,7 @@ impl<'k> Windows<'k> {
         if !self.forms.at_most(groups, most) {
             return Some(false);
         }
-        // Of a cluster, what depends on the number of the block in it.
+        // For clusters: the terms that depend on the rank of the block.
         let mut places: BTreeMap<Form, Vec<i64>> = BTreeMap::new();
         let terms = windows.iter().flat_map(|w| &w.0).flat_map(|(sum, _)| sum.terms.keys().copied());
         for form in terms {
@@ -259,7 +261,7 @@ impl<'k> Windows<'k> {
         let settled = |v: Value| is_of_launch(k, v);
         let fellows = (0..each).all(|n| {
             (0..n).all(|m| {
-                // The tile of a cluster is the same: its loop stands still.
+                // Blocks of a cluster have the same tile in the same iteration.
                 let own = |v: Value| is_of_launch(k, v) || variable(k, s) == Some(v);
                 windows[0].0.iter().zip(&windows[1].0).any(|(x, y)| {
                     [(n, m), (m, n)].into_iter().all(|(n, m)| {

@@ -1,4 +1,4 @@
-//! Fences of known programs, each of which is needed.
+//! Known programs, each of whose fences is necessary.
 
 use super::prove;
 use crate::Options;
@@ -95,7 +95,7 @@ fn each_fence_is_needed() {
 fn a_fence_stands_anywhere_between() {
     let mut k = compiled(STORED);
     let (b, at) = fences(&k)[0];
-    // After the barrier, too: the one that asks has fenced what the barrier has shown it.
+    // Also after the barrier: then the thread that issues the store fences what the barrier made visible to it.
     k.blocks[b].swap(at, at + 1);
     assert!(matches!(k.stmts[k.blocks[b][at]], StmtData::Barrier), "{}", tilec_ir::print::print(&k));
     assert_eq!(prove(&k), []);

@@ -8,12 +8,12 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::overlay::Overlays;
 
-/// A rule broken by a statement.
+/// A violation of a rule by a statement.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     /// The buffer or channel.
     pub(super) value: Value,
-    /// The slot, if it is a channel and one is meant.
+    /// The slot, if it concerns a slot of a channel.
     pub(super) slot: Option<u32>,
     /// Which rule.
     pub(super) why: Why,
@@ -49,7 +49,7 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
     }
 }
 
-/// The statement that is missing in front of the one that the error is about, if it is one.
+/// The statement to insert in front of the faulty one, if that is the way out.
 fn missing(why: Why, name: &str) -> Option<String> {
     match why {
         Why::ReadAfterWrite | Why::WriteAfterRead | Why::WriteAfterWrite => Some("barrier".to_owned()),
@@ -61,7 +61,7 @@ fn missing(why: Why, name: &str) -> Option<String> {
     }
 }
 
-/// What is said of a fault: the message, what the other statement is, and a way out.
+/// The text of a fault: the message, the label of the other statement, and a way out.
 struct Words(String, &'static str, String);
 
 fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> Words {
@@ -70,7 +70,7 @@ fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> Words {
     found.unwrap_or_else(|| absent(k, fault, cell))
 }
 
-/// Threads that do not wait for one another, or for copies on their way.
+/// Races of threads with other threads or with asynchronous copies.
 fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
     Some(match why {
         Why::ReadAfterWrite => Words(
@@ -111,7 +111,7 @@ fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
     })
 }
 
-/// The turns of a channel.
+/// Channel operations in the wrong order.
 fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
     Some(match why {
         Why::AcquiredTwice => Words(
@@ -181,7 +181,7 @@ fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
     })
 }
 
-/// What is read or used, and is not there.
+/// Reads and uses of something that is not there.
 fn absent(k: &Kernel, fault: &Fault, cell: &str) -> Words {
     if fault.why == Why::Unwritten {
         return Words(
@@ -201,7 +201,7 @@ fn absent(k: &Kernel, fault: &Fault, cell: &str) -> Words {
     }
 }
 
-/// The buffer that takes over the memory of `value`.
+/// The buffer that reuses the memory of `value`.
 fn taken_over(k: &Kernel, value: Value) -> Option<&str> {
     let overlays = Overlays::of(k);
     let over = overlays.iter().find(|(_, over)| over.contains(&value)).map(|(by, _)| by);
@@ -209,7 +209,7 @@ fn taken_over(k: &Kernel, value: Value) -> Option<&str> {
     Some(&k.values[by].name)
 }
 
-/// How the execution came here.
+/// Describes the path of the execution.
 fn path(k: &Kernel, trace: &Trace) -> String {
     let mut parts = Vec::new();
     for (&s, &n) in &trace.trips {
@@ -228,7 +228,7 @@ fn path(k: &Kernel, trace: &Trace) -> String {
     parts.join(", ")
 }
 
-/// How a state was reached, for the message. Of equal states the first one's is kept.
+/// The path to a state, for the message. For equal states, the first one's path is kept.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Trace {
     /// Last write and last read of a cell.

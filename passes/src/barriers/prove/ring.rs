@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a program does wrong.
+/// Kinds of faults.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Why {
     /// Read in the epoch of a write.
@@ -17,7 +17,7 @@ pub(super) enum Why {
     InFlight,
     /// Written while asynchronous copies into it may be on their way.
     WrittenInFlight,
-    /// Its memory is taken over while asynchronous copies into it may be on their way.
+    /// Its memory is reused while asynchronous copies into it may be on their way.
     TakenInFlight,
     /// Used on a path on which it is not allocated.
     NotAllocated,
@@ -35,7 +35,7 @@ pub(super) enum Why {
     NeverPublished,
     /// Written while a TMA store may be reading it.
     WrittenWhileStored,
-    /// Its memory is taken over while a TMA store may be reading it.
+    /// Its memory is reused while a TMA store may be reading it.
     TakenWhileStored,
     /// Stored, and then the kernel or role ends.
     NeverAwaited,
@@ -59,7 +59,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Takes over what was done to `earlier`, which lay in the same place.
+    /// Adds the accesses of this epoch to `earlier`, which had the same memory.
     pub(super) fn follow(&mut self, earlier: Cell) {
         self.written |= earlier.written;
         self.read |= earlier.read;
@@ -71,8 +71,8 @@ impl Cell {
     }
 }
 
-/// A channel: slots `head - live .. head` (modulo `slots`) are in use, oldest first. The first `waited` of them were waited
-/// for; the last is being filled if `acquired`.
+/// A channel: slots `head - live .. head` (modulo `slots`) are in use, oldest first. The first `waited` of them were
+/// waited for; the last one is being filled if `acquired`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Ring {
     slots: u32,
@@ -81,7 +81,7 @@ pub(super) struct Ring {
     live: u32,
     waited: u32,
     acquired: bool,
-    /// Slots touched so far.
+    /// Slots that have been accessed.
     pub(super) cells: BTreeMap<u32, Cell>,
 }
 
@@ -90,7 +90,7 @@ impl Ring {
         Ring { slots, head: 0, live: 0, waited: 0, acquired: false, cells: BTreeMap::new() }
     }
 
-    /// The memory stays, with what was done to it in this epoch; everything else is as new.
+    /// Resets the ring for a new allocation; accesses of this epoch to its memory remain.
     pub(super) fn restart(&mut self) {
         let mut cells = std::mem::take(&mut self.cells);
         cells.values_mut().for_each(|c| c.filled = false);

@@ -21,7 +21,7 @@ impl Run<'_> {
         self.access(s, state, trace)?;
         self.touch(s, state, trace)?;
         match &k.stmts[s] {
-            // Of what no TMA store reads nothing is awaited: lowering writes no wait.
+            // A buffer that no TMA store reads needs no wait; lowering emits none.
             StmtData::Await { value, pending, .. } if is_stored(k, *value) => {
                 let read = state.storing.len().saturating_sub(*pending as usize);
                 for v in state.storing.drain(..read) {
@@ -31,7 +31,7 @@ impl Run<'_> {
                     }
                 }
             }
-            // The threads meet at a signal, too.
+            // Threads synchronise at a signal, too.
             StmtData::Barrier | StmtData::Signal { .. } => {
                 state.touched.clear();
                 state.buffers.values_mut().for_each(Cell::pass_barrier);
@@ -76,7 +76,8 @@ impl Run<'_> {
     fn access(&self, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
         let mut uses = uses(self.k, s);
         uses.retain(|u| self.concerns(u.value));
-        // Places that this statement read, and whether only element by element and not since before it.
+        // Cells that this statement read, and whether it did so only element by element, and no statement before it in
+        // this epoch.
         let mut own: BTreeMap<(Value, Option<u32>), bool> = BTreeMap::new();
         for u in &uses {
             let (cell, slot) = match u.slot {
@@ -172,7 +173,7 @@ impl Run<'_> {
     }
 }
 
-/// Ends what is where `value` is to lie. Returns what was done in this epoch to that memory.
+/// Ends the buffers whose memory `value` reuses. Returns the accesses of this epoch to that memory.
 fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
     let mut past = Cell::default();
     for other in overlays.sharing(value) {

@@ -14,9 +14,9 @@ pub(super) struct Use {
     pub(super) slot: Option<Slot>,
     /// Otherwise a read.
     pub(super) write: bool,
-    /// A write that lands later.
+    /// An asynchronous write, which lands later.
     pub(super) flying: bool,
-    /// Every thread touches the elements that it also touches in the statement's other uses of this kind.
+    /// Every thread accesses only elements that it also accesses in the statement's other uses of this kind.
     pub(super) own: bool,
 }
 
@@ -28,7 +28,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
         StmtData::Assign { src, .. } => reads(k, *src, false, &mut out),
         StmtData::If { cond, .. } => reads(k, *cond, false, &mut out),
         StmtData::Copy { src, dst, attrs } => {
-            // What several threads hold, one writes while another reads.
+            // An element of several threads is written by one while another reads it.
             let once = !copy_layout(k, *src, *dst, attrs).is_some_and(|layout| layout.is_replicated());
             reads(k, *src, once, &mut out);
             if attrs.combined_by_threads() {
@@ -60,7 +60,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
     out
 }
 
-/// A channel named without its slot is filled when it is a destination.
+/// A channel that is named without its slot as a destination is being filled.
 fn written_slot(k: &Kernel, dst: Expr) -> Slot {
     match &k.exprs[dst] {
         ExprData::View(view) => view.slot.unwrap_or(Slot::Put),
@@ -69,7 +69,7 @@ fn written_slot(k: &Kernel, dst: Expr) -> Slot {
     }
 }
 
-/// Collects reads. `own`: up to here, element `i` of the result comes from element `i` of the operand.
+/// Collects reads. `own`: element `i` of the result depends only on element `i` of the operand.
 fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
     let (named, ranges) = match &k.exprs[e] {
         ExprData::Ref(v) => (Some((*v, None)), 0),
@@ -97,14 +97,14 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
     }
 }
 
-/// What a statement itself does to tensors in global memory.
+/// The accesses of a statement itself to tensors in global memory.
 #[derive(Default)]
 pub(crate) struct Touches {
     pub(crate) loads: Vec<Value>,
     pub(crate) stores: Vec<Value>,
 }
 
-/// The tensors that a statement itself loads from and stores to, under a name or not.
+/// The tensors that a statement itself loads from and stores to, directly or through a name.
 pub(crate) fn tensors(k: &Kernel, s: Stmt) -> Touches {
     let mut touches = Touches::default();
     match &k.stmts[s] {
@@ -115,7 +115,7 @@ pub(crate) fn tensors(k: &Kernel, s: Stmt) -> Touches {
                 tensors_in(k, *dst, &mut touches.loads);
             }
         }
-        // A name for a window loads nothing.
+        // A name for a window does not load it.
         StmtData::Let { init, .. } if resolve_view(k, *init).is_some() => {}
         _ => {
             for e in crate::analysis::uses::stmt_exprs(k, s) {
@@ -131,7 +131,7 @@ fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
     while let Some(e) = parts.take() {
         match k.exprs[e] {
             ExprData::Iota { .. } => continue,
-            // Of elements that are never written.
+            // Elements of index tables are never written.
             ExprData::Index(_) => continue,
             ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => match k.values[v].def {
                 ValueDef::Tensor(_) => out.push(v),
@@ -144,17 +144,17 @@ fn tensors_in(k: &Kernel, e: Expr, out: &mut Vec<Value>) {
     }
 }
 
-/// The slots of channels that a statement itself touches.
+/// The slots of channels that a statement itself accesses.
 pub(crate) fn slot_uses(k: &Kernel, s: Stmt) -> Vec<(Value, Slot)> {
     uses(k, s).into_iter().filter_map(|u| Some((u.value, u.slot?))).collect()
 }
 
-/// The buffers that a statement itself touches.
+/// The buffers that a statement itself accesses.
 pub(crate) fn buffer_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
     uses(k, s).into_iter().filter(|u| u.slot.is_none()).map(|u| u.value).collect()
 }
 
-/// The tensors that a statement itself touches.
+/// The tensors that a statement itself accesses.
 pub(crate) fn tensor_uses(k: &Kernel, s: Stmt) -> Vec<Value> {
     let found = tensors(k, s);
     [found.loads, found.stores].concat()

@@ -21,13 +21,13 @@ use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 
-/// Iterations of a loop that may run by itself.
+/// Most iterations of a loop that may run by itself.
 const FEW: usize = 64;
 
-/// How often loops go round before roles in them stand still, if they do.
+/// Most iterations that are simulated before roles block.
 const ROUNDS: usize = 256;
 
-/// Where roles may wait for ever: `ends` has the role that fills each channel, and the one that empties it.
+/// Reports cyclic roles that may deadlock: `ends` has the roles that fill and empty each channel.
 pub(super) fn check(k: &Kernel, bodies: &[Block], ends: &BTreeMap<Value, [usize; 2]>, found: &mut Vec<Diagnostic>) {
     for channels in circles(ends) {
         let ends: BTreeMap<Value, [usize; 2]> = channels.iter().map(|v| (*v, ends[v])).collect();
@@ -41,11 +41,11 @@ pub(super) fn check(k: &Kernel, bodies: &[Block], ends: &BTreeMap<Value, [usize;
     }
 }
 
-/// The channels of each set of roles in which two channels are on one circle of three roles or more.
+/// The channels of each set of roles in which any two channels are on a cycle of at least three roles.
 fn circles(ends: &BTreeMap<Value, [usize; 2]>) -> Vec<Vec<Value>> {
     let pairs: BTreeSet<[usize; 2]> = ends.values().map(|&[a, b]| [a.min(b), a.max(b)]).collect();
     let pairs: Vec<[usize; 2]> = pairs.into_iter().collect();
-    // Two pairs that share a role are on a circle if there is a way around that role.
+    // Two role pairs that share a role are on a cycle if a path avoids that role.
     let mut set: Vec<usize> = (0..pairs.len()).collect();
     for (i, p) in pairs.iter().enumerate() {
         for (j, q) in pairs.iter().enumerate().skip(i + 1) {
@@ -66,7 +66,7 @@ fn circles(ends: &BTreeMap<Value, [usize; 2]>) -> Vec<Vec<Value>> {
     out.into_values().collect()
 }
 
-/// Whether pairs lead from a role to another without passing a third.
+/// Whether pairs lead from one role to another without a third one.
 fn reaches(pairs: &[[usize; 2]], from: usize, to: usize, around: usize) -> bool {
     let mut seen = vec![around, from];
     let mut next = 1;
@@ -82,7 +82,7 @@ fn reaches(pairs: &[[usize; 2]], from: usize, to: usize, around: usize) -> bool 
     seen[1..].contains(&to)
 }
 
-/// What a role does with channels of a circle.
+/// A step of a role with channels of a cycle.
 #[derive(Debug)]
 enum Item {
     Op { stmt: Stmt, op: ChannelOp, channel: Value },
@@ -106,7 +106,7 @@ impl Item {
     }
 }
 
-/// The slots of a channel that may be acquired, and waited for.
+/// The free slots and filled slots of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Count {
     free: usize,
@@ -115,10 +115,10 @@ struct Count {
 
 type Counts = BTreeMap<Value, Count>;
 
-/// How far roles have come.
+/// The progress of all roles.
 #[derive(Clone, Debug)]
 struct State<'a> {
-    /// What each has yet to do, the next thing last.
+    /// The remaining steps of each role, the next one last.
     left: Vec<Vec<&'a Item>>,
     counts: Counts,
 }
@@ -157,7 +157,8 @@ impl Circle<'_> {
         out
     }
 
-    /// What is free and filled when all roles have come to their end, or where they stand still. `same`: loop variables that run alike.
+    /// The slot counts after all roles have ended, or the state in which they are blocked. `same`: variables of loops
+    /// with the same iterations.
     fn run<'a>(&self, mut state: State<'a>, same: &[(Value, Value)]) -> Result<Counts, State<'a>> {
         loop {
             operate(&mut state);
@@ -170,7 +171,7 @@ impl Circle<'_> {
         }
     }
 
-    /// Runs loops, or branches, at which roles stand; whether there were any that can be run.
+    /// Runs loops, or branches, that are the next step of their roles. The result says whether one could run.
     fn run_common_loops(&self, state: &mut State<'_>, same: &[(Value, Value)]) -> bool {
         for role in 0..state.left.len() {
             let Some((group, same)) = self.group(state, role, same) else { continue };
@@ -184,7 +185,8 @@ impl Circle<'_> {
         false
     }
 
-    /// The loops, or branches, of all roles that have a part in the one at which a role stands. None if they are not at them.
+    /// The loops, or branches, of all roles that take part in the one that is the next step of `role`. `None` if some
+    /// are not there yet.
     fn group<'a>(&self, state: &State<'a>, role: usize, same: &[(Value, Value)]) -> Option<Group<'a>> {
         let first: &Item = state.left[role].last()?;
         let mut group = BTreeMap::from([(role, first)]);
@@ -219,9 +221,9 @@ impl Circle<'_> {
         Some((group, same))
     }
 
-    /// What is free and filled after loops, or branches, that run together. None if that is not known.
+    /// The slot counts after loops, or branches, that run together. `None` if they are not known.
     fn once(&self, state: &State<'_>, group: &BTreeMap<usize, &Item>, same: &[(Value, Value)]) -> Option<Counts> {
-        // A loop may have no iteration: that is its other side.
+        // A loop may have no iteration; this corresponds to the other side of a branch.
         let behind = |other: bool| {
             let mut left: Vec<Vec<&Item>> = vec![Vec::new(); state.left.len()];
             for (&role, &item) in group {
@@ -238,7 +240,7 @@ impl Circle<'_> {
         (behind(true)? == counts).then_some(counts)
     }
 
-    /// Takes iterations of a loop at which a role stands for statements of their own, if they are few; whether there was one.
+    /// Unrolls a loop with few iterations that is the next step of a role. The result says whether there was one.
     fn alone(&self, state: &mut State<'_>) -> bool {
         for left in &mut state.left {
             let Some(&Item::Loop { bounds, body, .. }) = left.last() else { continue };
@@ -254,7 +256,7 @@ impl Circle<'_> {
         false
     }
 
-    /// What is wrong with roles that stand still.
+    /// The error for blocked roles.
     fn explain(&self, state: &State<'_>) -> Diagnostic {
         let ring = [0, 1].map(|side| self.ring(&self.inside(state.clone(), side))).into_iter().find(|r| !r.is_empty());
         let (wait, places): (String, Vec<(Stmt, String)>) = if let Some(ring) = ring {
@@ -278,7 +280,7 @@ impl Circle<'_> {
         places.fold(d, |d, (at, text)| d.with_place(at, text)).with_note(note)
     }
 
-    /// Where roles that stand still do so if loops go round until nothing in them can run, and branches take one side.
+    /// Where blocked roles are if loops run until nothing in them can proceed, and branches take one side.
     fn inside<'a>(&self, mut state: State<'a>, side: usize) -> State<'a> {
         for _ in 0..ROUNDS {
             operate(&mut state);
@@ -299,7 +301,8 @@ impl Circle<'_> {
         state
     }
 
-    /// The operations at which roles stand, each waiting for the next one; the first acquires a slot. Empty if a role among them is at none.
+    /// The operations at which roles are blocked, each waiting for the next; the first acquires a slot. Empty if a role
+    /// is blocked elsewhere.
     fn ring(&self, state: &State<'_>) -> Vec<(Stmt, ChannelOp, Value)> {
         let mut ring: Vec<(usize, Stmt, ChannelOp, Value)> = Vec::new();
         let mut next = state.left.iter().position(|left| matches!(left.last(), Some(Item::Op { .. })));
@@ -324,7 +327,7 @@ impl Circle<'_> {
 
 type Group<'a> = (BTreeMap<usize, &'a Item>, Vec<(Value, Value)>);
 
-/// Runs the operations that may run.
+/// Runs all operations that can run.
 fn operate(state: &mut State<'_>) {
     let State { left, counts } = state;
     loop {

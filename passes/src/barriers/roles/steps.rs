@@ -1,4 +1,4 @@
-//! Pairs of paths of two roles over the same slots.
+//! Compares the channel operations of two roles over the same channels.
 
 use super::walk::Counts;
 use crate::analysis::conditions::alike;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, Next, Slot, StmtData};
 
-/// A role's way past channel operations.
+/// A step of a role with channel operations.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// A slot is filled (`publish`) or there (`wait`). `touched`: what is filled before, or read then, as far as the same block tells.
-    /// `held`: slots held in front of the statement, to be filled or those waited for.
+    /// A slot is filled (`publish`) or waited for (`wait`). `touched`: the channels that are written before, or read
+    /// afterwards, in the same block. `held`: slots held in front of the statement, to be filled or waited for.
     Turn { stmt: Stmt, channels: Vec<Value>, fills: bool, touched: Vec<Value>, held: BTreeMap<Value, usize> },
     /// A loop over steps.
     Loop { stmt: Stmt, var: Value, bounds: [Expr; 3], next: Option<Next>, steps: Vec<Step> },
@@ -61,13 +61,14 @@ pub(super) fn trace(k: &Kernel, block: Block, counts: &BTreeMap<Stmt, Counts>) -
     out
 }
 
-/// Whether a slot of `v` is filled by the statements in front of its `publish`; if it was not acquired among them, it may have been before.
+/// Whether the statements in front of a `publish` fill a slot of `v`; if they do not acquire it, it may have been
+/// filled earlier.
 fn filled(k: &Kernel, before: &[Stmt], v: Value) -> bool {
     let own = before.iter().rposition(|&s| operates(k, s, ChannelOp::Acquire, v));
     own.is_none_or(|own| touches(k, &before[own..], v, Slot::Put))
 }
 
-/// Whether a slot of `v` is read by the statements after its `wait`, up to where it is returned or another is waited for.
+/// Whether the statements after a `wait` read the slot of `v`, before it is released or another one is waited for.
 fn read(k: &Kernel, after: &[Stmt], v: Value, mut older: usize) -> bool {
     let end = after.iter().position(|&s| {
         let released = operates(k, s, ChannelOp::Release, v);
@@ -93,7 +94,8 @@ fn touches(k: &Kernel, stmts: &[Stmt], v: Value, slot: Slot) -> bool {
     found
 }
 
-/// The first slot that is read though nothing was put into it, of roles that walk past the same ones: where it is waited for, where published.
+/// The first slot that is read although nothing was put into it, for roles with the same steps: its `wait`, its
+/// `publish` and the channel.
 pub(super) fn unfilled(a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
     a.iter().zip(b).find_map(|(x, y)| match (x, y) {
         (Step::Turn { stmt: publish, touched: full, .. }, Step::Turn { stmt: wait, touched: wanted, .. }) => {
@@ -107,12 +109,13 @@ pub(super) fn unfilled(a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
     })
 }
 
-/// Where the role `b` waits for a slot that `a` does not come to fill: it takes one of another channel first, of which `b` holds all.
+/// Where role `b` waits for a slot that `a` cannot fill, because `a` first acquires a slot of another channel whose
+/// slots `b` all holds.
 pub(super) fn stuck(k: &Kernel, a: &[Step], b: &[Step]) -> Option<(Stmt, Stmt, Value)> {
     a.iter().zip(b).find_map(|(x, y)| match (x, y) {
         (Step::Turn { stmt: publish, channels, held: ahead, .. }, Step::Turn { stmt: wait, held: before, .. }) => {
             channels.iter().enumerate().find_map(|(i, v)| {
-                // What is published in front of `v`, by the same statement, is waited for in front of it.
+                // Channels that the same statement publishes in front of `v` are waited for in front of it.
                 let full = |u: &Value| before.get(u).is_some_and(|&n| slots(k, *u).is_some_and(|slots| n >= slots));
                 let taken = ahead.keys().find(|u| *u != v && !channels[..i].contains(u) && full(u));
                 taken.map(|&u| (*wait, *publish, u))
@@ -178,7 +181,7 @@ impl Step {
     }
 }
 
-/// Statements of the two roles at which their ways part. `same`: loop variables that run alike.
+/// The statements of the two roles at which their steps differ.
 type Parting = (Option<Stmt>, Option<Stmt>);
 
 pub(super) fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value, Value)>) -> Option<Parting> {
@@ -197,7 +200,7 @@ pub(super) fn differs(k: &Kernel, a: &[Step], b: &[Step], same: &mut Vec<(Value,
                 Step::Loop { var: v, bounds: p, next: n, steps: s, .. },
                 Step::Loop { var: w, bounds: q, next: m, steps: t, .. },
             ) => {
-                // Numbers that are drawn are the same where one channel hands them over.
+                // Tile numbers from a counter are equal if they pass through one channel.
                 if n != m || !p.iter().zip(q).all(|(&e, &f)| alike(k, e, f, same)) {
                     return parting;
                 }

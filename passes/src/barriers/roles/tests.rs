@@ -1,9 +1,9 @@
-//! What is said of roles that are right, and of others.
+//! Diagnostics for correct roles and for faulty ones.
 
 use super::*;
 use tilec_ir::diag::Sink;
 
-/// What is said of roles with these bodies, over two channels `a` and `b`.
+/// The diagnostics for roles with these bodies, over two channels `a` and `b`.
 fn said(producer: &str, consumer: &str) -> Vec<String> {
     let source = format!(
         "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N])\n{{\n\
@@ -31,16 +31,17 @@ fn one(producer: &str, consumer: &str, what: &str) {
 #[test]
 fn what_is_in_order_passes() {
     assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
-    // Two tiles, each with a loop of its own; the products of an iteration overlap the wait of the next.
+    // Two tiles, each with its own loop; the products of an iteration overlap the wait of the next one.
     let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
     assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
-    // A slot of which one channel is filled, and read.
+    // Only one of the channels is filled, and read.
     let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
     let read = "wait a, b\nvar x = reg f16[64, 64]\ncopy a.get -> x\nrelease a, b";
     assert_eq!(said(&looped(&half), &looped(read)), Vec::<String>::new());
 }
 
-/// Roles that load and store tiles of one tensor, in the order of the tiles; `from`, `to` replace in the loading, the storing role.
+/// Roles that load and store tiles of one tensor in the order of the tiles; `from` and `to` replace text in the loading
+/// and the storing role.
 fn in_place(from: [&str; 2], to: [&str; 2]) -> Vec<String> {
     let walk = "for tile in 0..min(ceildiv(M, 64) * ceildiv(N, 64), 99) step 7 {\nlet strip = tile / (ceildiv(M, 64) * 4)\n\
                 let place = tile % (ceildiv(M, 64) * 4)\nlet columns = max(1, min(4, ceildiv(N, 64) - strip * 4))\n\
@@ -73,7 +74,7 @@ fn tiles_that_are_stored_were_loaded_before() {
         ["C[bm * 64.., bn * 64..]", "C[bn * 64.., bm * 64..]"],
         ["C[bm * 64.., bn * 64..]", "C[bm * 64 + 64.., bn * 64..]"],
         ["C[bm * 64.., bn * 64..]", "C[bm * 32.., bn * 64..]"],
-        // Two tiles at one place.
+        // Two tiles at the same place.
         ["strip * 4 + place % columns", "place % columns"],
         ["place / columns", "place / 2"],
         ["max(1, min(4, ceildiv(N, 64) - strip * 4))", "max(1, min(8, ceildiv(N, 64) - strip * 4))"],
@@ -100,9 +101,9 @@ fn a_slot_is_filled_once() {
     one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put tma"))), &looped(USE), again);
     one(&looped(&FILL.replace(copy, &format!("for i in 0..M {{\n{copy}\n}}"))), &looped(USE), again);
     one(&looped(&FILL.replace(copy, &format!("if K > 64 {{\n{copy}\n}}\n{copy}"))), &looped(USE), again);
-    // Threads write what the copy writes.
+    // Threads write to the slot that the copy writes.
     one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put"))), &looped(USE), again);
-    // One or the other, and another slot each time.
+    // One copy or the other, each to another slot.
     let either = FILL.replace(copy, &format!("if K > 64 {{\n{copy}\n}} else {{\ncopy A[64.., k..] -> a.put tma\n}}"));
     assert_eq!(said(&looped(&either), &looped(USE)), Vec::<String>::new());
     let decided = FILL.replace(
@@ -125,7 +126,7 @@ fn slots_are_taken_and_given_back_in_turns() {
     one(&looped(FILL), &looped(&USE.replace("wait a, b", "wait a, b\nwait a")), "must `release` every slot of `a`");
 }
 
-/// A loop whose first step is taken out, on both sides; `behind`: what the consumer does after it.
+/// A loop with a peeled first step on both sides; `behind`: the consumer's statements after it.
 fn peeled(step: &str, behind: &str) -> [String; 2] {
     let both = |first: &str, later: &str, behind: &str| {
         format!("if K > 0 {{\n{first}\nfor k in 64..K step 64 {{\n{later}\n}}\n{behind}\n}}")
@@ -142,18 +143,18 @@ fn a_product_may_be_pending_while_the_next_is_issued() {
     let [producer, consumer] = peeled(STEP, LAST);
     assert_eq!(said(&producer, &consumer), Vec::<String>::new());
     let wrong = [
-        // The slot that the last product reads, or before its older one is done.
+        // The slot that the last product reads, or release before the older product is done.
         (STEP.replace("await acc, 1\n", ""), LAST, "released while products read it"),
         (STEP.replace("await acc, 1", "await acc, 2"), LAST, "released while products read it"),
         (format!("{STEP}\nrelease a, b"), LAST, "released while products read it"),
         (STEP.to_owned(), "release a, b\nawait acc, 0", "released while products read it"),
         (STEP.to_owned(), "await acc, 1\nrelease a, b", "released while products read it"),
         (STEP.to_owned(), "await acc, 0", "in different states"),
-        // As many are held at the end of an iteration as at its start.
+        // The number of held slots differs between start and end of an iteration.
         (STEP.replace("release a, b", ""), LAST, "must `release` every slot of `a`"),
         (STEP.replace("release a, b", "release a"), LAST, "must `release` every slot of `b`"),
         (format!("{STEP}\nawait acc, 0\nrelease a, b"), LAST, "must `wait` for every slot of `a`"),
-        // Another slot of two, while both are held.
+        // Another slot of a ring of two, while both are held.
         (STEP.replace("wait a, b", "wait a, b\nwait a\nrelease a"), LAST, "are held already, 2"),
     ];
     for (step, last, what) in wrong {
@@ -164,13 +165,13 @@ fn a_product_may_be_pending_while_the_next_is_issued() {
 
 #[test]
 fn behind_a_loop_there_may_have_been_no_iteration() {
-    // Iterations find a product pending and leave none; without one the slot is still read.
+    // Iterations start with a pending product and end with none; without it, the slot is still read.
     let step = STEP.replace("await acc, 1\nrelease a, b", "await acc, 0\nrelease a, b");
     let [producer, consumer] = peeled(&step, "release a, b");
     one(&producer, &consumer, "released while products read it");
     let [producer, consumer] = peeled(&step, LAST);
     assert_eq!(said(&producer, &consumer), Vec::<String>::new());
-    // After the loop the last product adds to one accumulator or to the other: awaiting all but none awaits either.
+    // After the loop, the last product writes one of two accumulators; awaiting all but one product covers neither.
     let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
     let of = |last: &str| {
         let [producer, consumer] = peeled(&step, last);
@@ -200,7 +201,7 @@ fn sides_of_a_branch_may_leave_other_products_pending() {
             said(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "await acc, 0"))),
             Vec::<String>::new()
         );
-        // The product of either side reads the slot.
+        // The product on either side reads the slot.
         one(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "")), "released while products read it");
     }
     one(
@@ -212,7 +213,7 @@ fn sides_of_a_branch_may_leave_other_products_pending() {
 
 #[test]
 fn no_role_waits_for_a_slot_that_is_held() {
-    // The producer takes the second slot of `a` before it fills the first of `b`.
+    // The producer acquires the second slot of `a` before it fills the first one of `b`.
     let ahead = |slots: usize| {
         let more = "acquire a\ncopy A[0.., 0..] -> a.put tma\npublish a\n".repeat(slots);
         let tail =
@@ -257,21 +258,21 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
     let of = |step: &str| format!("{tile}\n{}", looped(step));
     assert_eq!(said(&looped(FILL), &of(step)), Vec::<String>::new());
     let used = "`f` is used while products that read it are pending";
-    // Written for the next product, or read.
+    // The register tile is overwritten for the next product, or read.
     let early = step.replace("await acc, 0\nrelease a, b", "copy b.get -> f\nawait acc, 0\nrelease a, b");
     one(&looped(FILL), &of(&early), used);
     one(&looped(FILL), &of(&early.replace("copy b.get -> f", "copy f -> g")), used);
     one(&looped(FILL), &of(&early.replace("copy b.get -> f", "f = 0")), used);
-    // Another product may read the same.
+    // Another product may read the same registers.
     let twice = early.replace("copy b.get -> f", "acc = mma<m64k16>(f, b.get, acc)");
     assert_eq!(said(&looped(FILL), &of(&twice)), Vec::<String>::new());
-    // The slot is no longer read where it was copied from, but by its products it is.
+    // The slot's copy in registers is used, so the slot may be released; but products still read other slots.
     let sooner = step.replace("await acc, 0\nrelease a, b", "release a\nawait acc, 0\nrelease b");
     assert_eq!(said(&looped(FILL), &of(&sooner)), Vec::<String>::new());
     let sooner = step.replace("await acc, 0\nrelease a, b", "release b\nawait acc, 0\nrelease a");
     one(&looped(FILL), &of(&sooner), "released while products read it");
 
-    // One product pending while the next is issued: one tile does not do, two alternately do.
+    // One product is pending while the next one is issued: one register tile does not suffice, two alternating ones do.
     let [producer, consumer] = peeled(STEP, LAST);
     let load = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f";
     let same = consumer.replace("wait a, b\nacc = mma<m64k16>(a.get", load);
@@ -304,7 +305,8 @@ fn channels_have_two_ends() {
     one(&looped(FILL), "acc = acc + 1.0", "no role waits for channel `a`");
 }
 
-/// What is said of a producer and two consumers that take tiles alternately, after `changes` to the text of the role: what, by what.
+/// The diagnostics for a producer and two consumers that take tiles alternately, after `changes` to the text of the
+/// role: pattern and replacement.
 fn in_turns(changes: &[[&str; 2]]) -> Vec<String> {
     let mut role = "role consumer warps 4 replicas 2 {\nfor t in 0..M step 3 {\nvar acc = reg f32[64, 64] = 0\n\
                     ordered {\nfor k in 0..K step 64 {\nwait a, b\nacc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0\nrelease a, b\n}\n}\n\
@@ -329,9 +331,9 @@ fn in_turns(changes: &[[&str; 2]]) -> Vec<String> {
 #[test]
 fn replicas_touch_in_order_what_they_share() {
     assert_eq!(in_turns(&[]), Vec::<String>::new());
-    // One replica is a role.
+    // A single replica is an ordinary role.
     assert_eq!(in_turns(&[["replicas 2", "replicas 1"], ["await s, 0\n}\n", "}\nawait s, 0\n"]]), Vec::<String>::new());
-    // The last slot may be returned after the statement, and products awaited.
+    // The last slot may be released, and products awaited, after the statement.
     let peeled = [
         ["for k in 0..K step 64 {\nwait", "wait"],
         ["await acc, 0\nrelease a, b\n}\n}\n", "}\nawait acc, 0\nrelease a, b\n"],
@@ -341,7 +343,7 @@ fn replicas_touch_in_order_what_they_share() {
         // No turns.
         (&[["ordered {\nfor k", "if M > 0 {\nfor k"]], "slots of `a` are waited for outside `ordered`"),
         (&[["ordered {\nbarrier", "if M > 0 {\nbarrier"]], "`s` is used outside `ordered`"),
-        // Two statements, between which another replica gets in.
+        // Two statements, between which another replica may enter.
         (
             &[[
                 "await acc, 0\nrelease a, b\n}\n}\n",
@@ -353,11 +355,11 @@ fn replicas_touch_in_order_what_they_share() {
             &[["barrier\ncopy acc", "copy acc"], ["barrier\ncopy s", "barrier\n}\nordered {\ncopy s"]],
             "`s` is used in two `ordered`",
         ),
-        // The buffer is let go too early.
+        // The buffer is released too early.
         (&[["await s, 0\n}\n", "}\n"]], "handed to the next replica while a TMA store reads it"),
         (&[["await s, 0", "await s, 1"]], "handed to the next replica while a TMA store reads it"),
         (&[["await s, 0\n", "if M > 0 {\nawait s, 0\n}\n"]], "handed to the next replica while a TMA store reads it"),
-        // Registers of other iterations, and roles that are no loop.
+        // Registers of other iterations, and roles without a loop.
         (
             &[
                 ["for t in", "var acc = reg f32[64, 64] = 0\nfor t in"],
@@ -380,7 +382,8 @@ fn replicas_touch_in_order_what_they_share() {
 const OTHER_WAY: &str =
     "the roles do not use the same slots in the same order: loops, branches or the order of channels differ";
 
-/// What is said of roles that hand tiles on in a circle: one fills `r` and `b`, another makes `a` of `r`, a third takes `a` and `b`.
+/// The diagnostics for roles with cyclic channels: one fills `r` and `b`, another one computes `a` from `r`, a third
+/// takes `a` and `b`.
 fn circle(slots: usize, loads: &str, makes: &str, takes: &str) -> Vec<String> {
     let channel = |name: &str| format!("let {name} = channel f16[64, 64] slots {slots}\n");
     let source = format!(
@@ -413,10 +416,10 @@ fn roles_in_a_circle_do_not_wait_for_one_another() {
     let (make, take) = (looped(MAKE), looped(USE));
     passes(circle(2, &looped(&both), &make, &take));
     passes(circle(1, &looped(&[b.clone(), r.clone()].concat()), &make, &take));
-    // All of one channel in front of the other.
+    // All slots of one channel in front of the other channel's.
     stuck(circle(2, &[looped(&b), looped(&r)].concat(), &make, &take), "b");
     stuck(circle(9, &[looped(&r), looped(&b)].concat(), &make, &take), "r");
-    // Which is right where it is emptied so.
+    // Correct if the channels are emptied in the same order.
     let [first, then] = ["a", "b"].map(|v| {
         looped(
             &USE.replace("wait a, b", &format!("wait {v}"))
@@ -426,7 +429,7 @@ fn roles_in_a_circle_do_not_wait_for_one_another() {
     });
     passes(circle(2, &[looped(&r), looped(&b)].concat(), &make, &[&first[..], &then].concat()));
     stuck(circle(2, &[looped(&b), looped(&r)].concat(), &make, &[first, then].concat()), "b");
-    // Tiles, each with a loop of its own; conditions.
+    // Several tiles, each with its own loop; conditions.
     let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
     passes(circle(2, &tiles(&both), &tiles(MAKE), &tiles(USE)));
     let tiles = |body: &str| format!("for t in 0..M {{\nif t < 5 {{\n{body}\n}}\n}}");
@@ -441,12 +444,12 @@ fn slots_for_what_is_filled_ahead_are_enough() {
         |slots| circle(slots, &[b.repeat(3), r.repeat(3)].concat(), &[MAKE; 3].join("\n"), &[USE; 3].join("\n"));
     assert_eq!(ahead(2), [format!("{IN_A_CIRCLE} `b`")]);
     assert_eq!(ahead(3), Vec::<String>::new());
-    // The same in loops of so many iterations.
+    // The same in loops with a literal number of iterations.
     let three = |body: &str| format!("for k in 0..192 step 64 {{\n{body}\n}}\n");
     let ahead = |slots| circle(slots, &[three(&b), three(&r)].concat(), &three(MAKE), &three(USE));
     assert_eq!(ahead(2), [format!("{IN_A_CIRCLE} `b`")]);
     assert_eq!(ahead(3), Vec::<String>::new());
-    // What is held on from iteration to iteration is not free: the last role holds a slot of each.
+    // Slots that are held across iterations are not free: the last role holds one of each channel.
     let [producer, consumer] = peeled(STEP, LAST);
     let both =
         producer.replace(FILL, &[&r[..], &b].concat()).replace(&FILL.replace("k..", "0.."), &[&r[..], &b].concat());

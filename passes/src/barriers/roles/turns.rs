@@ -20,7 +20,7 @@ use tilec_ir::roles::{dealt_out, replicas};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::resolve_view;
 
-/// What is wrong with the turns that replicas of a role take.
+/// Reports faults in the `ordered` statements of replicas.
 pub(super) fn check(k: &Kernel, role: Stmt, body: Block, found: &mut Vec<Diagnostic>) {
     if replicas(k, role) == Some(1) {
         return;
@@ -61,15 +61,15 @@ fn declared(k: &Kernel, block: Block) -> Vec<Value> {
 
 struct Turns<'a> {
     k: &'a Kernel,
-    /// Registers of an iteration.
+    /// Registers that an iteration declares.
     own: Vec<Value>,
-    /// In which `ordered` statement channels are waited for and buffers are used, and where first.
+    /// The `ordered` statement in which each channel is waited for and each buffer is used, and its first use there.
     used: BTreeMap<Value, (Option<Stmt>, Stmt)>,
     found: &'a mut Vec<Diagnostic>,
 }
 
 impl Turns<'_> {
-    /// A statement in an `ordered` one, if in one.
+    /// Checks a statement; `part`: the `ordered` statement that contains it.
     fn stmt(&mut self, s: Stmt, part: Option<Stmt>) {
         let k = self.k;
         for v in buffer_uses(k, s) {
@@ -122,7 +122,7 @@ impl Turns<'_> {
         }
     }
 
-    /// That TMA stores in an `ordered` statement have read their buffers at its end.
+    /// Checks that TMA stores in an `ordered` statement have read their buffers at its end.
     fn stored(&mut self, body: Block) {
         let k = self.k;
         let mut open = None;

@@ -11,7 +11,7 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::resolve_view;
 
-/// What a role holds in front of each channel operation; what is wrong with it goes to `found`.
+/// The slots that a role holds in front of each channel operation; faults go to `found`.
 pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTreeMap<Stmt, Counts> {
     let mut walk = Walk { k, state: State::default(), counts: BTreeMap::new(), found };
     walk.block(body);
@@ -27,36 +27,36 @@ pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTre
     walk.counts
 }
 
-/// A wgmma product that was not awaited.
+/// A wgmma product that has not been awaited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Pending {
     stmt: Stmt,
     acc: Value,
-    /// The register tile that it reads, if one of its operands is there.
+    /// The register tile that is its operand, if any.
     fragment: Option<Value>,
-    /// Channels whose slots it reads, and how many older slots of each are held.
+    /// Channels whose slots it reads, and for each the number of older slots that are held.
     slots: Vec<(Value, usize)>,
 }
 
 impl Pending {
-    /// Whether it does the same as another, wherever that stands.
+    /// Whether it has the same effects as another product.
     fn alike(&self, other: &Pending) -> bool {
         (self.acc, self.fragment, &self.slots) == (other.acc, other.fragment, &other.slots)
     }
 }
 
-/// How many slots are held.
+/// Numbers of held slots.
 pub(super) type Counts = BTreeMap<(Value, Slot), usize>;
 
 /// What a role holds.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 struct State {
-    /// Slots that it has taken, and where, oldest first; at least one of each that is named.
+    /// Held slots, with the statements that took them, oldest first; never empty.
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
-    /// Products, oldest first: after each a known number was issued, which is all that `await` asks. On different ways to a statement others may
-    /// have been, or none.
+    /// Pending products, oldest first. Each entry has the possible products of different paths; only their number
+    /// matters for `await`.
     pending: VecDeque<Vec<Pending>>,
-    /// TMA copies and asynchronous ones into the slot that is being filled, of each channel that has any.
+    /// TMA and asynchronous copies into the slot that is being filled, by channel.
     copied: BTreeMap<Value, Vec<Stmt>>,
 }
 
@@ -65,7 +65,7 @@ impl State {
         self.held.iter().map(|(&of, held)| (of, held.len())).collect()
     }
 
-    /// Adds what is pending, or copied, on another way to the same statement.
+    /// Joins the pending products and copies of another path.
     fn meet(&mut self, other: State) {
         while self.pending.len() < other.pending.len() {
             self.pending.push_front(Vec::new());
@@ -87,7 +87,7 @@ impl State {
 struct Walk<'a> {
     k: &'a Kernel,
     state: State,
-    /// What is held in front of each channel operation.
+    /// The slots that are held in front of each channel operation.
     counts: BTreeMap<Stmt, Counts>,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -146,7 +146,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The body of a loop, until one more iteration begins with nothing else than those before. After it there may have been no iteration.
+    /// Repeats the body of a loop until the entry state no longer changes. The loop may also have no iteration.
     fn repeat(&mut self, s: Stmt, body: Block) {
         let mut once = None;
         loop {
@@ -170,7 +170,7 @@ impl Walk<'_> {
         }
     }
 
-    /// How the slots that are held differ from those at the begin of an iteration, `before`.
+    /// The difference between held slots and those at the start of an iteration, `before`.
     fn unbalanced(&self, before: &Counts) -> String {
         let after = self.state.counts();
         let held = |counts: &Counts, of| counts.get(&of).copied().unwrap_or(0);
@@ -247,7 +247,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Slots and accumulators that a statement touches itself.
+    /// Checks slots and accumulators that a statement itself accesses.
     fn uses(&mut self, s: Stmt) {
         let used = slot_uses(self.k, s);
         for &(value, slot) in &used {
@@ -267,7 +267,8 @@ impl Walk<'_> {
             StmtData::Var { value, .. } => Some(value),
             _ => None,
         });
-        // A product may follow another on the same accumulator: the hardware runs them in order. Several may read the same registers.
+        // A product may follow another one on the same accumulator, because the hardware runs them in order. Several
+        // may read the same registers.
         let own = product.as_ref().map(|p| p.acc);
         let shared = product.as_ref().and_then(|p| p.fragment);
         let mut early = None;
@@ -285,8 +286,8 @@ impl Walk<'_> {
         self.state.pending.extend(product.map(|p| vec![p]));
     }
 
-    /// That a slot is copied into once by TMA copies or asynchronous ones, and not used by who fills it while they are on their way: nothing tells
-    /// which of two copies lands last, and each fills all of it.
+    /// Checks that one TMA or asynchronous copy fills a slot, and that the producer does not access the slot meanwhile:
+    /// of two copies, the last to land is unknown, and each fills the whole slot.
     fn copies(&mut self, s: Stmt, used: &[(Value, Slot)]) {
         let k = self.k;
         let (filled, on_its_way) = match &k.stmts[s] {
@@ -325,7 +326,7 @@ impl Walk<'_> {
     }
 }
 
-/// The wgmma product that a statement starts, where so many slots are held.
+/// The wgmma product that a statement issues, while these slots are held.
 fn asynchronous(k: &Kernel, s: Stmt, held: &Counts) -> Option<Pending> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };

@@ -1,4 +1,4 @@
-//! Messages that the checks of roles share.
+//! Messages that several checks of roles use.
 
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -12,7 +12,7 @@ pub(super) fn took(slot: Slot) -> &'static str {
     }
 }
 
-/// What ends the use of a slot.
+/// The statement that ends the use of a slot, for messages.
 pub(super) fn ended(slot: Slot) -> &'static str {
     match slot {
         Slot::Put => "published",

@@ -1,6 +1,6 @@
-//! The proof against brute force: random programs are run one execution at a time, with every choice of trip counts and
-//! branches within bounds, counting barriers and slots with plain numbers. Some execution must fail exactly if the proof
-//! reports something. And whatever the program, no race is left once barriers are placed.
+//! The proof against brute force. Random programs are run one execution at a time, with every choice of trip counts and
+//! branches within bounds, counting barriers and slots with plain numbers. Some execution must fail exactly if the
+//! proof reports something. And no program has a race after barriers are placed.
 
 use super::{body, placed};
 use crate::barriers::prove;
@@ -11,7 +11,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::overlay::Overlays;
 
-/// Run-time loops are tried with up to so many iterations.
+/// Most iterations of run-time loops.
 const TRIPS: u64 = 5;
 /// Executions tried per program; programs with more are not compared.
 const RUNS: u64 = 4_000;
@@ -26,9 +26,9 @@ impl Random {
     }
 }
 
-/// A program over a buffer `a` and a channel `c`, which every third program fills asynchronously. Whole turns of the channel
-/// are likelier than single operations, or hardly any program would be in order. In every third program a loop declares both
-/// again and again, and something else is in their memory at the end of each iteration.
+/// A program over a buffer `a` and a channel `c`, which every third program fills asynchronously. Complete uses of the
+/// channel are likelier than single operations, or hardly any program would be correct. In every third program, a loop
+/// declares both again in each iteration, and something else reuses their memory at the end.
 fn program(r: &mut Random) -> String {
     let slots = 1 + r.below(3);
     let flying = r.below(3) == 0;
@@ -43,7 +43,7 @@ fn program(r: &mut Random) -> String {
     if over {
         let mut last = 0;
         for name in ["x", "y"] {
-            // The same buffers both times, or one each.
+            // The same buffers both times, or separate ones.
             last = if last == 2 { 2 } else { r.below(3) + u64::from(last == 0 && name == "y") };
             let _ = writeln!(text, "let {name} = smem f16[32, 32] over {}", ["a", "c", "a, c"][(last % 3) as usize]);
             for line in [format!("copy A -> {name}"), "barrier".to_owned(), format!("copy {name} -> O")] {
@@ -109,27 +109,27 @@ fn statements(r: &mut Random, depth: u32, names: &mut u32, out: &mut String) {
     }
 }
 
-/// One execution: the choices so far, in order, and how many there were to choose from.
+/// One execution: the choices made so far, in order, and the number of alternatives of each.
 struct Execution<'k> {
     k: &'k Kernel,
     script: Vec<(u64, u64)>,
     next: usize,
     epoch: u64,
-    /// Per buffer, or slot of a channel: epochs of the last write and read.
+    /// By buffer, or slot of a channel: epochs of the last write and read.
     cells: BTreeMap<(Value, u64), (Option<u64>, Option<u64>)>,
-    /// Per channel: slots acquired, published, waited for, released since the start.
+    /// By channel: numbers of slots acquired, published, waited for and released.
     counts: BTreeMap<Value, [u64; 4]>,
     /// Cells that asynchronous copies fill, in groups; the last is not closed yet.
     groups: Vec<Vec<(Value, u64)>>,
     /// How many groups have landed.
     landed: usize,
-    /// Cells that hold what was last declared there.
+    /// Cells that hold the contents of their last declaration.
     held: BTreeSet<(Value, u64)>,
     /// What is where.
     overlays: Overlays,
-    /// Buffers and channels whose memory another has taken.
+    /// Buffers and channels whose memory another one reuses.
     gone: BTreeSet<Value>,
-    /// Per tensor the epoch of the last store, and which statements stored in it.
+    /// By tensor: the epoch of the last store, and the statements that stored in it.
     stored: BTreeMap<Value, (u64, BTreeSet<Stmt>)>,
 }
 
@@ -249,7 +249,7 @@ impl Execution<'_> {
         };
         n[which] += 1;
         if op == ChannelOp::Acquire {
-            // What the slot held is gone, but who read and wrote it still counts.
+            // The slot's contents are gone, but accesses of this epoch still count.
             let slot = (n[0] - 1) % slots;
             self.held.remove(&(c, slot));
             if let Some(cell) = self.cells.get_mut(&(c, slot))
@@ -261,7 +261,8 @@ impl Execution<'_> {
         if allowed { Ok(()) } else { Err(Wrong) }
     }
 
-    /// All programs store the same window of a tensor; by one statement a thread stores what it has stored before.
+    /// All programs store to the same window of a tensor; in one statement, a thread stores the same elements each
+    /// time.
     fn store(&mut self, s: Stmt, dst: Expr) -> Result<(), Wrong> {
         let ExprData::Ref(v) = self.k.exprs[dst] else { return Ok(()) };
         if !matches!(self.k.values[v].def, ValueDef::Tensor(_)) {
@@ -275,7 +276,7 @@ impl Execution<'_> {
         if stmts.len() > 1 { Err(Wrong) } else { Ok(()) }
     }
 
-    /// The buffer or slot that was touched.
+    /// The buffer or slot that is accessed.
     fn touch(&mut self, e: Expr, write: bool) -> Result<Option<(Value, u64)>, Wrong> {
         let (value, slot) = match &self.k.exprs[e] {
             ExprData::Ref(v) => (*v, None),
@@ -321,7 +322,7 @@ impl Execution<'_> {
     }
 }
 
-/// Whether some execution goes wrong; `None`: too many to try.
+/// Whether some execution fails; `None`: there are too many.
 fn some_execution_fails(k: &Kernel) -> Option<bool> {
     let mut script = Vec::new();
     for _ in 0..RUNS {
@@ -344,7 +345,7 @@ fn some_execution_fails(k: &Kernel) -> Option<bool> {
             return Some(true);
         }
         script = run.script;
-        // The next script in order.
+        // The next choices in order.
         while script.last().is_some_and(|&(chosen, from)| chosen + 1 == from) {
             script.pop();
         }
@@ -362,7 +363,7 @@ fn the_proof_agrees_with_brute_force() {
     let (mut wrong, mut right) = (0, 0);
     for _ in 0..4000 {
         let text = program(&mut random);
-        // As written, and with the barriers placed: few programs are right without.
+        // As written, and with barriers placed: few programs are correct without.
         let (with, _) = placed(body(&text));
         for k in [body(&text), with] {
             let found = prove(&k);

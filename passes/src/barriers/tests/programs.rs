@@ -1,6 +1,6 @@
-//! Programs whose barriers are known: those that get some, and those that none can repair.
+//! Programs with known barriers, and programs that no barrier can repair.
 
-/// Programs in order, and how many barriers they need.
+/// Correct programs, and the number of barriers that they need.
 pub(super) const GOOD: &[(&str, usize, &str)] = &[
     (
         "two slots, register staging",
@@ -294,7 +294,7 @@ pub(super) const GOOD: &[(&str, usize, &str)] = &[
     ("no conflict, no barrier", 0, "let a = smem f16[32, 32]\n copy A -> a"),
 ];
 
-/// Stores to one tensor, and how many barriers they need.
+/// Stores to one tensor, and the number of barriers that they need.
 pub(super) const STORED: &[(&str, usize, &str)] = &[
     ("beside each other", 0, "copy x -> O[g * 32.., 0..] copy x -> O[g * 32.., 32..]"),
     ("one behind the other", 0, "copy x -> O[g * 64.., 0..] copy x -> O[g * 64 + 32.., 0..]"),
@@ -322,7 +322,7 @@ pub(super) const STORED: &[(&str, usize, &str)] = &[
     ),
 ];
 
-/// Programs that no barrier can repair: what is said, and (in part) on what path.
+/// Programs that no barrier can repair: the message, and (in part) its path.
 pub(super) const BAD: &[(&str, &str, &str, &str)] = &[
     (
         "a thread reads an element that another one, which holds it too, has written",

@@ -1,15 +1,19 @@
 //! Loop-carried values of loops over tiles of a chosen size.
 //!
-//! A value that is declared in front of such a loop and used after it must be the same for every division of the range into tiles. So it is reset to something that does
-//! not change. Or it is a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is rescaled
-//! by an extreme (`scaled`), possibly combined with invariant values. Stores in the loop are for each position, at that position, or the same for all tiles. Atomic
-//! stores (`add`) may store a tile's part of a sum or an extreme (`stores`).
+//! A value that is declared in front of such a loop and used after it must be the same for every division of the range
+//! into tiles. So it is reset to something that does not change. Or it is a sum (of products and `sum`s along the
+//! range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is rescaled
+//! by an extreme (`scaled`), possibly combined with invariant values. Stores in the loop are for each position, at that
+//! position, or the same for all tiles. Atomic stores (`add`) may store a tile's part of a sum or an extreme
+//! (`stores`).
 //!
-//! Elements past the end of the range read as zero, and must not change the result: a sum must be of values that are zero there, an extreme of values that are masked
-//! (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less than zero. A mask counts if it provably leaves no element past the end ([`Inequalities`]). For example, rows of causal
-//! attention are bounded by their own positions, and stored rows are in front of the end.
+//! Elements past the end of the range read as zero, and must not change the result. A sum must be of values that are
+//! zero there; an extreme must be of values that are masked (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less
+//! than zero. A mask counts if it provably leaves no element past the end ([`Inequalities`]). For example, rows of
+//! causal attention are bounded by their own positions, and stored rows are in front of the end.
 //!
-//! A tile from a channel counts as the window that the producer put into it, if both loops run over the same tiles (`Channels`).
+//! A tile from a channel counts as the window that the producer put into it, if both loops run over the same tiles
+//! (`Channels`).
 
 mod exponent;
 mod guard;
@@ -42,19 +46,19 @@ pub(super) use tiles::Loop;
 use tiles::{Tiles, literal};
 use values::{converted, is_whole};
 
-/// What loops over tiles put into channels.
+/// The values that loops over tiles put into channels.
 #[derive(Default)]
 pub(super) struct Channels(Vec<(Value, Loop, Kind)>);
 
 impl Channels {
-    /// What these loops put into channels, which others put together from what they take out.
+    /// The values that these loops put into channels, including values computed from other channels.
     pub(super) fn of(known: &Inequalities<'_>, loops: &[Loop]) -> Channels {
         let k = known.kernel();
         let mut channels = Channels::default();
         if k.values.keys().all(|v| !is_channel(k, v)) {
             return channels;
         }
-        // What is taken out of channels in the order of the text, and in the other one.
+        // Twice, because a channel may be read in front of the loop that fills it in the text.
         for _ in 0..2 {
             let found = loops.iter().flat_map(|of| {
                 let puts = Tiles::of_loop(known, of, of.padded, &channels).puts;
@@ -65,7 +69,7 @@ impl Channels {
         channels
     }
 
-    /// What `of` takes out of a channel that loops put into.
+    /// The value that the loop `of` takes from a channel.
     fn taken(&self, k: &Kernel, channel: Value, of: &Loop) -> Option<Kind> {
         let mut puts = self.0.iter().filter(|put| put.0 == channel).peekable();
         puts.peek()?;
@@ -77,7 +81,7 @@ impl Channels {
     }
 }
 
-/// Says what a loop carries that depends on a choice.
+/// Reports loop-carried values that depend on a choice.
 pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels, caller: Caller) -> Vec<Diagnostic> {
     let k = known.kernel();
     let tiles = Tiles::of_loop(known, of, of.padded, channels);
@@ -85,7 +89,7 @@ pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels, ca
     if wrong.is_empty() {
         return Vec::new();
     }
-    // What would be right if nothing were after the end.
+    // Faults that remain if no elements are past the end.
     let whole = Tiles::of_loop(known, of, false, channels);
     let others: Vec<What> = whole.wrong(of.stmt).into_iter().map(|wrong| wrong.what).collect();
     let behind = |wrong: &Wrong| !others.contains(&wrong.what);
@@ -95,7 +99,7 @@ pub(super) fn check(known: &Inequalities<'_>, of: &Loop, channels: &Channels, ca
         .collect()
 }
 
-/// The place or tensor that a statement stores to.
+/// The variable, buffer or tensor to which a statement stores.
 fn changed_by(k: &Kernel, s: Stmt) -> Option<Value> {
     match k.stmts[s] {
         StmtData::Assign { dst, .. } => Some(dst),
@@ -104,14 +108,14 @@ fn changed_by(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// A statement and all inside it.
+/// A statement and all statements inside it.
 fn under(k: &Kernel, s: Stmt) -> Vec<Stmt> {
     let inside = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
     std::iter::once(s).chain(inside).collect()
 }
 
 impl<'d> Tiles<'d> {
-    /// What an iteration leaves; `padded`: the last one may have positions after the end.
+    /// The values after an iteration; `padded`: the last tile may have positions past the end.
     fn of_loop(known: &'d Inequalities<'d>, of: &Loop, padded: bool, channels: &Channels) -> Tiles<'d> {
         let k = known.kernel();
         let (var, body) = match k.stmts[of.stmt] {
@@ -147,7 +151,7 @@ impl<'d> Tiles<'d> {
         tiles
     }
 
-    /// Begins with what is before an iteration.
+    /// Initialises the values in front of an iteration.
     fn places(&mut self, inside: &[Stmt]) {
         let k = self.k;
         let (mut own, mut changed, mut held) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
@@ -183,7 +187,7 @@ impl<'d> Tiles<'d> {
         self.outer = self.kinds.keys().copied().filter(|v| !own.contains(v)).collect();
     }
 
-    /// What depends on how many tiles there are.
+    /// Values and stores that depend on the number of tiles.
     fn wrong(&self, s: Stmt) -> Vec<Wrong> {
         let k = self.k;
         let mut wrong = Vec::new();
@@ -206,12 +210,12 @@ impl<'d> Tiles<'d> {
         wrong
     }
 
-    /// How a value joins those of other tiles.
+    /// How a value is combined with those of other tiles.
     fn combines(&self, what: What) -> ReduceOp {
         match what {
             What::Carried(v) => match self.kinds[&v] {
                 Kind::Grown(_, op, _) => op,
-                // Of exponentials the largest is kept.
+                // The largest exponential determines the scale.
                 Kind::Scaled(..) => ReduceOp::Maximum,
                 _ => ReduceOp::Sum,
             },
@@ -269,14 +273,15 @@ impl<'d> Tiles<'d> {
         }
     }
 
-    /// Whether the iteration ends with the extreme that a sum of exponentials is divided by, and guards took it for what it is.
+    /// Whether the iteration ends with the extreme to which a sum of exponentials is scaled, and guards treat it
+    /// correctly.
     fn ends_with(&self, scale: Scale) -> bool {
         let Some(&Kind::Grown(v, op, own)) = self.kinds.get(&scale.extreme) else { return false };
         let guarded = self.guarded.contains(&(v, op != ReduceOp::Maximum));
         v == scale.extreme && own == Some(scale.last) && !guarded
     }
 
-    /// What an expression is that has the shape of `tile`, or its own.
+    /// The kind of an expression with the shape of `tile`, or with its own shape.
     fn of_tile(&mut self, e: Expr, tile: Expr) -> Kind {
         self.shape = self.shape_of(e).or_else(|| self.shape_of(tile));
         let kind = self.of(e);
@@ -330,7 +335,8 @@ impl<'d> Tiles<'d> {
         }
         let before = self.kinds.get(&view.base).copied().unwrap_or(Kind::Fixed);
         if attrs.keep || attrs.reduce.is_some() || !is_whole(&view) {
-            // What is in the rest is from before, and elements for each position stay beside those of other tiles.
+            // The other elements keep old values, and values for each position are not combined with those of other
+            // tiles.
             let each = matches!(kind, Kind::Each { .. }) || matches!(before, Kind::Each { .. });
             let joins = !each && before != Kind::Old(view.base) && attrs.reduce.is_none();
             kind = if joins { before.join(kind) } else { mixed(&[before, kind]) };

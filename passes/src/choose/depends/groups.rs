@@ -7,7 +7,7 @@ use tilec_ir::loop_ends::{loop_variable, meaning};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::same_expr;
 
-/// Whether preconditions say `extent % size == 0`, directly or of what is between: `K % G == 0, G % BK == 0`.
+/// Whether preconditions say `extent % size == 0`, directly or through others: `K % G == 0, G % BK == 0`.
 pub(super) fn divides(k: &Kernel, size: Expr, extent: Expr) -> bool {
     let mut known = vec![extent];
     let mut next = 0;
@@ -28,7 +28,7 @@ pub(super) fn divides(k: &Kernel, size: Expr, extent: Expr) -> bool {
     false
 }
 
-/// The variable of a loop that counts from 0, and what an index divides it by: `k / G`.
+/// The variable of a loop that counts from 0, and the divisor of an index `k / G`.
 pub(super) fn group_of(k: &Kernel, e: Expr) -> Option<(Value, Expr)> {
     let ExprData::Op { op: Op::Div, args } = &k.exprs[meaning(k, e)] else { return None };
     let v = loop_variable(k, args[0])?;
@@ -37,7 +37,7 @@ pub(super) fn group_of(k: &Kernel, e: Expr) -> Option<(Value, Expr)> {
     all_stmts(k, k.body).iter().any(counts).then_some((v, args[1]))
 }
 
-/// The number of a tile, its extent, and what an index divides the place by at which it begins: `j * BN / G`.
+/// The number of a tile, its extent, and the divisor of an index that is its start divided by something: `j * BN / G`.
 pub(super) fn group_of_tile(k: &Kernel, e: Expr) -> Option<(Value, Expr, Expr)> {
     let ExprData::Op { op: Op::Div, args } = &k.exprs[meaning(k, e)] else { return None };
     let ExprData::Op { op: Op::Mul, args: of } = &k.exprs[meaning(k, args[0])] else { return None };

@@ -1,8 +1,8 @@
 //! Branches that skip tiles which would store nothing: `if j * BN < length { .. copy acc -> C[.., j * BN..length] }`.
 //!
-//! The number of skipped tiles depends on the size of a tile, if `length` is a number from memory and the tiles cover all that there may be. The result does not: a tile that begins
-//! at or after the length has no element in front of it. So such a branch may affect the outside only by stores to windows that begin where the tile does and end at that
-//! length.
+//! The number of skipped tiles depends on the tile size if `length` is a number from memory, and the tiles cover its
+//! maximum. The result does not: a tile that begins at or after the length has no element in front of it. So such a
+//! branch may affect the outside only by stores to windows that begin with the tile and end at that length.
 
 use super::{Chosen, Depends};
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
@@ -12,11 +12,11 @@ use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ViewDim, resolve_view, same_expr};
 
-/// The place of a tile, and the end in front of which it has elements.
+/// The start of a tile, and the end of its elements.
 type Begins = (Expr, Expr);
 
 impl Depends<'_> {
-    /// The choice that decides whether a branch runs, unless it only leaves out tiles that store nothing.
+    /// The choice that decides whether a branch runs, unless the branch only skips tiles that store nothing.
     pub(super) fn decides(&self, cond: Expr, then: Block, otherwise: Option<Block>) -> Option<Chosen> {
         let chosen = self.unpromised(cond)?;
         let mut tiles = Vec::new();
@@ -26,7 +26,8 @@ impl Depends<'_> {
         (!(known && harmless())).then_some(chosen)
     }
 
-    /// Adds the tiles that a condition compares with their ends; false: a choice decides it in another way, too.
+    /// Adds the tiles that a condition compares with their ends; false: the condition depends on a choice in another
+    /// way, too.
     fn tiles_of(&self, cond: Expr, tiles: &mut Vec<Begins>) -> bool {
         let k = self.k;
         if self.unpromised(cond).is_none() {
@@ -43,8 +44,8 @@ impl Depends<'_> {
     }
 }
 
-/// Variables and buffers that are beside the branch `then`, and that nothing outside of it mentions: it might as well declare them. Each run of the block around the
-/// branch begins with new ones.
+/// Variables and buffers that are declared in front of the branch `then` in the same block, and used only in it: they
+/// might be declared inside.
 fn of_branch(k: &Kernel, then: Block) -> Vec<Value> {
     let mut beside = Vec::new();
     k.walk(k.body, &mut |k, block, s| {
@@ -72,7 +73,8 @@ fn of_branch(k: &Kernel, then: Block) -> Vec<Value> {
     beside.iter().filter_map(declared).filter(|&v| !mentioned(v)).collect()
 }
 
-/// Whether what a block does is seen outside of it in windows alone that begin with the tile and end with it; `own`: variables and buffers that are declared in it.
+/// Whether the only outside effects of a block are stores to windows that begin and end with the tile; `own`: variables
+/// and buffers that are declared in it.
 fn stores_within(k: &Kernel, block: Block, tile: Begins, own: &mut Vec<Value>) -> bool {
     k.blocks[block].iter().all(|&s| match k.stmts[s] {
         StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
@@ -94,7 +96,7 @@ fn stores_within(k: &Kernel, block: Block, tile: Begins, own: &mut Vec<Value>) -
     })
 }
 
-/// Whether a window has no elements along a dimension where the tile begins after its end.
+/// Whether a window is empty along a dimension if the tile begins past its end.
 fn is_within(k: &Kernel, dim: &ViewDim, (start, end): Begins) -> bool {
     let ViewDim::From { starts, end: Some(own) } = dim else { return false };
     let same = |a: Expr, b: Expr| same_expr(k, a, b) || same_expr(k, meaning(k, a), meaning(k, b));

@@ -6,7 +6,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::typing::{Extent, Type, resolve_view, type_of};
 
-/// Whether elements are the same along the dimension, as the text shows: of a number for all, and what is computed of such tiles.
+/// Whether elements are provably equal along the dimension: one number for all, or a value computed from such tiles.
 pub(super) fn is_uniform(k: &Kernel, e: Expr, axis: u32) -> bool {
     uniform(k, e, axis, &mut Vec::new())
 }
@@ -47,7 +47,7 @@ fn uniform(k: &Kernel, e: Expr, axis: u32, within: &mut Vec<Value>) -> bool {
     }
 }
 
-/// Whether all that a variable ever holds is the same along the dimension.
+/// Whether all values that a variable ever holds are equal along the dimension.
 fn holds(k: &Kernel, v: Value, axis: u32, within: &mut Vec<Value>) -> bool {
     let mut found = false;
     let same = all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {

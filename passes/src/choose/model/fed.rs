@@ -1,31 +1,35 @@
-//! Time of kernels whose consumer warps multiply by `mma.sync` what producer warps load: few rows, with an operand converted in registers.
+//! Time of kernels whose consumer warps multiply by `mma.sync` and whose producer warps load the operands: few rows,
+//! with an operand converted in registers.
 //!
-//! A step takes as long as the instructions of its warps, its accesses to shared memory or its tiles' way from the second-level cache; all of it at least as
-//! long as memory needs for the operands. A tile is cut along the reduction for as many blocks as there are multiprocessors for.
+//! The time of a step is the largest of the instructions of its warps, its accesses to shared memory, and the transfer
+//! of its tiles from the second-level cache. The sum is at least the time that memory needs for the operands. As many
+//! blocks share a tile along the reduction as there are multiprocessors for.
 //!
-//! The constants are rounded from W4A16 in bf16 of 8192x8192, 16384x8192 and 4096x4096 with 16 rows on an H100: 18.1, 31.1 and 8.8 us in tiles of 16x256x128, in tiles of 16x128x128 of the last
-//! 7.6.
+//! The constants are rounded from W4A16 in bf16 of 8192x8192, 16384x8192 and 4096x4096 with 16 rows on an H100: 18.1,
+//! 31.1 and 8.8 us in tiles of 16x256x128; the last takes 7.6 us in tiles of 16x128x128.
 
 use super::launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time};
 use super::sharing::{LEAST, in_pairs, of_warps};
 use crate::choose::cards::Card;
 use crate::choose::cost::Cost;
 
-/// Share of their slots in which schedulers issue instructions of two warps each.
+/// The share of issue slots that schedulers use with two warps each.
 const ISSUED: f64 = 0.6;
-/// Clocks from one step to the next: waiting for the slot, giving it back.
+/// Clocks between two steps: waiting for a slot, releasing it.
 const STEP: f64 = 150.0;
-/// Clocks from requesting a tile to its landing.
+/// Clocks from the request of a tile until it has landed.
 const LANDING: f64 = 1000.0;
-/// Share of the memory's bandwidth that is reached.
+/// The share of the memory's bandwidth that is reached.
 const READ: f64 = 0.9;
-/// Seconds that a launch saves whose blocks begin beside those of the one in front.
+/// Seconds that a launch saves if its blocks start next to those of the previous launch.
 const BESIDE: f64 = 0.8e-6;
-/// Seconds of a launch beside its steps, and of handing on sums for each block that shares a tile with another.
+/// Seconds of a launch outside of its steps, and seconds for passing partial sums, for each further block that shares a
+/// tile.
 const LAUNCH: f64 = 3.0e-6;
 const HANDED: f64 = 0.35e-6;
-/// Seconds that a launch saves where two blocks of a cluster share each tile: no stretches are computed, and the sums pass through distributed shared memory (16x8192x8192 in
-/// tiles of 16x128 on an H200: 15.1 us, and 16.3 through scratch memory).
+/// Seconds that a launch saves if two blocks of a cluster share each tile: no segments are computed, and the partial
+/// sums pass through distributed shared memory (16x8192x8192 in tiles of 16x128 on an H200: 15.1 us, and 16.3 us
+/// through scratch memory).
 const PAIR_SAVES: f64 = 0.85e-6;
 
 pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
@@ -72,7 +76,7 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
     Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: launch.bytes, least_bytes: launch.bytes }
 }
 
-/// Blocks that compute a tile together, where there are multiprocessors for so many.
+/// The number of blocks that share a tile, limited by the number of multiprocessors.
 fn blocks_of_a_tile(cost: &Cost, places: f64) -> f64 {
     let (Some((rows, cols)), Some(part)) = (cost.tile, cost.parts.iter().find(|p| p.product > 0.0)) else { return 1.0 };
     if let Some(n) = cost.split_k.filter(|&n| n > 1) {

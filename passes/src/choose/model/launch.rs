@@ -1,4 +1,4 @@
-//! The parts of a launch's time that all models share.
+//! The parts of a launch's time that all models use.
 
 use crate::choose::cards::Card;
 use crate::choose::cost::Cost;
@@ -7,27 +7,27 @@ use crate::choose::cost::Cost;
 pub(in crate::choose) const SCHEDULERS: f64 = tilec_ir::target::SCHEDULERS as f64;
 /// Bytes that shared memory moves per clock.
 pub(in crate::choose) const SHARED: f64 = 128.0;
-/// Bytes per clock that a multiprocessor takes from the second-level cache at most.
+/// Most bytes per clock that a multiprocessor loads from the second-level cache.
 pub(in crate::choose) const L2_PORT: f64 = 64.0;
-/// Share of the second-level cache in which operands stay.
+/// The share of the second-level cache that holds operands.
 const L2_SHARE: f64 = 0.6;
 
-/// What a launch does besides its blocks.
+/// Properties of a launch besides its blocks.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::choose) struct Launch {
-    /// Blocks per grid axis that have something to do.
+    /// Blocks along each grid axis that have work.
     pub(in crate::choose) grid: [f64; 3],
-    /// Neighbouring columns of blocks walked before the next row.
+    /// Columns of tiles that are rasterised together.
     pub(in crate::choose) raster: f64,
     /// Bytes of all tensors, each read or written once.
     pub(in crate::choose) bytes: f64,
-    /// Share of what is indexed that has memory of its own: windows of a convolution lie over each other.
+    /// Distinct bytes divided by indexed bytes: windows of a convolution overlap.
     pub(in crate::choose) distinct: f64,
-    /// What the first two axes of the grid divide into tiles; 0 where they divide nothing.
+    /// Extents that the first two grid axes divide into tiles; 0 if they divide nothing.
     pub(in crate::choose) whole: [f64; 2],
 }
 
-/// A term of the predicted time; fields of [`Terms`] say what each is.
+/// A term of the predicted time, described at the fields of [`Terms`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the fields of `Terms` have them")]
 pub enum Term {
@@ -81,7 +81,7 @@ impl Term {
     }
 }
 
-/// Terms of the time, in seconds; what they add up to may overlap.
+/// Terms of the time in seconds; they may overlap.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Terms {
     /// Products, and the instructions around them.
@@ -98,13 +98,13 @@ pub struct Terms {
     pub barriers: f64,
     /// Filling pipelines and storing results.
     pub ends: f64,
-    /// Multiprocessors that are idle because blocks do not divide evenly among them.
+    /// Idle multiprocessors, because blocks do not divide evenly among them.
     pub uneven: f64,
-    /// Sectors whose bytes are not all used, as far as the code is known: what they take longer.
+    /// Additional time for sectors whose bytes are partly unused, if the code is known.
     pub sectors: f64,
-    /// Bank conflicts, as far as the code is known.
+    /// Bank conflicts, if the code is known.
     pub conflicts: f64,
-    /// Issuing instructions for longer than all else takes, as far as the code is known.
+    /// The time by which issuing instructions exceeds all else, if the code is known.
     pub issue: f64,
 }
 
@@ -131,14 +131,14 @@ impl Terms {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
-    /// The same without what only known code has, where there is none of it.
+    /// [`Self::list`] without terms of known code that are 0.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
         let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts, Term::Issue]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
         shown.map(move |t| (t.name(), all.of(t)))
     }
 
-    /// The term that takes longest: instruction issue, where there is any of it, since it is what all else is shorter than.
+    /// The largest term. Instruction issue counts as largest if it is not 0, because then it exceeds all else.
     pub fn largest(&self) -> Term {
         if self.issue > 0.0 {
             return Term::Issue;
@@ -161,14 +161,14 @@ pub(in crate::choose) struct Time {
     pub(in crate::choose) tiles: f64,
     /// Blocks that compute them: more than tiles where several share one, fewer where they stay for several.
     pub(in crate::choose) blocks: f64,
-    /// Blocks over what is resident at once.
+    /// Blocks divided by the number that is resident at once.
     pub(in crate::choose) waves: f64,
-    /// Bytes that pass between memory and the second-level cache, and the least that could: those of the tensors.
+    /// Bytes between memory and the second-level cache, and their minimum: those of the tensors.
     pub(in crate::choose) bytes: f64,
     pub(in crate::choose) least_bytes: f64,
 }
 
-/// Bytes that pass between memory and the second-level cache.
+/// Bytes between memory and the second-level cache.
 pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
     let Some(tile) = cost.tile else {
         let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
@@ -177,7 +177,7 @@ pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) ->
     if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {
         return launch.bytes;
     }
-    // Blocks of a wave share the rows and columns of the operands that they have in common.
+    // Blocks of a wave share rows and columns of the operands.
     let wave = blocks.min(f64::from(card.sms) * cost.resident as f64);
     let strip = launch.raster.min(launch.grid[1]).max(1.0);
     let down = (wave / strip).ceil().min(launch.grid[0]);

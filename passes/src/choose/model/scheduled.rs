@@ -13,13 +13,13 @@ pub(in crate::choose) struct Loop {
     pub(in crate::choose) trips: f64,
     /// Clocks of an iteration, by the schedule; 0: it has none.
     pub(in crate::choose) length: f64,
-    /// Clocks in which the tensor cores work in an iteration, were they never idle.
+    /// Clocks of the tensor cores in an iteration at full utilisation.
     pub(in crate::choose) product: f64,
-    /// Warpgroups that multiply what they compute in the iteration.
+    /// Number of warpgroups whose products have operands computed in the iteration.
     pub(in crate::choose) groups: f64,
     /// Bytes that an iteration loads.
     pub(in crate::choose) loads: f64,
-    /// Bytes of shared memory that its products read, and its copies move.
+    /// Bytes of shared memory that its products read and its copies move.
     pub(in crate::choose) shared: f64,
 }
 
@@ -28,16 +28,17 @@ pub(in crate::choose) struct Loop {
 pub(in crate::choose) struct Tiles {
     /// Tiles of the output.
     pub(in crate::choose) tiles: f64,
-    /// Whether no multiprocessor has to wait for others that have whole tiles left: some are shorter than others.
+    /// Whether tiles have different durations, so that no multiprocessor waits for whole tiles of others at the end.
     pub(in crate::choose) even: bool,
-    /// Clocks of a tile beside its loops.
+    /// Clocks of a tile outside of its loops.
     pub(in crate::choose) ends: f64,
     /// Bytes of all tensors.
     pub(in crate::choose) bytes: f64,
 }
 
-/// Clocks that each warpgroup adds to an iteration beside what the schedule counts: its waits, and products that do not begin at once. (Attention on an
-/// H200, causal, D 128, L 8192: 913 us in tiles of 128x128, 1143 in 128x64, 1076 in 192x64, of which the schedules alone say 972, 1084 and 921.)
+/// Clocks that each warpgroup adds to an iteration beyond the schedule: waits, and products that do not start at once.
+/// (Attention on an H200, causal, D 128, L 8192: 913 us in tiles of 128x128, 1143 us in 128x64, 1076 us in 192x64; the
+/// schedules alone predict 972, 1084 and 921 us.)
 const AROUND: f64 = 100.0;
 
 /// The time of a launch.
@@ -46,11 +47,11 @@ pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item =
     let (mut products, mut waits, mut l2, mut loops) = (0.0, 0.0, 0.0, 0.0);
     for Loop { trips, length, product, groups, loads, shared } in all {
         let feed = loads / L2_PORT.min(card.l2 / sms);
-        // Products at their full rate take more power than the card has, and so does what moves beside them.
+        // Products at full rate exceed the power limit of the card, and so do transfers at the same time.
         let length = if length > 0.0 { length + AROUND * groups } else { 0.0 };
         let issued = length / FITTED.sustained + FITTED.power * shared / SHARED + FITTED.moving * feed;
         if length > 0.0 {
-            // The schedule has the products wait for what is computed between them.
+            // In the schedule, products wait for computations between them.
             let working = (product / length).min(1.0);
             products += trips * issued * working;
             waits += trips * issued * (1.0 - working);

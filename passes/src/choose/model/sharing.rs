@@ -1,132 +1,137 @@
-//! Whether blocks gain by sharing tiles along the reduction (stream-K), and how long they then work. The walk over tiles (`walk/stream.rs`) asks, and the model of
-//! warpgroups.
+//! Whether blocks gain by sharing tiles along the reduction (stream-K), and the resulting time. The persistent tile
+//! scheduler (`walk/stream.rs`) and the model of warpgroups use this.
 
 use super::supply::SUPPLY;
 use crate::choose::cards::Card;
 
-/// Bytes of a row of an operand that a segment takes at least, in whole steps.
+/// Least bytes of an operand's row in a segment, in whole steps.
 pub(crate) const LEAST: i64 = 1024;
-/// Blocks for which a tile is cut at most where sizes are not given; where segments do not begin with tiles, five may have parts of one. Who has its beginning adds up the sums
-/// of all.
+/// Most blocks that share one tile if sizes are not given. If segments do not start at tile boundaries, up to five
+/// blocks may have a part of a tile. The block with the first part adds the partial sums.
 pub(crate) const MOST: i64 = 4;
-/// The same of few tiles along a long reduction, as sizes say: the fastest of these, and of as many blocks as there are for each.
+/// Numbers of blocks to try for few tiles with a long reduction, if sizes are given, in addition to the number of
+/// available blocks for each tile.
 const MANY: [i64; 7] = [6, 8, 12, 16, 24, 32, 48];
-/// Steps that each of so many has at least.
+/// Least steps of each block in these cases.
 const LONG: i64 = 32;
-/// The same of products of warps: these have tiles of few rows, so few tiles and short sums.
+/// Most blocks that share a tile of `mma.sync` products: these have few rows, so there are few tiles with small sums.
 pub(crate) const MOST_OF_WARPS: i64 = 2 * MOST;
 
-/// Clocks of a step of products of warps at least, and those for handing on their sums.
+/// Clocks of one step of `mma.sync` products (lower bound), and clocks to exchange partial sums.
 const STEP_OF_WARPS: f64 = 300.0;
 const HANDING_OF_WARPS: f64 = 2600.0;
 
-/// Blocks for which a tile of products of warps is cut, of `places` for each: steps of a segment are `least` or more. `asked`: whether it is to be; `None`: where it pays.
+/// The number of blocks that share a tile of `mma.sync` products, with `places` available for each tile; a segment has
+/// at least `least` steps. `asked`: whether the schedule demands sharing; `None`: only if it is faster.
 pub(crate) fn of_warps(steps: f64, least: f64, places: f64, asked: Option<bool>) -> f64 {
     let each = places.floor().min((steps / least.max(1.0)).floor()).clamp(1.0, MOST_OF_WARPS as f64);
     let pays = steps * (1.0 - 1.0 / each) * STEP_OF_WARPS > HANDING_OF_WARPS;
     if asked.unwrap_or(pays) { each } else { 1.0 }
 }
 
-/// What sharing tiles costs.
+/// The cost of sharing tiles.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Handing {
-    /// Clocks that a block loses for handing on sums and waiting for others.
+    /// Clocks that a block loses by passing partial sums and waiting for other blocks.
     pub(crate) lost: f64,
-    /// Bytes of sums a clock, all passing through the second-level cache at the same time.
+    /// Bytes of partial sums per clock, all passing through the second-level cache at the same time.
     pub(crate) rate: f64,
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
 pub(crate) static HANDING: Handing = Handing { lost: 4780.5, rate: 19.016 };
 
-/// The same of two blocks of a cluster, of which one stores its sums to the other's shared memory (bf16 on an H200: 128x1536x4096 takes 7.26 us in tiles of 64x48 and 80x2048x6144 11.2 in
-/// 40x64, 102x3584x14336 31.9 in 104x64, 344x896x4864 12.7 in 64x96).
+/// The cost for two blocks of a cluster, of which one stores its partial sums to the other's shared memory (bf16 on an
+/// H200: 128x1536x4096 takes 7.26 us in tiles of 64x48, 80x2048x6144 11.2 us in 40x64, 102x3584x14336 31.9 us in
+/// 104x64, 344x896x4864 12.7 us in 64x96).
 pub(crate) static PAIR: Handing = Handing { lost: 1500.0, rate: 19.0 };
 
 /// Blocks of such a cluster.
 pub(crate) const PAIR_BLOCKS: f64 = 2.0;
-/// Bytes beside the sums that must be free in shared memory.
+/// Bytes of shared memory that must be free in addition to the partial sums.
 const SPARE: f64 = 2048.0;
 
-/// Clocks of a step beside its products, or its way from the second-level cache.
+/// Clocks of a step beyond its products, or beyond its transfer from the second-level cache.
 const STEP: f64 = 30.0;
-/// Clocks of an element that a warpgroup computes in registers for its product. What issues products waits for their operands, so the others' hide little of that, and pending ones no more
-/// (W4A16 in bf16 on an H200: steps of two warpgroups take 300 clocks more than their products where they are 64 long, and 540 where they are 128, whatever the rows).
+/// Clocks for an element that a warpgroup computes in registers for its product. Products wait for their operands, so
+/// other warpgroups and pending products hide little of it (W4A16 in bf16 on an H200: steps of two warpgroups take 300
+/// clocks more than their products with 64 elements, and 540 with 128, for any number of rows).
 pub(crate) const COMPUTED: f64 = 0.027;
-/// Share of the memory's bandwidth that TMA copies reach at best.
+/// The share of the memory's bandwidth that TMA loads reach at best.
 const READ: f64 = 0.9;
-/// What must be left of the time for a gain to count.
+/// The relative time below which sharing counts as faster.
 const GAIN: f64 = 0.97;
 
-/// What tiles are made of.
+/// Properties of tiles.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Work {
-    /// Tiles, and their steps along the reduction.
+    /// The number of tiles, and their steps along the reduction.
     pub(crate) tiles: f64,
     pub(crate) steps: f64,
     /// Rows and columns of a tile, and bytes of its operands in a step.
     pub(crate) shape: (f64, f64),
     pub(crate) bytes: f64,
-    /// Bytes of a row of what is multiplied in a step: more than those of an operand that is converted first.
+    /// Bytes of a multiplied row in a step: more than those of an operand that is converted.
     pub(crate) row: f64,
     /// Elements of an operand that warpgroups compute in registers for a step.
     pub(crate) computed: f64,
-    /// Bytes of all operands, each element once that is indexed.
+    /// Bytes of all operands, counting each indexed element once.
     pub(crate) operands: f64,
-    /// Share of them that has memory of its own (`analysis/distinct.rs`).
+    /// Distinct bytes divided by these (`analysis/distinct.rs`).
     pub(crate) distinct: f64,
-    /// Blocks that compute a tile together: those of a cluster, of which each has a tile of its own.
+    /// Blocks of a cluster, each with a tile of its own, that work together.
     pub(crate) blocks: f64,
-    /// Tiles that load the same operand, of the one that fewer load.
+    /// The number of tiles that load the same operand, for the operand where it is smaller.
     pub(crate) readers: f64,
-    /// Bytes of shared memory that slots and buffers leave; 0: sums pass through scratch memory.
+    /// Free bytes of shared memory next to slots and buffers; 0: partial sums pass through scratch memory.
     pub(crate) room: f64,
 }
 
-/// How long blocks work that share tiles.
+/// The work of blocks that share tiles.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Shared {
     /// Blocks of the launch.
     pub(crate) blocks: f64,
     /// Blocks that work at a time.
     pub(crate) busy: f64,
-    /// Tiles that each of them computes, counted in parts.
+    /// Tiles that each of them computes, counting parts.
     pub(crate) rounds: f64,
-    /// Whether blocks come past the operands that they share at different times.
+    /// Whether blocks read their common operands at different times.
     pub(crate) apart: bool,
-    /// Blocks for which a tile is cut at most.
+    /// Most blocks that share a tile.
     pub(crate) most: i64,
-    /// Clocks for handing on sums.
+    /// Clocks for exchanging partial sums.
     pub(crate) lost: f64,
     /// Clocks of all.
     pub(crate) clocks: f64,
-    /// Whether two blocks of a cluster share each tile, through distributed shared memory.
+    /// Whether two blocks of a cluster share each tile through distributed shared memory.
     pub(crate) paired: bool,
     /// Whether it pays.
     pub(crate) gains: bool,
 }
 
-/// Whether two blocks for each of so many `tiles` are those of a cluster: all run at a time, and sums of `elements` words have room beside slots.
+/// Whether two blocks for each of `tiles` can be clusters: all are resident at a time, and partial sums of `elements`
+/// words fit next to the slots.
 pub(crate) fn in_pairs(card: &Card, each: f64, tiles: f64, elements: f64, room: f64) -> bool {
     each == PAIR_BLOCKS && tiles <= card.clusters(PAIR_BLOCKS as i64) as f64 && 4.0 * elements + SPARE <= room
 }
 
 impl Handing {
-    /// Clocks in which so many sums are passed on.
+    /// Clocks for exchanging `sums` bytes.
     pub(super) fn clocks(&self, sums: f64) -> f64 {
         4.0 * sums / self.rate
     }
 }
 
-/// What blocks do that share tiles, cut for as many of them as is fastest.
+/// The work of blocks that share tiles, with the fastest number of blocks for each tile.
 pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -> Shared {
     let usual = cut(card, work, blocks, handing, MOST);
-    // Blocks that there are for each tile.
+    // The number of blocks available for each tile.
     let all = (blocks / work.tiles.max(1.0)).floor() as i64;
     let more = MANY.into_iter().filter(|&most| most < all).chain((all > MOST).then_some(all));
     let more = more.filter(|&most| work.steps >= (most * LONG) as f64);
-    // Where two to four blocks share a tile, windows that lie over each other count in full (32 images of 7x7, 512 channels, 512 filters of 3x3 on an H200: 24.3 us by two blocks
-    // for each tile of 128x112, 16.2 in whole tiles of 64x128).
+    // If two to four blocks share a tile, overlapping windows count in full (32 images of 7x7, 512 channels, 512
+    // filters of 3x3 on an H200: 24.3 us with two blocks for each tile of 128x112, 16.2 us in whole tiles of 64x128).
     let work = &Work { operands: work.operands * work.distinct, distinct: 1.0, ..*work };
     more.fold(usual, |best, most| {
         let next = cut(card, work, blocks, handing, most);
@@ -134,8 +139,8 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -
     })
 }
 
-/// The same of tiles that are cut for at most so many: as many parts of equal length of each tile as there are blocks for; where there are not two blocks for each, parts that
-/// begin anywhere.
+/// [`shared`] with at most `most` blocks for a tile: equal parts of each tile for the available blocks. If there are
+/// not two blocks for each tile, parts begin anywhere.
 fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), row, readers, .. } = work;
     let segments = (steps / (LEAST as f64 / row).floor().max(1.0)).floor().min(most as f64);
@@ -151,7 +156,7 @@ fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> S
         let each = (blocks / rest.max(1.0)).floor().min(segments);
         (blocks, (tiles / blocks).floor() + 1.0 / each.max(1.0), false, each)
     };
-    // The sums of three others are read at a time.
+    // The partial sums of three other blocks are read at a time.
     let reads = ((each - 1.0) / (MOST - 1) as f64).max(1.0);
     let paired = work.blocks == 1.0 && in_pairs(card, each, tiles, rows * cols, work.room);
     let lost = match paired {
@@ -173,7 +178,7 @@ fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> S
     }
 }
 
-/// The same of `each` blocks of a cluster for every tile.
+/// [`shared`] with `each` blocks of a cluster for every tile.
 pub(crate) fn split(card: &Card, work: &Work, each: i64) -> Shared {
     let &Work { tiles, shape: (rows, cols), .. } = work;
     let (clusters, each) = (card.clusters(each).max(1) as f64, each as f64);
@@ -194,11 +199,12 @@ pub(crate) fn split(card: &Card, work: &Work, each: i64) -> Shared {
 }
 
 impl Work {
-    /// Clocks in which `busy` groups of blocks compute as many tiles as `rounds` each; of whole tiles, the last round has what is left over of `whole` groups.
+    /// Clocks in which `busy` groups of blocks compute `rounds` tiles each. If tiles are whole, the last round has the
+    /// remainder for `whole` groups.
     fn clocks(&self, card: &Card, (busy, rounds): (f64, f64), apart: bool, whole: Option<f64>) -> f64 {
         let &Work { tiles, steps, shape: (rows, cols), bytes, row, computed, operands, blocks, readers, .. } = self;
         let active = busy * blocks;
-        // A row of 16-bit elements has half as many as bytes.
+        // A row of 16-bit elements has half as many elements as bytes.
         let multiply = rows * cols * row / (2.0 * card.warpgroups) + computed * COMPUTED;
         let step = multiply.max(bytes / SUPPLY.cache_rate(card, active, apart, rounds)) + STEP;
         let asked = tiles * blocks * steps * bytes;

@@ -1,12 +1,14 @@
 //! Time of wgmma kernels: a persistent grid, a producer warp that runs ahead, consumer warpgroups.
 //!
-//! The time of a step of the loop is the longest of these, which overlap: the products of all warpgroups at the rate that the
-//! power of the card sustains; the sequence of one warpgroup (its products, the additions of promoted sums, the loads of an operand from registers, and the gap between the last of them and the first of the
-//! next step, [`Constants::drain`]); the shared-memory reads of products; the transfer of tiles from the second-level cache; and their latency, divided by the slots. In front of the first step the
-//! pipeline fills, once for all tiles of a block; after the last step of each tile the results are stored. The bandwidth of memory is a lower
-//! bound of the whole.
+//! The time of a step of the loop is the longest of these, which overlap: the products of all warpgroups at the rate
+//! that the power of the card sustains; the sequence of one warpgroup (its products, the additions of promoted sums,
+//! the loads of an operand from registers, and the gap between the last of them and the first of the next step,
+//! [`Constants::drain`]); the shared-memory reads of products; the transfer of tiles from the second-level cache; and
+//! their latency, divided by the slots. In front of the first step the pipeline fills, once for all tiles of a block;
+//! after the last step of each tile the results are stored. The bandwidth of memory is a lower bound of the whole.
 //!
-//! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose products take less power than the model says).
+//! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose
+//! products draw less power than the model says).
 
 use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
 use super::sharing::{self, HANDING, Handing, Shared, Work};
@@ -15,65 +17,68 @@ use crate::choose::cards::Card;
 use crate::choose::cost::{BUSY, Cost, Part};
 use tilec_ir::target::{WARP, WARPGROUP};
 
-/// What the model of warpgroups knows beside the figures of the card.
+/// Constants of the model of warpgroups in addition to the figures of the card.
 #[derive(Copy, Clone, Debug)]
 pub(in crate::choose) struct Constants {
-    /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot, waiting for the next.
+    /// Clocks from the last product of a step to the first of the next: waiting for the sums, releasing the slot,
+    /// waiting for the next slot.
     pub(in crate::choose) drain: f64,
-    /// How much longer the wgmma products take that is alone.
+    /// Slowdown of wgmma products of a single warpgroup.
     pub(in crate::choose) alone: f64,
-    /// Share of their rate that products of a multiprocessor reach.
+    /// The share of their rate that products reach on one multiprocessor.
     pub(in crate::choose) peak: f64,
-    /// Share of their rate that products keep when all multiprocessors multiply all the time: the clock falls.
+    /// The share of their rate that products keep when all multiprocessors multiply continuously, because the clock
+    /// drops.
     pub(in crate::choose) sustained: f64,
-    /// How much longer products take of a warpgroup that multiplies several blocks of rows one after the other.
+    /// Slowdown of products of a warpgroup that multiplies several blocks of rows one after the other.
     pub(in crate::choose) several: f64,
-    /// Of the clocks that products read shared memory, the share that this takes from the power for products.
+    /// The power cost of shared-memory reads of products: product clocks for each clock of reads.
     pub(in crate::choose) power: f64,
-    /// Of the clocks that tiles take from the second-level cache, the share that this takes from the power for products.
+    /// The power cost of transfers from the second-level cache: product clocks for each clock of transfer.
     pub(in crate::choose) moving: f64,
-    /// Of the clocks that operands take from memory, the share that this takes from the power for products.
+    /// The power cost of transfers from memory: product clocks for each clock of transfer.
     pub(in crate::choose) fetching: f64,
-    /// Share of the way from the second-level cache that products do not hide, where they take longer, or of products, where that does.
+    /// The share of the shorter of products and transfers from the second-level cache that the longer does not hide.
     pub(in crate::choose) overlap: f64,
-    /// Clocks from the requesting a tile to its landing, beside the time that its bytes take.
+    /// Clocks from the request of a tile until it has landed, without the transfer time of its bytes.
     pub(in crate::choose) landing: f64,
-    /// Clocks that storing a tile takes beside its bytes.
+    /// Clocks for storing a tile, without the time of its bytes.
     pub(in crate::choose) storing: f64,
-    /// Bytes of results a clock that threads exchange and store.
+    /// Bytes of results per clock that threads exchange and store.
     pub(in crate::choose) written: f64,
-    /// Clocks that a tile takes that TMA stores, out of a buffer, beside the filling of the buffer.
+    /// Clocks for a tile that TMA stores from a buffer, without filling the buffer.
     pub(in crate::choose) staging: f64,
-    /// Clocks of an element that threads store by itself: out of a buffer, where the lanes of a warp have neighbours in one row, and in the layout
-    /// of sums, where they have some in each of eight (measured with rows of odd length).
+    /// Clocks for an element that threads store separately: from a buffer, where the lanes of a warp have neighbours in
+    /// one row; and in the layout of the accumulator, where they have neighbours in eight rows (measured with rows of
+    /// odd length).
     pub(in crate::choose) piece: f64,
     pub(in crate::choose) scattered: f64,
-    /// What stores of whole tiles reach, all multiprocessors at the same moment, as a share of the memory's bandwidth: more than all of it,
-    /// because the second-level cache takes a tile of each.
+    /// The rate of storing whole tiles from all multiprocessors at the same time, relative to the memory's bandwidth:
+    /// above 1, because the second-level cache absorbs a tile of each.
     pub(in crate::choose) stored: f64,
-    /// Share of the memory's bandwidth that TMA copies reach.
+    /// The share of the memory's bandwidth that TMA loads reach.
     pub(in crate::choose) read: f64,
-    /// Of what several multiprocessors take from memory at once, the share by which each doubling of their number is like more of it:
-    /// it crosses between the halves of the second-level cache.
+    /// If several multiprocessors load the same data from memory, the share by which each doubling of their number
+    /// costs additional transfers, because data crosses between the halves of the second-level cache.
     pub(in crate::choose) crossing: f64,
-    /// Of the time that tiles take from the second-level cache, the share that adds to the memory's.
+    /// The share of the transfer time from the second-level cache that adds to the memory's.
     pub(in crate::choose) passing: f64,
-    /// Seconds of a launch beside its blocks.
+    /// Seconds of a launch without its blocks.
     pub(in crate::choose) launch: f64,
-    /// Clocks of 128 bytes that a TMA load fills with zeros, because they are outside of the tensor.
+    /// Clocks for 128 bytes that a TMA load fills with zeros, because they are outside of the tensor.
     pub(in crate::choose) outside: f64,
-    /// Of the time from requesting a tile to the end of its products, the share that a slot is taken by it.
+    /// The share of the time from the request of a tile to the end of its products in which its slot is occupied.
     pub(in crate::choose) turn: f64,
-    /// What a multiprocessor gets from the second-level cache and from memory.
+    /// Bandwidth of a multiprocessor from the second-level cache and from memory.
     pub(in crate::choose) supply: Supply,
-    /// What sharing tiles along the reduction costs.
+    /// The cost of sharing tiles along the reduction.
     pub(in crate::choose) handing: Handing,
-    /// Of the time that multiprocessors rest after their last tile, the share in which the others get no faster for it.
+    /// The share of the time in which multiprocessors idle after their last tile that does not make the others faster.
     pub(in crate::choose) resting: f64,
 }
 
-/// Found by `fit.rs` for the H200, and rounded; `several` and `turn` are those of an earlier search, since what tells them is measured there (tiles of two
-/// blocks of rows, few slots).
+/// Found by `fit.rs` for the H200, and rounded. `several` and `turn` are from an earlier search with measurements that
+/// determine them (tiles of two blocks of rows, few slots).
 pub(in crate::choose) static FITTED: Constants = Constants {
     drain: 190.4,
     alone: 1.303,
@@ -102,56 +107,60 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     handing: HANDING,
 };
 
-/// Registers for tiles from which threads have none left to store them: the assembler (ptxas 13.0) spills 320 bytes of 128x192, and at most 24 of
-/// 128x176. Clocks that this costs a tile (4104x4104x4104 and 4096x6144x4096 on an H200).
+/// Registers of tiles from which on threads have none left to store them: the assembler (ptxas 13.0) spills 320 bytes
+/// for 128x192, and at most 24 bytes for 128x176. Clocks that this costs for a tile (4104x4104x4104 and 4096x6144x4096
+/// on an H200).
 const CROWDED: u64 = 180;
 const SPILLED: f64 = 5000.0;
-/// The same where blocks share tiles: 128x256 spills 12 bytes (4096x3584x3584).
+/// The same if blocks share tiles: 128x256 spills 12 bytes (4096x3584x3584).
 const SHARED_CROWDED: u64 = 128;
-/// Clocks of an instruction of an epilogue's arithmetic: two warps on a scheduler wait for their own results most of the time, as registers hold few elements at once
-/// (`gemm_fused.tile` with `ACT=2` at 4096³ on an H200).
+/// Clocks for an instruction of an epilogue's arithmetic: two warps on a scheduler mostly wait for their own results,
+/// because registers hold few elements at once (`gemm_fused.tile` with `ACT=2` at 4096³ on an H200).
 const COMPUTED: f64 = 2.0;
-/// Of the way from one step to the next, the share that is left where its products are pending while the next are issued, as promoted ones are
+/// The remaining share of the gap between steps if products are pending while the next are issued, as with promotion
 /// (16x4096x4096 of e4m3 on an H200: 7.0 us with 16x64 tiles).
 const PENDING: f64 = 0.7;
-/// Clocks between the steps of warpgroups that compute an operand while products of the step before are pending.
+/// Clocks between the steps of warpgroups that compute an operand while products of the previous step are pending.
 const BEHIND: f64 = 60.0;
-/// Clocks of a step of one of these, and the share of its own products that comes on top: it waits for a slot, loads from it, converts, and waits for its registers (W4A16 on an H200, one warpgroup: steps of
-/// products of 160, 256 and 512 clocks take 532, 598 and 680 to 710).
+/// Clocks of a step of such a warpgroup, and the share of its own products that adds to them: it waits for a slot,
+/// loads from it, converts, and waits for its registers (W4A16 on an H200, one warpgroup: steps with products of 160,
+/// 256 and 512 clocks take 532, 598 and 680 to 710).
 const CHAIN: f64 = 540.0;
 const CHAINED: f64 = 0.4;
-/// Rows of the shortest tiles: of those nothing was seen of what is outside (1x3456x5120 takes as long as 10x3456x5120).
+/// Rows of the shortest tiles, where parts outside of the output cost nothing measurable (1x3456x5120 takes as long as
+/// 10x3456x5120).
 const SHORT: u64 = 16;
 /// Bytes of a row of a TMA load.
 const LINE: f64 = 128.0;
 /// Threads of a warpgroup.
 const THREADS: f64 = (WARP * WARPGROUP) as f64;
 
-/// What is the same for all regions of a launch.
+/// Properties that all regions of a launch share.
 struct Setting<'a> {
     card: &'a Card,
     c: &'a Constants,
     cost: &'a Cost,
-    /// Tiles of the output, and how many are computed at a time.
+    /// The number of tiles of the output, and the number computed at a time.
     tiles: f64,
     places: f64,
-    /// Warpgroups that multiply.
+    /// Number of consumer warpgroups.
     groups: f64,
-    /// Multiprocessors that work at a time.
+    /// Number of multiprocessors that work at a time.
     active: f64,
-    /// Bytes of memory a clock for each of them.
+    /// Bytes per clock from memory for each of them.
     dram: f64,
-    /// Bytes a clock from the second-level cache to one.
+    /// Bytes per clock from the second-level cache for each of them.
     from_cache: f64,
-    /// Of what is loaded, the share that comes from memory.
+    /// The share of loads that comes from memory.
     from_memory: f64,
-    /// Clocks that a tile costs whose threads have no registers left to store it.
+    /// Clocks of spills for a tile whose threads have no registers left to store it.
     spilled: f64,
-    /// Of the rows and columns of a tile, what is outside of the output.
+    /// The share of a tile's rows and columns that is outside of the output.
     outside: f64,
 }
 
-/// Clocks that a launch of clusters takes more whose blocks share a tile, rounded from the eight kernels of [`sharing::PAIR`].
+/// Additional clocks of a launch of clusters whose blocks share a tile, rounded from the eight kernels of
+/// [`sharing::PAIR`].
 const PAIR_LAUNCH: f64 = 400.0;
 
 /// Clocks of a tile of the output.
@@ -162,13 +171,14 @@ struct Tile {
     shared: f64,
     l2: f64,
     latency: f64,
-    /// Until the first slots are filled; storing, as far as that holds up the next tile, and after the last one.
+    /// Time until the first slots are filled; the part of storing that delays the next tile; and storing after the last
+    /// tile.
     fill: f64,
     store: f64,
     behind: f64,
-    /// What the power of the card allows.
+    /// Clocks by the power limit of the card.
     all: f64,
-    /// Bytes from memory, and clocks for what is outside of tensors: nothing else is requested meanwhile.
+    /// Bytes from memory, and clocks for boxes outside of tensors, during which nothing else is requested.
     loads: f64,
     zeros: f64,
 }
@@ -178,14 +188,14 @@ impl Tile {
     fn multiply(&mut self, of: &Setting<'_>, part: &Part) {
         let &Setting { card, c, cost, groups, .. } = of;
         let slots = if part.ahead > 0.0 { part.ahead + BUSY } else { 1.0 };
-        // Nothing runs between the wgmma products that is alone.
+        // Nothing overlaps with the gaps between products of a single warpgroup.
         let several = if part.blocks > 1.0 { c.several } else { 1.0 };
         let product = part.product * several;
         let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
-        // With products pending after it there is no way from one step to the next.
+        // With pending products, there is no full gap between steps.
         let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
         let alone = if cost.ping_pong { product } else { own + drain };
-        // Additions of one warpgroup take from the rate of the others' products, too.
+        // Additions of one warpgroup slow down the products of the others, too.
         let multiply = match part.behind > 0.0 {
             true => (product + groups * part.behind + BEHIND).max(CHAIN + CHAINED * product / groups),
             false => (product / c.peak + groups * part.added).max(alone + part.between),
@@ -197,7 +207,8 @@ impl Tile {
         self.loads += part.trips * loaded;
         self.zeros += part.trips * zeros;
         let read = part.shared / SHARED;
-        // A slot is requested, lands, and is multiplied by all warpgroups before it is free: with few of them none is ready in time.
+        // A slot is requested, lands, and is multiplied by all warpgroups before it is free: with few slots, none is
+        // ready in time.
         let turn = c.turn * (landing + multiply + c.drain) / (part.ahead + 1.0);
         let arrive = feed + zeros;
         let step = (multiply.max(arrive) + c.overlap * multiply.min(arrive)).max(landing / slots).max(turn).max(read);
@@ -211,7 +222,7 @@ impl Tile {
         self.fill = self.fill.max(landing);
     }
 
-    /// Adds what stores the results.
+    /// Adds the time of storing the results.
     fn store(&mut self, of: &Setting<'_>, part: &Part) {
         let &Setting { c, cost, spilled, .. } = of;
         let bytes = part.loads + part.stores;
@@ -222,7 +233,7 @@ impl Tile {
             self.store += if cost.offloaded { 0.0 } else { spilled };
             self.store += part.trips * (first + each * part.pieces).max(memory);
         } else if cost.offloaded && of.tiles > of.places {
-            // TMA stores a tile while the next one is computed, and the last one after all.
+            // TMA stores a tile while the next one is computed; the last tile is stored at the end.
             self.store += part.trips * if bytes > 0.0 { c.staging + part.stores / SHARED } else { 0.0 };
             self.behind += part.trips * memory;
         } else if bytes > 0.0 {
@@ -237,7 +248,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let [down, right] = cost.cluster.map(|c| c as f64);
     let together = cost.cluster[0] * cost.cluster[1];
     let places = (card.clusters(together) * together).max(1) as f64 * cost.resident as f64;
-    // Clusters are whole, whether there are tiles for all of their blocks or not.
+    // Clusters are complete, even if some of their blocks have no tile.
     let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
     let shared = shared(card, c, cost, launch, (taken, places));
@@ -249,7 +260,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_cache = supply.cache_rate(card, active, apart, rounds);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
-    // As `sharing::shared` has it.
+    // The same rule as in `sharing::shared`.
     if shared.is_some_and(|s| s.most <= sharing::MOST) {
         traffic /= launch.distinct;
     }
@@ -267,16 +278,17 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     for part in &cost.parts {
         if part.product > 0.0 { tile.multiply(&of, part) } else { tile.store(&of, part) }
     }
-    // What the power of the card allows: where multiprocessors rest, the clock of the others is higher.
+    // The power limit: if some multiprocessors idle, the others run at a higher clock.
     let Tile { loops, store, behind, fill, .. } = tile;
     let mut ends = rounds.ceil() * store + behind + fill + shared.map_or(0.0, |s| s.lost);
     if cost.ping_pong {
-        // Two tiles take two main loops, or one and its store if that is longer; the last one is stored after all.
+        // Two tiles take two main loops, or one loop and its store if that is longer; the last tile is stored at the
+        // end.
         ends = rounds.ceil() * ((store - loops) / 2.0).max(0.0) + store + behind + fill;
     }
     let busy = tiles / places;
     let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * tile.all + ends;
-    // Each block loads at the rate that it gets from memory, the blocks of the last round at that of so many.
+    // Each block loads at its rate from memory, with fewer active blocks in the last round.
     let supplied = match shared {
         Some(s) => s.rounds * tile.loads / supply.memory_rate(card, s.busy),
         None => supply.rounds(card, tile.loads, taken, places),
@@ -285,8 +297,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
     let memory = memory + c.passing * rounds * tile.l2 / clock;
-    // One warpgroup has half as many accesses on their way when sums are passed on (64x4096x14336 of e4m3 on an H200: 22.9 us with one that has
-    // 64x128, 19.9 with two).
+    // A single warpgroup has half as many outstanding accesses when partial sums are exchanged (64x4096x14336 of e4m3
+    // on an H200: 22.9 us with one warpgroup for 64x128, 19.9 us with two).
     let alone = shared.filter(|s| groups < 2.0 && !s.paired).and(cost.tile);
     let behind_all = alone.map_or(0.0, |(rows, cols)| c.handing.clocks((rows * cols) as f64)) / clock;
     let paired = if shared.is_some_and(|s| s.paired) { PAIR_LAUNCH / clock } else { 0.0 };
@@ -306,7 +318,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: traffic, least_bytes: launch.bytes }
 }
 
-/// Where blocks share tiles along the reduction: those of a cluster share its tiles with those of others, as one. `taken`: tiles, in whole clusters.
+/// Sharing of tiles along the reduction: blocks of a cluster act as one, and share its tiles with other clusters.
+/// `taken`: tiles, in whole clusters.
 fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, places): (f64, f64)) -> Option<Shared> {
     let (rows, cols) = cost.tile.map(|(rows, cols)| (rows as f64, cols as f64))?;
     let part = cost.parts.iter().find(|p| p.product > 0.0)?;
@@ -334,15 +347,16 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         .filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
-/// Bytes of an iteration that a row of the tile loads.
+/// Bytes that an iteration loads for a row of the tile.
 fn per_row(part: &Part, cost: &Cost) -> f64 {
     cost.tile.map_or(0.0, |(rows, cols)| part.loads / (rows + cols) as f64)
 }
 
-/// Rows and columns of a tile that are outside of the output, as far as they hold up the launch: those of the last tiles along an axis, in full where
-/// these are half of all or more. Also in full where the slowest block ends the launch (`at_once`): all tiles are computed at once, in more steps than there
-/// are slots, and rows do not lie across lines. (88x3584x2048 of bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5; 64x4008x3072 in
-/// tiles of 64x32 takes as long as 64x4032x3072.)
+/// Rows and columns of a tile outside of the output, as far as they delay the launch: those of the last tiles along an
+/// axis, in full if they are at least half of all tiles. Also in full if the slowest block determines the time
+/// (`at_once`): all tiles are computed at once, in more steps than slots, and rows do not cross lines. (88x3584x2048 of
+/// bf16 on an H200: 10.0 us in tiles of 64x64, where 128x3584x2048 takes 7.5 us; 64x4008x3072 in tiles of 64x32 takes
+/// as long as 64x4032x3072.)
 fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     let Some((rows, cols)) = cost.tile else { return 0.0 };
     let of = |axis: usize, tile: u64| {
@@ -354,7 +368,8 @@ fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     of(0, rows) + of(1, cols)
 }
 
-/// Bytes of an iteration that pass the second-level cache: blocks of a cluster share an operand. Where rows lie across lines, `loads` says so already.
+/// Bytes of an iteration that pass the second-level cache: blocks of a cluster share an operand. If rows cross lines,
+/// `loads` includes that already.
 fn passed(part: &Part, cost: &Cost) -> f64 {
     let [down, right] = cost.cluster.map(|c| c as f64);
     match cost.tile.filter(|_| !part.across) {
@@ -366,7 +381,8 @@ fn passed(part: &Part, cost: &Cost) -> f64 {
     }
 }
 
-/// Bytes of the operands, times the doublings from one to the tiles that take them; blocks of a cluster take them as one.
+/// Bytes of the operands, times the base-two logarithm of the number of tiles that load them; blocks of a cluster count
+/// as one.
 fn crossing(cost: &Cost, launch: &Launch) -> f64 {
     let products = || cost.parts.iter().filter(|p| p.product > 0.0);
     let (Some(tile), Some(part)) = (cost.tile, products().next()) else { return 0.0 };

@@ -6,27 +6,27 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::{Op, ReduceOp};
 
-/// What multiplies an extreme, or, where true, divides it.
+/// The factors of an extreme; divisors if true.
 pub(super) type By = Vec<(Expr, bool)>;
 
 /// An extreme in an exponent.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Term {
     pub(super) extreme: Value,
-    /// Where it was computed in this iteration; `None`: it is of the iteration before.
+    /// Where it was computed in this iteration; `None`: in the previous iteration.
     pub(super) last: Option<Last>,
     pub(super) by: By,
     pub(super) negative: bool,
 }
 
-/// A sum of extremes, and of what is no extreme.
+/// A sum of extremes and of other terms.
 #[derive(Clone, PartialEq)]
 pub(super) struct Exponent {
     pub(super) terms: Vec<Term>,
     pub(super) rest: Kind,
 }
 
-/// Exponents, and what multiplies their extremes before which exponential is taken.
+/// The exponents, and the factors of their extremes for each kind of exponential.
 #[derive(Default)]
 pub(super) struct Scales {
     pub(super) exponents: Vec<Exponent>,
@@ -34,7 +34,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    /// What a value is as a part of an exponent.
+    /// A value as part of an exponent.
     pub(super) fn exponent(&self, kind: Kind) -> Option<Exponent> {
         let extreme = |extreme, last| Exponent {
             terms: vec![Term { extreme, last, by: By::new(), negative: false }],
@@ -62,7 +62,7 @@ impl Scales {
         Kind::Exponent(at as u32)
     }
 
-    /// The number of what multiplies an extreme before this exponential is taken.
+    /// The number of a combination of factors and kind of exponential.
     pub(super) fn by(&mut self, k: &Kernel, by: &By, op: Op) -> u32 {
         let same = |(other, of): &(By, Op)| *of == op && same_factors(k, other, by);
         let at = self.by.iter().position(same).unwrap_or_else(|| {
@@ -73,7 +73,7 @@ impl Scales {
     }
 }
 
-/// Whether both are the same factors, in whatever order.
+/// Whether both have the same factors, in any order.
 pub(super) fn same_factors(k: &Kernel, a: &By, b: &By) -> bool {
     let mut rest = b.clone();
     a.len() == b.len()

@@ -1,7 +1,8 @@
 //! Guards that test whether an extreme still has its initial value, and `select`.
 //!
-//! While all elements so far are masked, exponentials relative to the extreme are NaN. `select(m > -inf, exp(m - m_new), 0.0)` and
-//! `select(m_new == -inf, 0.0, m_new)` replace them. This changes nothing, because sums are zero as long as the extreme has its initial value.
+//! While all elements so far are masked, exponentials relative to the extreme are NaN.
+//! `select(m > -inf, exp(m - m_new), 0.0)` and `select(m_new == -inf, 0.0, m_new)` replace them. This changes nothing,
+//! because sums are zero while the extreme has its initial value.
 
 use super::kind::{Kind, elementwise};
 use super::tiles::{Tiles, literal};
@@ -10,7 +11,7 @@ use tilec_ir::entities::Expr;
 use tilec_ir::ops::{Op, ReduceOp};
 
 impl Tiles<'_> {
-    /// What a comparison says of an extreme, if it is one with what that began with, or with the infinity of its side.
+    /// The kind of a comparison between an extreme and its initial value, or the infinity of that side.
     pub(super) fn guard(&mut self, op: Op, [a, b]: [Kind; 2], [x, y]: [Expr; 2]) -> Option<Kind> {
         let mirrored = match op {
             Op::Lt => Op::Gt,
@@ -46,7 +47,7 @@ impl Tiles<'_> {
         Some(Kind::Guard { extreme, last, untouched })
     }
 
-    /// `select(c, a, b)`, which is `pad` after the end.
+    /// `select(c, a, b)`, which is `pad` past the end.
     pub(super) fn selected(&self, [c, a, b]: [Kind; 3], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         if let Kind::Guard { extreme, last, untouched } = c {
             let ((began, e), other) = if untouched { ((a, x), b) } else { ((b, y), a) };
@@ -58,7 +59,7 @@ impl Tiles<'_> {
                     Kind::Safe(v, own)
                 }
                 Kind::Old(v) if v == extreme && last.is_none() && began.is_fixed() => Kind::Safe(v, None),
-                // However often: what is summed is zero, or becomes it.
+                // The factor does not matter: the sum is zero, or becomes zero.
                 Kind::Factor { extreme: v, .. } if v == extreme && (number == Some(0.0) || number == Some(1.0)) => {
                     other
                 }

@@ -7,10 +7,10 @@ use tilec_ir::entities::{Block, Stmt, Value};
 
 type Kinds = BTreeMap<Value, Kind>;
 
-/// A body is looked at so often until what it leaves stays the same.
+/// Most passes over a loop body until its kinds no longer change.
 const ROUNDS: usize = 8;
 
-/// Where an extreme was last computed, if `kind` is one of the extreme `v`.
+/// Where an extreme was last computed, if `kind` is derived from the extreme `v`.
 fn computed(kinds: &Kinds, v: Value) -> Option<Option<Last>> {
     match kinds.get(&v) {
         Some(&Kind::Old(own)) if own == v => Some(None),
@@ -19,7 +19,7 @@ fn computed(kinds: &Kinds, v: Value) -> Option<Option<Last>> {
     }
 }
 
-/// What the sum of exponentials `v` is divided by, as long as that is what the extreme is; of one from before, nothing but that.
+/// The scale of the sum of exponentials `v` relative to `extreme`; the inner `None`: that of the previous iteration.
 fn divided(kinds: &Kinds, v: Value, extreme: Value) -> Option<Option<Scale>> {
     match (kinds.get(&v), computed(kinds, extreme)?) {
         (Some(&Kind::Old(own)), None) if own == v => Some(None),
@@ -31,13 +31,13 @@ fn divided(kinds: &Kinds, v: Value, extreme: Value) -> Option<Option<Scale>> {
 }
 
 impl Tiles<'_> {
-    /// What holds after `s`, where either this or `other` was done, as something of kind `by` says.
+    /// Joins the kinds after `s`, where this or `other` was executed, depending on a condition of kind `by`.
     pub(super) fn either(&mut self, other: &Kinds, by: Kind, s: Stmt) {
         let here = std::mem::take(&mut self.kinds);
         let values: Vec<Value> = here.keys().chain(other.keys()).copied().collect();
         for v in values {
             let (Some(&a), Some(&b)) = (here.get(&v), other.get(&v)) else {
-                // It is declared inside.
+                // The variable is declared inside.
                 self.kinds.extend(here.get(&v).or(other.get(&v)).map(|&kind| (v, kind)));
                 continue;
             };

@@ -1,63 +1,66 @@
-//! The lattice of the analysis: how a value depends on tiles, and how operators combine that.
+//! The lattice of the analysis: how a value depends on tiles, and how operators combine kinds.
 
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::ops::ReduceOp;
 
-/// What a value of one iteration is.
+/// The kind of a value in one iteration.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) enum Kind {
     Zero,
-    /// It is the same in every iteration.
+    /// Equal in every iteration.
     Fixed,
-    /// Where the tile begins, and a number that does not change; `negative`: minus that.
+    /// The start of the tile plus an invariant number; `negative`: the negated sum.
     Begin {
         negative: bool,
     },
-    /// A number for each group of positions, which has that of the tile's group: `scale[k / G]`.
+    /// A number for each group of positions, for the group that contains the tile: `scale[k / G]`.
     Group,
-    /// The numbers of the tile's elements along a dimension, and a number that does not change.
+    /// The positions of the tile's elements along a dimension, plus an invariant number.
     Number {
         axis: u32,
         negative: bool,
     },
-    /// An element for each position, along the dimensions of these bits.
+    /// An element for each position, along the dimensions in this mask.
     Each {
         axes: u32,
         pad: Pad,
     },
-    /// The tile's part of a sum or an extreme.
+    /// The tile's part of a sum or extreme.
     Part(ReduceOp),
-    /// What a variable held at the end of the iteration before.
+    /// The value of a variable at the end of the previous iteration.
     Old(Value),
-    /// That, and parts of this tile; an extreme as it was last computed, if that is one place.
+    /// The old value combined with parts of this tile; for an extreme, where it was computed last, if that is one
+    /// place.
     Grown(Value, ReduceOp, Option<Last>),
-    /// An extreme, but something else as long as it is what it began with: for exponents only.
+    /// An extreme, with its initial value replaced by another number; only for exponents.
     Safe(Value, Option<Last>),
-    /// Elements and extremes, added: what an exponential is taken of (`scaled`).
+    /// A sum of elements and extremes, as the argument of an exponential (`scaled`).
     Exponent(u32),
-    /// The exponential of an extreme, divided by that of what it was before or will be: what is summed is multiplied by this when the extreme has grown.
+    /// The quotient of exponentials of an extreme's old and new value, by which a sum is rescaled when the extreme has
+    /// grown.
     Factor {
         extreme: Value,
         up: Option<Last>,
         down: Option<Last>,
         by: u32,
     },
-    /// Exponentials of the tile's elements against the extreme, and what they are multiplied by; along no dimension: a part of their sum.
+    /// Exponentials of the tile's elements relative to the extreme, with their scale. Without dimensions: a part of
+    /// their sum.
     Share {
         axes: u32,
         pad: Pad,
         scale: Scale,
     },
-    /// What a variable held at the end of the iteration before, times the factor, and shares of this tile.
+    /// The old value of a variable times the factor, plus shares of this tile.
     Scaled(Value, Scale),
-    /// Whether an extreme is still what it began with: it is where this is `untouched`.
+    /// A test whether an extreme still has its initial value, which it has if the condition equals `untouched`.
     Guard {
         extreme: Value,
         last: Option<Last>,
         untouched: bool,
     },
-    /// Something else; `carried`: it depends on what an earlier iteration left.
+    /// Any other value; `carried`: it depends on earlier iterations.
     Other {
         carried: bool,
     },
@@ -68,11 +71,12 @@ pub(super) enum Kind {
 pub(super) enum Last {
     /// By this expression.
     Computed(Expr),
-    /// In or in front of this statement, which may leave it as it was.
+    /// It was computed inside or before this statement, or left unchanged.
     Joined(Stmt),
 }
 
-/// What exponentials are divided by: that of an extreme, multiplied by what `by` counts; `negative`: they are multiplied by it.
+/// The scale of exponentials: the extreme to which they are relative, with the factors `by`; `negative`: multiplied
+/// instead of divided.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Scale {
     pub(super) extreme: Value,
@@ -82,7 +86,7 @@ pub(super) struct Scale {
 }
 
 impl Kind {
-    /// Whether an earlier iteration has a say in it.
+    /// Whether it depends on an earlier iteration.
     pub(super) fn is_carried(self) -> bool {
         match self {
             Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) | Kind::Exponent(_) | Kind::Factor { .. } => true,
@@ -105,11 +109,11 @@ impl Kind {
         }
     }
 
-    /// What a value is that is the one or the other, by something that does not change.
+    /// The join of two kinds, selected by an invariant condition.
     pub(super) fn join(self, other: Kind) -> Kind {
         match (self, other) {
             (a, b) if a == b => a,
-            // Sums of exponentials are joined with the extreme (`join`).
+            // Sums of exponentials are joined together with their extreme (`join`).
             (Kind::Old(v), Kind::Grown(w, op, _)) | (Kind::Grown(w, op, _), Kind::Old(v)) if v == w => {
                 Kind::Grown(w, op, None)
             }
@@ -120,7 +124,7 @@ impl Kind {
         }
     }
 
-    /// A matrix seen transposed.
+    /// The kind of the transposed matrix.
     pub(super) fn transposed(self) -> Kind {
         match self {
             Kind::Each { axes, pad } => Kind::Each { axes: (axes & 1) << 1 | axes >> 1 & 1, pad },
@@ -132,12 +136,12 @@ impl Kind {
     }
 }
 
-/// A value of which nothing is known but who has a say in it.
+/// An unknown value that depends on these.
 pub(super) fn mixed(kinds: &[Kind]) -> Kind {
     Kind::Other { carried: kinds.iter().any(|kind| kind.is_carried()) }
 }
 
-/// Any function of elements, which is `pad` after the end.
+/// An elementwise function, which is `pad` past the end.
 pub(super) fn elementwise(kinds: &[Kind], pad: Pad) -> Kind {
     let mut all = None;
     for &kind in kinds {
@@ -166,7 +170,7 @@ pub(super) fn negated(a: Kind) -> Kind {
 
 const SUM: ReduceOp = ReduceOp::Sum;
 
-/// A sum of elements that are `pad` after the end.
+/// A sum of elements, which is `pad` past the end.
 pub(super) fn sum(a: Kind, b: Kind, pad: Pad) -> Kind {
     ordered_sum(a, b).or_else(|| ordered_sum(b, a)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
@@ -182,7 +186,7 @@ fn ordered_sum(a: Kind, b: Kind) -> Option<Kind> {
         {
             Kind::Share { axes, pad: x.plus(y), scale }
         }
-        // The largest of sums with one number is the sum with the largest.
+        // The maximum of sums with an invariant number is the sum with the maximum.
         (Kind::Part(op), Kind::Fixed) if op != SUM => a,
         (Kind::Begin { .. } | Kind::Number { .. }, Kind::Fixed) => a,
         (Kind::Begin { negative: false }, Kind::Number { axis, negative: false }) => {
@@ -195,7 +199,7 @@ fn ordered_sum(a: Kind, b: Kind) -> Option<Kind> {
     })
 }
 
-/// A product of elements that are `pad` after the end.
+/// A product of elements, which is `pad` past the end.
 pub(super) fn product(a: Kind, b: Kind, pad: Pad) -> Kind {
     ordered_product(a, b, pad).or_else(|| ordered_product(b, a, pad)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
@@ -204,7 +208,7 @@ fn ordered_product(a: Kind, b: Kind, pad: Pad) -> Option<Kind> {
     Some(match (a, b) {
         (Kind::Zero, Kind::Zero | Kind::Fixed | Kind::Factor { .. }) => Kind::Zero,
         (Kind::Part(_) | Kind::Share { axes: 0, .. }, Kind::Zero | Kind::Fixed) => a,
-        // Each element of the tile is of one group.
+        // All elements of the tile are in one group.
         (Kind::Part(SUM), Kind::Group) => a,
         (Kind::Old(_) | Kind::Scaled(..), Kind::Factor { extreme, up, down, by }) => {
             rescaled(a, extreme, [up, down], by)?
@@ -217,7 +221,7 @@ fn ordered_product(a: Kind, b: Kind, pad: Pad) -> Option<Kind> {
     })
 }
 
-/// A sum of exponentials against an extreme `up`, which is now one against the extreme `down`.
+/// A sum of exponentials relative to the extreme `up`, rescaled to `down`.
 fn rescaled(a: Kind, extreme: Value, [up, down]: [Option<Last>; 2], by: u32) -> Option<Kind> {
     let (v, scale) = match (a, up, down) {
         (Kind::Old(v), None, Some(last)) => (v, Scale { extreme, last, by, negative: false }),
@@ -249,7 +253,7 @@ pub(super) fn quotient(a: Kind, b: Kind, pad: Pad) -> Kind {
     }
 }
 
-/// The larger, or the smaller, of two, which `e` computes; `pad` after the end.
+/// The maximum or minimum of two values, computed by `e`; `pad` past the end.
 pub(super) fn extreme(op: ReduceOp, [a, b]: [Kind; 2], pad: Pad, e: Expr) -> Kind {
     let last = Some(Last::Computed(e));
     let one = |a: Kind, b: Kind| {
@@ -264,8 +268,8 @@ pub(super) fn extreme(op: ReduceOp, [a, b]: [Kind; 2], pad: Pad, e: Expr) -> Kin
     one(a, b).or_else(|| one(b, a)).unwrap_or_else(|| elementwise(&[a, b], pad))
 }
 
-/// A matrix product without what it is added to; `padded`: there may be positions after the end.
-/// `along`: as many elements as a tile has are summed.
+/// A matrix product without its addend. `padded`: there may be positions past the end. `along`: the reduction is over
+/// the elements of the tile.
 pub(super) fn matrix_product(a: Kind, b: Kind, padded: bool, along: bool) -> Kind {
     let axes = |kind: Kind| match kind {
         Kind::Zero | Kind::Fixed => Some(0),
@@ -291,7 +295,7 @@ pub(super) fn matrix_product(a: Kind, b: Kind, padded: bool, along: bool) -> Kin
         _ => match (of_a, of_b) {
             (0, 0) if a == Kind::Zero || b == Kind::Zero => Kind::Zero,
             (0b10, 0b01) if vanishes => Kind::Part(SUM),
-            // How many are summed would depend on the choice.
+            // The number of terms would depend on the choice.
             _ if along => mixed(&[a, b]),
             (0, 0) => Kind::Fixed,
             (0b01, 0) => Kind::Each { axes: 0b01, pad: zero(a) },

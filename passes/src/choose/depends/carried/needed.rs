@@ -4,16 +4,17 @@ use crate::analysis::uses::{mentions, path_to, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
-/// What statements do first with what is in a variable.
+/// The first effect of statements on a variable.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum First {
     Read,
-    /// Something else is put there, whatever happens.
+    /// It is overwritten on every path.
     Written,
     Neither,
 }
 
-/// Whether what the loop `s` leaves in `v` is read, after it or by a loop around it.
+/// Whether the value that the loop `s` leaves in `v` is read after the loop, or by a later iteration of a loop around
+/// it.
 pub(super) fn is_needed(k: &Kernel, s: Stmt, v: Value) -> bool {
     let path = path_to(k, s);
     for (depth, &(block, at)) in path.iter().enumerate().rev() {

@@ -10,7 +10,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::print::print_expr;
 
-/// What depends on how many tiles there are, and where.
+/// A value or store that depends on the number of tiles, and where.
 pub(super) struct Wrong {
     pub(super) what: What,
     pub(super) span: Span,
@@ -18,13 +18,14 @@ pub(super) struct Wrong {
 
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum What {
-    /// A place of which something is needed after the loop.
+    /// A variable whose value is needed after the loop.
     Carried(Value),
-    /// What a statement stores; true: by what earlier tiles left.
+    /// A store; true: its value depends on earlier tiles.
     Stored(Stmt, bool),
 }
 
-/// `behind`: only elements after the end of the range are at fault, and this is how what they are in joins that of other tiles.
+/// `behind`: only elements past the end of the range cause the fault, and this is how the value is combined with those
+/// of other tiles.
 pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<ReduceOp>, caller: Caller) -> Diagnostic {
     let (name, declared) = (&k.values[of.parameter].name, k.values[of.parameter].span);
     let subject = match wrong.what {
@@ -68,7 +69,7 @@ pub(super) fn reported(k: &Kernel, of: &Loop, wrong: &Wrong, behind: Option<Redu
     }
 }
 
-/// Where a tile begins, as the program says it.
+/// The start of a tile, as the program writes it.
 fn begins(k: &Kernel, of: &Loop) -> String {
     let StmtData::For { var, .. } = k.stmts[of.stmt] else { return String::new() };
     let name = &k.values[var].name;

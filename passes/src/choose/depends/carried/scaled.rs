@@ -1,4 +1,4 @@
-//! Sums of exponentials, which a loop keeps relative to the largest exponent so far (online softmax).
+//! Sums of exponentials that a loop keeps relative to the largest exponent so far (online softmax).
 //!
 //! ```text
 //! let m_new = max(m, maximum(s, 1))
@@ -7,9 +7,10 @@
 //! m = m_new
 //! ```
 //!
-//! `l * exp(m)` is an ordinary sum, and `l` is the same for all tiles as long as it is relative to the extreme at the end of the iteration.
-//! So exponents are represented as elements and extremes with their factors. An exponential is a factor of the previous sum (`Factor`), or
-//! elements of the new sum (`Share`), with the extreme and its factor (`Scale`).
+//! `l * exp(m)` is an ordinary sum, and `l` is the same for all tiles as long as it is relative to the extreme at the
+//! end of the iteration. So exponents are represented as elements and extremes with their factors. An exponential is a
+//! factor of the previous sum (`Factor`), or elements of the new sum (`Share`), with the extreme and its factor
+//! (`Scale`).
 
 use super::exponent::{Exponent, Term, factors, same_factors};
 use super::kind::{Kind, Scale, mixed, negated, product, quotient, sum};
@@ -19,7 +20,7 @@ use tilec_ir::entities::Expr;
 use tilec_ir::ops::Op;
 
 impl Tiles<'_> {
-    /// What elements of a value are after the end.
+    /// The value of elements past the end.
     pub(super) fn pad(&self, kind: Kind, e: Expr) -> Pad {
         match literal(self.k, e) {
             Some(x) if kind.is_fixed() => Pad::literal(x),
@@ -58,7 +59,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// A product of two expressions of these kinds, which is `pad` after the end.
+    /// The product of two expressions of these kinds, which is `pad` past the end.
     pub(super) fn product(&mut self, [a, b]: [Kind; 2], [x, y]: [Expr; 2], pad: Pad) -> Kind {
         let k = self.k;
         let signed = |kind, by| if literal(k, by).is_some_and(|x| x < 0.0) { negated(kind) } else { kind };
@@ -71,7 +72,7 @@ impl Tiles<'_> {
         scaled.unwrap_or(kind)
     }
 
-    /// A quotient of two expressions of these kinds, which is `pad` after the end.
+    /// The quotient of two expressions of these kinds, which is `pad` past the end.
     pub(super) fn quotient(&mut self, [a, b]: [Kind; 2], [_, by]: [Expr; 2], pad: Pad) -> Kind {
         let signed = if literal(self.k, by).is_some_and(|x| x < 0.0) { negated(a) } else { a };
         let kind = quotient(signed, b, pad);
@@ -81,7 +82,7 @@ impl Tiles<'_> {
         self.scaled(a, b, (by, true)).unwrap_or(kind)
     }
 
-    /// An exponent, multiplied or divided by a number that does not change.
+    /// An exponent, multiplied or divided by an invariant number.
     fn scaled(&mut self, a: Kind, other: Kind, by: (Expr, bool)) -> Option<Kind> {
         let mut exponent =
             self.scales.exponent(a).filter(|exponent| other == Kind::Fixed && !exponent.terms.is_empty())?;
@@ -107,7 +108,7 @@ impl Tiles<'_> {
             }
             ([term], Kind::Each { axes, pad }) if let Some(last) = term.last => {
                 let by = self.scales.by(self.k, &term.by, op);
-                // However far the extreme is, what is masked is farther.
+                // Masked elements are below any extreme, so their exponentials are zero.
                 let pad = if pad.is_low() { Pad::ZERO } else { Pad::UNKNOWN };
                 Kind::Share { axes, pad, scale: Scale { extreme: term.extreme, last, by, negative: !term.negative } }
             }

@@ -1,4 +1,4 @@
-//! Stores inside a loop over tiles: which are independent of the tile size.
+//! Stores inside a loop over tiles that are independent of the tile size.
 
 use super::super::uniform::is_uniform;
 use super::kind::Kind;
@@ -9,7 +9,7 @@ use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::resolve_view;
 
-/// How a copy combines what it stores with what is there, as a reduction does.
+/// The reduction that corresponds to a combining copy.
 pub(super) fn reduction(op: Combining) -> Option<ReduceOp> {
     match op {
         Combining::Add => Some(ReduceOp::Sum),
@@ -20,19 +20,19 @@ pub(super) fn reduction(op: Combining) -> Option<ReduceOp> {
 }
 
 impl Tiles<'_> {
-    /// Notes a store to a tensor that leaves something else there if there are other tiles.
+    /// Records a store to a tensor whose result depends on the tiles.
     pub(super) fn store(&mut self, s: Stmt, kind: Kind, [src, dst]: [Expr; 2], attrs: &CopyAttrs) {
         let Some(view) = resolve_view(self.k, dst) else { return };
         self.shape = self.shape_of(src);
         let axes = self.moves(dst, &view);
         self.shape = None;
         let combines = attrs.reduce.map(reduction);
-        // What was there when a tile came depends on the tiles before it.
+        // The old value depends on the tiles before.
         let fine = attrs.old.is_none()
             && axes.is_some_and(|axes| match (combines, kind) {
                 (None | Some(Some(_)), Kind::Each { axes: own, .. }) => own == axes,
                 (None | Some(Some(ReduceOp::Sum)), Kind::Zero) => true,
-                // At one place, each tile would add it; extremes are the same however often.
+                // Each tile would add it to the same element; for extremes, repetitions do not matter.
                 (Some(Some(ReduceOp::Sum)), Kind::Fixed) if axes == 0 => false,
                 (None | Some(Some(_)), Kind::Zero | Kind::Fixed) => {
                     (0..32).filter(|d| axes >> d & 1 == 1).all(|d| is_uniform(self.k, src, d))

@@ -1,4 +1,4 @@
-//! The facts about a loop over tiles and the values in it.
+//! Facts about a loop over tiles and its values.
 
 use super::exponent::Scales;
 use super::kind::Kind;
@@ -19,45 +19,46 @@ pub(in crate::choose::depends) struct Loop {
     pub(in crate::choose::depends) parameter: Value,
     /// The extent of a tile.
     pub(in crate::choose::depends) size: Expr,
-    /// Where the range ends.
+    /// The end of the range.
     pub(in crate::choose::depends) end: Expr,
-    /// The variable is the number of a tile, not its first position.
+    /// Whether the variable is the number of a tile, not its first position.
     pub(in crate::choose::depends) numbers: bool,
-    /// The last tile may have positions after it.
+    /// Whether the last tile may have positions past the end.
     pub(in crate::choose::depends) padded: bool,
 }
 
-/// A loop over tiles of a chosen size, and what is known of an iteration.
+/// A loop over tiles of a chosen size, with the values of an iteration.
 pub(super) struct Tiles<'d> {
     pub(super) k: &'d Kernel,
     pub(super) known: &'d Inequalities<'d>,
-    /// Elements of a tile after the end of the range.
+    /// Elements of a tile past the end of the range.
     pub(super) behind: Option<Outside>,
     pub(super) var: Value,
     /// The extent of a tile.
     pub(super) size: Expr,
-    /// The variable is the number of a tile, not its first position.
+    /// Whether the variable is the number of a tile, not its first position.
     pub(super) numbers: bool,
-    /// The last tile may have positions after it.
+    /// Whether the last tile may have positions past the end.
     pub(super) padded: bool,
     /// Windows of tensors that the loop stores to.
     pub(super) stored: Vec<ResolvedView>,
-    /// Variables of loops in it that go over a whole tile.
+    /// Variables of inner loops that cover a whole tile.
     pub(super) over_tile: BTreeSet<Value>,
     pub(super) kinds: BTreeMap<Value, Kind>,
-    /// Of these, what is declared in front of the loop.
+    /// The variables that are declared in front of the loop.
     pub(super) outer: Vec<Value>,
-    /// Where something was first assigned that is no sum and no extreme; true: nothing was, and that is where the last one was.
+    /// The first assignment to a variable of something that is neither sum nor extreme; true: there was none, and this
+    /// is the last assignment.
     pub(super) at: BTreeMap<Value, (Span, bool)>,
-    /// Stores of what depends on the tiles there are; true: of what is carried.
+    /// Stores that depend on the tiles; true: on loop-carried values.
     pub(super) stores: BTreeMap<Stmt, bool>,
-    /// What is put into channels.
+    /// Values that are put into channels.
     pub(super) puts: BTreeMap<Value, Kind>,
-    /// Numbers that variables hold in front of the loop.
+    /// Initial numbers of variables in front of the loop.
     pub(super) begins_with: BTreeMap<Value, f64>,
-    /// Extremes with guards, and whether these take them for the largest, not the least.
+    /// Extremes with guards; true if the guards are for a maximum, false for a minimum.
     pub(super) guarded: BTreeSet<(Value, bool)>,
-    /// The shape of a statement's tile, which windows in it have.
+    /// The shape of a statement's tile, which its windows have.
     pub(super) shape: Option<Vec<Extent>>,
     pub(super) scales: Scales,
 }

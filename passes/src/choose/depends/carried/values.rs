@@ -86,7 +86,7 @@ impl Tiles<'_> {
                 let along = self.is_along_tile(m.a, 1) || self.is_along_tile(m.b, 0);
                 let product = matrix_product(a, b, self.padded, along);
                 let product = if of_rank_two { product } else { mixed(&[product]) };
-                // Extents that differ are for the types to say.
+                // The type checker reports extents that differ.
                 let product = if self.fits(m.a, m.b) { product } else { Kind::Part(ReduceOp::Sum) };
                 self.sum(product, c, Pad::UNKNOWN)
             }
@@ -98,7 +98,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// Tuples that are combined along a dimension: an element for each position along others.
+    /// Tuples that are combined along a dimension: an element for each position along the other dimensions.
     fn tuples(&mut self, combine: &Combine) -> Kind {
         let along = combine.args.iter().any(|&arg| self.is_along_tile(arg, combine.axis));
         let kinds: Vec<Kind> = combine.args.iter().map(|&arg| self.apart(arg)).collect();
@@ -109,13 +109,13 @@ impl Tiles<'_> {
         }
     }
 
-    /// Whether an index is the number of the group that the tile is in.
+    /// Whether an index is the number of the group that contains the tile.
     fn is_group(&self, e: Expr) -> bool {
         let of_loop = group_of(self.k, e).filter(|&(v, _)| v == self.var && !self.numbers);
         of_loop.is_some_and(|(_, group)| divides(self.k, self.size, group))
     }
 
-    /// What an operand is that has another shape.
+    /// The kind of an operand with another shape.
     fn apart(&mut self, e: Expr) -> Kind {
         let shape = self.shape.take();
         let kind = self.of(e);
@@ -123,7 +123,7 @@ impl Tiles<'_> {
         kind
     }
 
-    /// Whether a product's operands are the same along the reduction.
+    /// Whether the operands of a product have the same extent along the reduction.
     fn fits(&self, a: Expr, b: Expr) -> bool {
         let k = self.k;
         match (type_of(k, a), type_of(k, b)) {
@@ -135,7 +135,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// Whether an extent is that of a tile.
+    /// Whether an extent equals the tile's.
     pub(super) fn is_of_tile(&self, extent: &Extent) -> bool {
         let k = self.k;
         match *extent {
@@ -144,7 +144,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// Whether a tile has as many elements along this axis as those that the loop goes over.
+    /// Whether a tile has the loop tile's number of elements along this axis.
     fn is_along_tile(&self, e: Expr, axis: u32) -> bool {
         match type_of(self.k, e) {
             Ok(Type::Tile(tile)) => tile.shape.get(axis as usize).is_some_and(|extent| self.is_of_tile(extent)),
@@ -152,7 +152,8 @@ impl Tiles<'_> {
         }
     }
 
-    /// A value for each position is combined only with what has one number along the tile, or one for each position, too.
+    /// A value for each position can only be combined with one that has a single number along the tile, or also one for
+    /// each position.
     fn beside(&mut self, kind: Kind, args: &[Expr]) -> Kind {
         let (Kind::Each { axes, .. } | Kind::Share { axes, .. }) = kind else { return kind };
         let differs = |&e: &Expr| {
@@ -182,7 +183,7 @@ impl Tiles<'_> {
                 Kind::Begin { negative: false }
             }
             (Op::Mul, &[a, b], &[x, y]) => self.product([a, b], [x, y], pad),
-            // Integers are rounded.
+            // Integer division rounds.
             (Op::Div, &[Kind::Part(_), _], &[x, _]) if !is_float(k, x) => mixed(&kinds),
             (Op::Div, &[a, _], _) if past_end::is_rounded(k, args) && !a.pad().is_zero() => elementwise(&kinds, pad),
             (Op::Div, &[a, b], &[x, y]) => self.quotient([a, b], [x, y], pad),
@@ -204,7 +205,7 @@ impl Tiles<'_> {
         }
     }
 
-    /// What a comparison is for the elements after the end of the range.
+    /// The result of a comparison for elements past the end of the range.
     fn compared(&self, op: Op, sides: [Expr; 2], kinds: &[Kind]) -> Option<bool> {
         let along = kinds.iter().find_map(|kind| match kind {
             Kind::Each { axes, .. } if axes.count_ones() == 1 => Some(axes.trailing_zeros()),
@@ -213,16 +214,16 @@ impl Tiles<'_> {
         self.known.compared(op, sides, self.behind.as_ref()?, along?)
     }
 
-    /// Whether a product is where the tile begins.
+    /// Whether a product is the start of the tile.
     fn begins(&self, number: Expr, size: Expr) -> bool {
         let k = self.k;
         loop_variable(k, number) == Some(self.var) && same_product(k, meaning(k, size), meaning(k, self.size))
     }
 
-    /// A reduction; `along`: of as many elements as the tile has.
+    /// A reduction; `along`: over as many elements as the tile has.
     fn reduced(&self, op: ReduceOp, axis: u32, kind: Kind, along: bool) -> Kind {
         match kind {
-            // How other reductions of tiles would be put together is not followed.
+            // Other reductions have no partial results to combine.
             Kind::Each { axes, .. } if axes >> axis & 1 == 1 && !op.has_partials() => mixed(&[kind]),
             Kind::Each { axes, pad } if axes == 1 << axis => {
                 if !self.padded || pad.is_neutral(op) {
@@ -240,7 +241,7 @@ impl Tiles<'_> {
                 }
             }
             Kind::Zero => kind,
-            // How many there are would depend on the choice.
+            // The number of terms would depend on the choice.
             _ if along => mixed(&[kind]),
             Kind::Fixed => kind,
             Kind::Part(own) if own == op && op.has_partials() => kind,
@@ -248,14 +249,15 @@ impl Tiles<'_> {
         }
     }
 
-    /// Whether a window along a tile is all of it, or what a loop in the loop that goes over all of it has in an iteration.
+    /// Whether a window along a tile is all of it, or a slice in an inner loop that covers all of it.
     fn is_slice(&self, dim: &ViewDim) -> bool {
         let ViewDim::From { starts, end: None } = dim else { return false };
         let whole = |&e: &Expr| loop_variable(self.k, e).is_some_and(|v| self.over_tile.contains(&v));
         starts.is_empty() || matches!(starts.as_slice(), [start] if whole(start))
     }
 
-    /// Along which dimensions a window of a tensor begins where the tile does, and has its extent: `None`, if it is at something else that changes.
+    /// The dimensions along which a window of a tensor begins where the tile begins and has the tile's extent. `None`:
+    /// the window depends on something else that varies.
     pub(super) fn moves(&mut self, e: Expr, view: &ResolvedView) -> Option<u32> {
         let own = match type_of(self.k, e) {
             Ok(Type::Tile(tile)) => Some(tile.shape),
@@ -286,19 +288,19 @@ impl Tiles<'_> {
         Some(axes)
     }
 
-    /// Where a window begins along a dimension.
+    /// The kind of a window's start along a dimension.
     fn start(&mut self, dim: &ViewDim) -> Kind {
         let starts: Vec<Kind> = dim.starts().iter().map(|&e| self.of(e)).collect();
         starts.into_iter().fold(Kind::Zero, |all, kind| self.sum(all, kind, Pad::UNKNOWN))
     }
 
-    /// Whether so many elements are the tile's, or those of a slice, at which a loop that goes over all of it looks.
+    /// Whether an extent is the tile's, or that of a slice in an inner loop that covers the tile.
     fn is_part_of_tile(&self, dim: &ViewDim, extent: &Extent) -> bool {
         let mentions = |&e: &Expr| self.over_tile.iter().any(|&v| mentions(self.k, meaning(self.k, e), v));
         self.is_of_tile(extent) || dim.starts().iter().any(mentions)
     }
 
-    /// Whether the loop stores to other elements of a tensor along these dimensions of a window that moves.
+    /// Whether the loop stores to other elements of a tensor than a moving window reads, along these dimensions.
     fn stores_elsewhere(&self, view: &ResolvedView, axes: u32) -> bool {
         let kept = view.kept();
         let same = |a: &ViewDim, b: &ViewDim| {
@@ -350,7 +352,8 @@ fn is_float(k: &Kernel, e: Expr) -> bool {
     matches!(type_of(k, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(elem)) if elem.is_float())
 }
 
-/// What a value of one element type is as one of another. No part of a sum is one once it is rounded; extremes are rounded as well before as after.
+/// The kind of a value after conversion. A rounded partial sum is no partial sum any more; extremes may be rounded
+/// before or after.
 pub(super) fn converted(kind: Kind, from: ElemRef, to: ElemRef) -> Kind {
     let float =
         |elem| matches!(elem, ElemRef::Known(elem) if Elem::is_float(elem)) || matches!(elem, ElemRef::Param(_));
@@ -365,7 +368,7 @@ pub(super) fn converted(kind: Kind, from: ElemRef, to: ElemRef) -> Kind {
     }
 }
 
-/// Whether every element of type `from` is one of type `to`.
+/// Whether type `to` has all numbers of type `from`.
 fn is_wider(from: ElemRef, to: ElemRef) -> bool {
     from == to
         || match (from, to) {

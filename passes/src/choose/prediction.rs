@@ -29,7 +29,7 @@ pub struct Prediction {
     pub tiles: f64,
     /// Blocks that compute them: more than tiles where several share one along the reduction.
     pub blocks: f64,
-    /// Blocks divided by the number that is resident at once.
+    /// Tiles, or blocks if these share tiles, divided by the number that is resident at once.
     pub waves: f64,
     /// Blocks resident on a multiprocessor.
     pub resident: u64,

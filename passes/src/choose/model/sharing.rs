@@ -90,9 +90,9 @@ pub(crate) struct Work {
 /// The work of blocks that share tiles.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Shared {
-    /// Blocks of the launch.
+    /// Number of blocks in the launch.
     pub(crate) blocks: f64,
-    /// Blocks that work at a time.
+    /// Number of blocks that work at a time.
     pub(crate) busy: f64,
     /// Tiles that each of them computes, counting parts.
     pub(crate) rounds: f64,

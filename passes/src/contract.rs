@@ -22,7 +22,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut said: BTreeSet<Span> = BTreeSet::new();
     for (e, parts) in contracted(k) {
         k.exprs[e] = ExprData::Op { op: Op::Fma, args: parts.to_vec() };
-        // Of statements that were copied the first one is enough.
+        // Copies of a statement are remarked on once.
         if !k.expr_spans[e].is_none() && said.insert(k.expr_spans[e]) {
             cx.remark(k.expr_spans[e], format!("contracted to `{}`: one rounding", print_expr(k, e)));
         }

@@ -56,7 +56,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Whether a thread has registers for the elements that are reduced until all that reads them is done.
+/// Whether a thread has registers for the elements of a reduction until all of their readers are done.
 fn has_room(k: &Kernel, plan: &Plan) -> bool {
     let threads = Threads::of(k).count();
     let warps = u32::try_from(threads / u64::from(WARP)).expect("bug: a block has too many threads");
@@ -70,7 +70,7 @@ fn has_room(k: &Kernel, plan: &Plan) -> bool {
         let (names, tiles) = named(k, arg);
         let beside = ranges.tiles.iter().filter(|r| {
             let lives = r.from <= at && at < r.to;
-            // What is made of the same elements.
+            // Tiles that are computed from the same elements.
             let made = all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
                 StmtData::Copy { src, dst, .. } => {
                     mentions(k, dst, r.value) && names.iter().any(|&v| mentions(k, src, v))
@@ -79,14 +79,14 @@ fn has_room(k: &Kernel, plan: &Plan) -> bool {
             });
             (lives || made) && !names.contains(&r.value) && !tiles.contains(&r.value)
         });
-        // They are computed in 32 bits at least.
+        // Elements are computed in at least 32 bits.
         let elements = layout_of(k, arg).zip(fixed_shape(k, arg)).map_or(0, |(layout, shape)| held(&layout, &shape));
         elements + beside.map(|r| registers(k, r.value, &r.tile, threads)).sum::<u64>()
     };
     plan.reduced.iter().map(needed).max().unwrap_or(0) + ADDRESSES <= room
 }
 
-/// The names in an expression, and the tiles that it is computed from.
+/// The names in an expression, and the tiles from which it is computed.
 fn named(k: &Kernel, e: Expr) -> (Vec<Value>, Vec<Value>) {
     let (mut names, mut tiles) = (Vec::new(), Vec::new());
     let mut rest = vec![e];
@@ -103,15 +103,15 @@ fn named(k: &Kernel, e: Expr) -> (Vec<Value>, Vec<Value>) {
     (names, tiles)
 }
 
-/// A tile of which lanes can hold parts.
+/// A tile whose partial sums can stay in the lanes.
 struct Plan {
     value: Value,
     partial: Partial,
-    /// The statement after which nothing changes it any more. A place would be another one as soon as a plan is applied.
+    /// The last statement that changes it. (A position would become invalid as soon as a plan is applied.)
     last: Stmt,
-    /// Statements after it that read the tile.
+    /// Later statements that read the tile.
     reads: Vec<Stmt>,
-    /// What is reduced, and where.
+    /// The reductions, with their statements.
     reduced: Vec<(Stmt, Expr)>,
 }
 
@@ -123,7 +123,7 @@ fn plan(k: &Kernel) -> Vec<Plan> {
     declared.filter_map(|(s, value)| candidate(k, s, value)).collect()
 }
 
-/// The plan for a tile: `None` where a lane needs the whole of it in every iteration, or no other lane has a part.
+/// The plan for a tile. `None`: a lane needs the complete value in every iteration, or no other lane has a part.
 fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     let tile = k.tile_ty(value).filter(|t| !t.shape.is_empty() && t.partial.is_none())?;
     let layout = tile.reg_layout.as_ref()?;
@@ -136,7 +136,8 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
         }
     }
     let op = changes.iter().find_map(|&(_, src)| reduction(k, src))?;
-    // A sum in a type narrower than it is computed in is rounded, or saturates, in every iteration: parts would be so apart.
+    // A sum in a type narrower than the computed one is rounded, or saturates, in every iteration; partial sums would
+    // give another result.
     let narrow = matches!(tile.elem, ElemRef::Known(elem) if elem != computed_in(elem));
     if narrow && op == ReduceOp::Sum {
         return None;
@@ -167,7 +168,7 @@ fn candidate(k: &Kernel, declaration: Stmt, value: Value) -> Option<Plan> {
     reads.iter().all(whole).then_some(Plan { value, partial: Partial { op, lanes }, last, reads, reduced })
 }
 
-/// The statement of the declaration's block after which nothing changes the tile any more, where some change is in a loop.
+/// The last statement of the declaration's block that changes the tile, if some change is in a loop.
 fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option<Stmt> {
     let (block, mut last) = place_of(k, declaration);
     let mut looped = false;
@@ -180,7 +181,7 @@ fn behind_all(k: &Kernel, declaration: Stmt, changes: &[(Stmt, Expr)]) -> Option
     looped.then(|| k.blocks[block][last])
 }
 
-/// Whether a statement is after another one, in its block or inside of what follows it there.
+/// Whether a statement is after another one, in its block or inside a later statement of it.
 fn follows(k: &Kernel, s: Stmt, other: Stmt) -> bool {
     let (block, last) = place_of(k, other);
     path_to(k, s).iter().any(|&(b, i)| b == block && i > last)
@@ -194,7 +195,7 @@ fn writes(k: &Kernel, s: Stmt, v: Value) -> bool {
     matches!(k.stmts[s], StmtData::Copy { dst, .. } if mentions(k, dst, v))
 }
 
-/// How the first reduction of an expression combines.
+/// The operator of the first reduction in an expression.
 fn reduction(k: &Kernel, e: Expr) -> Option<ReduceOp> {
     match k.exprs[e] {
         ExprData::Reduce { op, .. } => Some(op),
@@ -202,7 +203,7 @@ fn reduction(k: &Kernel, e: Expr) -> Option<ReduceOp> {
     }
 }
 
-/// The bits of a lane's number that tell what is reduced apart, if the result lies as the tile does.
+/// The bits of the lane number that distinguish reduced elements, if the result has the layout of the tile.
 fn lanes_of(k: &Kernel, (arg, axis, parts): (Expr, u32, u32), layout: &RegLayout) -> Option<Vec<u32>> {
     let reduction = layout_of(k, arg)?.reduction(&fixed_shape(k, arg)?, axis as usize, parts).ok()?;
     (reduction.layout == *layout).then_some(reduction.lanes)
@@ -229,7 +230,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: Plan) {
     k.blocks[block].splice(last + 1..last + 1, [declare, copy]);
 }
 
-/// Puts one tile in the place of another.
+/// Replaces one tile by another.
 fn replace(k: &mut Kernel, e: Expr, from: Value, to: Value) {
     match &mut k.exprs[e] {
         ExprData::Ref(v) if *v == from => *v = to,

@@ -1,10 +1,10 @@
-//! What is said of a schedule that keeps loops from running ahead.
+//! Messages about a schedule with one stage, in which no loads run ahead.
 
-/// What the model has to say of a schedule with one stage.
+/// The model's advice on a schedule with one stage.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Depth {
-    /// More are faster: what to write, in words.
+    /// More stages are faster: what to write, as text.
     Write(String),
-    /// More are no faster, in words.
+    /// More stages are not faster, as text.
     NoGain(String),
 }

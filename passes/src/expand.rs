@@ -44,7 +44,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         nothing_asked(k, cx)?;
     }
     let walk = if roles { roles::plan_walk(k, cx)? } else { None };
-    // Inner loops first: an outer one copies what is left of them.
+    // Inner loops first, because an outer loop copies them.
     for &s in loops.iter().rev() {
         legal(k, cx, s)?;
         stages::expand(k, s).map_err(|d| cx.report(*d))?;
@@ -65,10 +65,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Of a kernel without wgmma products that roles are still to be made of: that nothing is asked of them.
+/// Checks that a kernel without wgmma products, whose roles are not made yet, does not request options of roles.
 fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
-    // Switched off, these make the plainest decisions, which lead elsewhere, and so does this.
+    // With a pass switched off, simpler decisions are made, for which this request is ignored.
     if roles || cx.options.missing_for_roles().is_some() {
         return Ok(());
     }
@@ -89,15 +89,15 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
 }
 
-/// Moves zeros that an accumulator begins with directly in front of the product that adds to them: the instruction then overwrites its
-/// accumulator, and no register is set.
+/// Moves the zeroing of an accumulator directly in front of the product that adds to it: then the instruction
+/// overwrites its accumulator, and no register is set.
 fn sink_zeros(k: &mut Kernel, block: Block) {
     let mut list = k.blocks[block].clone();
     for i in (0..list.len()).rev() {
         let Some(acc) = zeroed(k, list[i]) else { continue };
         let Some(j) = (i + 1..list.len()).find(|&j| Accesses::of(k, list[j]).get(acc).is_some()) else { continue };
         match k.stmts[list[j]] {
-            // A declaration stays visible after the block.
+            // A declaration remains visible after the block.
             StmtData::Ordered { body } if matches!(k.stmts[list[i]], StmtData::Assign { .. }) => {
                 let zero = list.remove(i);
                 k.blocks[body].insert(0, zero);

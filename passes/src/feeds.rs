@@ -1,11 +1,12 @@
-//! Which shared-memory buffers producer warps can fill.
+//! Shared-memory buffers that producer warps can fill.
 //!
-//! A buffer is *fed* if copies from tensors fill it, each as a whole, and everything that reads it is after the copy in the same
-//! block (or deeper). Then it becomes a channel, the copy goes to the producer warps, and the readers wait for the slot. The producer
-//! runs the loops and branches around its copies, so these must not depend on values that the consumer warps compute.
+//! A buffer is *fed* if copies from tensors fill it, each as a whole, and all its readers are after the copy in the
+//! same block (or deeper). Then it becomes a channel, the copy goes to the producer warps, and the readers wait for the
+//! slot. The producer runs the loops and branches around its copies, so these must not depend on values that the
+//! consumer warps compute.
 //!
-//! [`plan`] returns the buffers that can be fed, or the statement that prevents it. `select-mma` calls it before it chooses wgmma, and
-//! `schedule-loops` when it makes the channels.
+//! [`plan`] returns the buffers that can be fed, or the statement that prevents it. `select-mma` calls it before it
+//! chooses wgmma, and `schedule-loops` when it makes the channels.
 
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
@@ -28,17 +29,17 @@ pub(crate) enum How {
     Threads,
 }
 
-/// A copy that fills a buffer, and who reads what it brings.
+/// A copy that fills a buffer, and the readers of its tile.
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     pub(crate) fill: Stmt,
     pub(crate) buffer: Value,
     /// The block of the copy.
     pub(crate) block: Block,
-    /// Statements of the block that read the buffer, themselves or inside, in program order.
+    /// Statements of the block that read the buffer, directly or inside, in program order.
     pub(crate) readers: Vec<Stmt>,
     pub(crate) how: How,
-    /// Why its tiles come by no TMA load.
+    /// Why its tiles are not loaded by TMA.
     pub(crate) refused: Option<Refused>,
 }
 
@@ -88,7 +89,8 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
     Ok(feeds)
 }
 
-/// Whether threads fill a buffer with what they have computed, or what they convert on its way: something else than windows of tensors goes into it.
+/// Whether threads fill a buffer with computed or converted values: it is also filled from something other than tensor
+/// windows.
 pub(crate) fn by_threads(k: &Kernel, buffer: Value) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } => {
@@ -107,10 +109,10 @@ fn takes_over(k: &Kernel, s: Stmt, buffer: Value) -> bool {
     matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == buffer && !over.is_empty() || over.contains(&buffer))
 }
 
-/// How a copy fills a buffer, and why by no TMA load.
+/// The mechanism of a copy to a buffer, and why it is not TMA.
 type Filled = (How, Option<Refused>);
 
-/// How a statement fills a buffer; `None`: it reads it.
+/// The mechanism of a statement that fills a buffer; `None`: it reads the buffer.
 fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) -> Result<Option<Filled>, Refused> {
     let name = &k.values[buffer].name;
     if takes_over(k, s, buffer) {
@@ -129,7 +131,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     let Some(from) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else {
         return Err(refused(k, s, format!("threads write `{name}`: it is not copied from a tensor as it is")));
     };
-    // What else a person wrote was refused before.
+    // Any other written attribute was refused earlier.
     let plain = undecided(attrs);
     let tensor = tensor_copies::fits(k, facts, options.target, &from, buffer, &plain);
     match tensor {
@@ -140,7 +142,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
     }
 }
 
-/// The slots of a buffer are filled in one way: by threads wherever some copy into it is not TMA's.
+/// Uses one mechanism for all slots of a buffer: threads, if TMA cannot do some copy to it.
 fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed]) -> Result<(), Refused> {
     let by_threads = feeds.iter().filter(|f| f.how == How::Threads);
     let by_threads: Vec<(Value, Option<Refused>)> = by_threads.map(|f| (f.buffer, f.refused.clone())).collect();
@@ -155,7 +157,7 @@ fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed])
     Ok(())
 }
 
-/// What is copied into one buffer is in one order: nothing turns it on its way.
+/// Requires one order for all copies to a buffer, because none of them transposes.
 fn in_one_order(k: &Kernel, feeds: &[Feed]) -> Result<(), Refused> {
     let along = |feed: &Feed| {
         let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { return None };
@@ -171,12 +173,13 @@ fn in_one_order(k: &Kernel, feeds: &[Feed]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What a person wrote about a copy: what passes have decided about one by the consumer's threads does not matter to the producer.
+/// The written attributes of a copy, without decisions of passes for consumer threads, which do not apply to the
+/// producer.
 fn undecided(attrs: &CopyAttrs) -> CopyAttrs {
     CopyAttrs { when: attrs.when, reduce: attrs.reduce, keep: attrs.keep, ..CopyAttrs::default() }
 }
 
-/// The copy whose tile a statement reads, and the statement of that copy's block that it is in.
+/// The copy whose tile a statement reads, and the statement of the copy's block that contains the reader.
 fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
     let name = &k.values[buffer].name;
     let path = path_to(k, s);
@@ -186,7 +189,7 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
         let of_block = feeds.iter().enumerate().filter(|(_, f)| f.buffer == buffer && f.block == block);
         let fills: Vec<(usize, usize)> = of_block.filter_map(|(i, f)| Some((i, place(f)?))).collect();
         let Some(&(feed, at)) = fills.iter().filter(here).max_by_key(|f| f.1) else { continue };
-        // A copy nested between the two might bring another tile.
+        // A copy nested between the two could change the tile.
         for (other, f) in feeds.iter().enumerate().filter(|(i, f)| *i != feed && f.buffer == buffer) {
             let inside = path_to(k, f.fill);
             if inside.len() > 1 && inside.iter().any(|&(b, i)| b == block && at < i && i <= index) {
@@ -206,7 +209,7 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
     ))
 }
 
-/// Whether nothing stores to the tensor that a copy reads in front of it.
+/// Checks that nothing in front of a copy stores to the tensor that it reads.
 fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refused> {
     let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
     let Some(from) = resolve_view(k, src) else { return Ok(()) };
@@ -218,9 +221,9 @@ fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refus
     }
 }
 
-/// A statement among `all` that stores to a tensor in front of `at`, where a producer would load from it: nothing orders the consumer's stores and the
-/// producer's loads. What is stored after a copy that is in no loop, of the same tile, comes later: the consumer has waited for the slot. Of other
-/// tiles a block stores nothing that another one loads.
+/// A statement in `all` that stores to a tensor in front of `at`, where a producer would load from it: nothing orders
+/// the consumer's stores and the producer's loads. A store of the same tile after a copy outside of loops comes later,
+/// because the consumer has waited for the slot. Different blocks do not exchange data through tensors.
 pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, Stmt)]) -> Option<Stmt> {
     let place = |s: Stmt| all.iter().position(|&(_, t)| t == s);
     let path = path_to(k, at);
@@ -232,14 +235,14 @@ pub(crate) fn stored_before(k: &Kernel, tensor: Value, at: Stmt, all: &[(Block, 
     })
 }
 
-/// Whether of two statements that are in no loop a block executes one at most.
+/// Whether a block executes at most one of two statements outside of loops.
 fn on_other_sides(k: &Kernel, a: &[(Block, usize)], b: &[(Block, usize)]) -> bool {
     let Some(fork) = a.iter().zip(b).position(|(x, y)| x != y) else { return false };
     let looped = a.iter().any(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. }));
     !looped && a[fork].0 != b[fork].0
 }
 
-/// Whether the loops and branches around a copy, and its window, depend on nothing that consumer warps compute.
+/// Checks that the loops and branches around a copy, and its window, depend on nothing that consumer warps compute.
 fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
     let path = path_to(k, fill);
     for &(block, index) in &path {
@@ -271,7 +274,7 @@ fn is_name(k: &Kernel, e: Expr, of: &[Value]) -> bool {
     matches!(k.exprs[e], ExprData::Ref(v) if of.contains(&v))
 }
 
-/// The register tiles by whose numbers a window is gathered, in the order of its dimensions.
+/// The register tiles with the indices of a gathering window, in the order of its dimensions.
 pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Vec<Value> {
     let gathered = resolve_view(k, src).map_or_else(Vec::new, |view| view.gathered());
     let name = |(_, e): (usize, Expr)| match k.exprs[e] {
@@ -281,8 +284,8 @@ pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Vec<Value> {
     gathered.into_iter().map(name).collect()
 }
 
-/// The copy that brings the numbers by which the copy `fill` gathers, if whoever needs them can do it: it is in front of all loops, nothing else changes the
-/// tile, and its tensor is not written.
+/// The copy that loads the indices by which the copy `fill` gathers, if the producer can execute it, too: it is in
+/// front of all loops, nothing else changes the tile, and its tensor is not written.
 pub(crate) fn numbers(k: &Kernel, fill: Stmt, rows: Value) -> Option<Stmt> {
     let all = all_stmts(k, k.body);
     let declares = |&s: &Stmt| matches!(k.stmts[s], StmtData::Var { value, init: None } if value == rows);
@@ -300,13 +303,13 @@ pub(crate) fn numbers(k: &Kernel, fill: Stmt, rows: Value) -> Option<Stmt> {
     (plain && known && in_front && !looped && matches!(k.exprs[dst], ExprData::Ref(_))).then_some(copy)
 }
 
-/// A register tile, or what is read from memory, that an index or a condition depends on. Elements that an index is made of do not change: whoever needs
-/// one reads it.
+/// A register tile, or a value from memory, on which an index or a condition depends. Constant elements in indices do
+/// not count, because any role can read them.
 pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
         match &k.exprs[e] {
-            // Elements that do not change: their own indices are asked about.
+            // Constant elements: only their own indices are examined.
             ExprData::Index(arg) if is_constant(k, *arg) => of_number(k, *arg, &mut parts),
             ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => {
                 operands(k, e, &mut parts);
@@ -324,7 +327,7 @@ pub(crate) fn computed(k: &Kernel, e: Expr) -> Option<Value> {
     None
 }
 
-/// A name is asked about once. One of a window is no read of that.
+/// Examines each name once. A name for a window is not a read of the window.
 fn name(k: &Kernel, v: Value, parts: &mut Parts<'_>) {
     let Some(init) = let_init(k, v).filter(|_| parts.once(v)) else { return };
     match resolve_view(k, init).filter(|view| view.space(k).has_bounds()) {
@@ -338,7 +341,7 @@ fn operands(k: &Kernel, e: Expr, parts: &mut Parts<'_>) {
     children.into_iter().rev().for_each(|c| parts.also(c));
 }
 
-/// The same of a number that an index is made of.
+/// Examines a number in an index.
 fn of_number(k: &Kernel, e: Expr, parts: &mut Parts<'_>) {
     match k.exprs[e] {
         ExprData::Ref(_) => parts.also(e),

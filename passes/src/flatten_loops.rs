@@ -35,7 +35,7 @@ pub(crate) fn run(module: &mut Module, _sizes: &[Sizes], cx: &mut Cx<'_>) -> Res
     Ok(())
 }
 
-/// Flattens what is in a block, the innermost nests first.
+/// Flattens the nests in a block, the innermost first.
 fn block(k: &mut Kernel, cx: &mut Cx<'_>, b: Block) {
     for s in k.blocks[b].clone() {
         for inner in k.sub_blocks(s) {
@@ -82,7 +82,7 @@ fn counted(k: &Kernel, s: Stmt) -> Option<Loop> {
     }
 }
 
-/// The nest that a loop begins.
+/// The nest with the outer loop `s`.
 fn nest(k: &Kernel, s: Stmt) -> Option<Nest> {
     let outer = counted(k, s)?;
     let (&last, names) = k.blocks[outer.body].split_last()?;
@@ -100,7 +100,8 @@ fn nest(k: &Kernel, s: Stmt) -> Option<Nest> {
     (apart && reduction::of(k, inner.body).is_ok()).then(|| Nest { outer, names: names.to_vec(), inner })
 }
 
-/// Whether the nest became one loop: where all iterations are counted in 31 bits, or a precondition over sizes can say so.
+/// Merges the nest to one loop. The result is false if the iterations may exceed 31 bits, and no precondition over
+/// sizes can exclude that.
 fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) -> bool {
     let span = k.stmt_spans[s];
     let counts = [outer, inner].map(|l| trips(k, l, span));
@@ -134,7 +135,7 @@ fn flatten(k: &mut Kernel, s: Stmt, Nest { outer, names, inner }: Nest) -> bool 
     true
 }
 
-/// How many iterations a loop has; less than 0 where it ends in front of its start.
+/// The number of iterations of a loop; negative if it ends in front of its start.
 fn trips(k: &mut Kernel, l: Loop, span: Span) -> Expr {
     let (start, end, step) = (k.copy_expr(l.start), k.copy_expr(l.end), k.copy_expr(l.step));
     let from_zero = k.as_int(start) == Some(0);

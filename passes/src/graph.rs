@@ -13,7 +13,7 @@ use cranelift_entity::SecondaryMap;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::Kernel;
 
-/// Why one statement runs before another.
+/// The reason for an order of two statements.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Why {
     /// The second reads what the first wrote.
@@ -24,10 +24,10 @@ pub(crate) enum Why {
     Output,
 }
 
-/// An edge: the target runs after the source, so many iterations later.
+/// An edge: the target runs after the source, `distance` iterations later.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Dep {
-    /// What is read or written.
+    /// The value that is read or written.
     pub(crate) value: Value,
     pub(crate) why: Why,
     /// 0: in the same iteration; 1: in the next.
@@ -38,12 +38,12 @@ pub(crate) struct Dep {
 pub(crate) struct DepGraph {
     /// Source, target and reason of each edge, in ascending order.
     edges: Vec<(usize, usize, Dep)>,
-    /// The edges that end at a node, by their number, the last one first.
+    /// The indices of the edges that end at a node, last one first.
     incoming: Vec<Vec<usize>>,
     nodes: SecondaryMap<Stmt, Option<usize>>,
     /// The statements, in program order.
     pub(crate) stmts: Vec<Stmt>,
-    /// What each of them touches, in the same order.
+    /// Their accesses, in the same order.
     pub(crate) accesses: Vec<Accesses>,
 }
 
@@ -64,7 +64,7 @@ impl DepGraph {
         DepGraph { edges, incoming, nodes, stmts, accesses }
     }
 
-    /// The edges that end at a statement: where they begin, and why.
+    /// The edges that end at a statement: source and reason.
     pub(crate) fn before(&self, s: Stmt) -> impl Iterator<Item = (Stmt, Dep)> {
         let incoming = self.nodes[s].into_iter().flat_map(|node| &self.incoming[node]);
         incoming.map(|&edge| {
@@ -78,13 +78,14 @@ impl DepGraph {
         self.edges.iter().map(|&(from, to, dep)| (self.stmts[from], self.stmts[to], dep))
     }
 
-    /// The number of a statement of the block in program order.
+    /// The index of a statement in program order.
     pub(crate) fn position(&self, s: Stmt) -> Option<usize> {
         self.nodes[s]
     }
 }
 
-/// Walks over `iterations` of a block and returns an edge from each access to those that must follow it, sorted.
+/// Follows `iterations` executions of a block, and returns an edge from each access to later accesses that depend on
+/// it, sorted.
 fn connect(accesses: &[Accesses], iterations: u32) -> Vec<(usize, usize, Dep)> {
     let mut states: SecondaryMap<Value, State> = SecondaryMap::new();
     let mut edges: Vec<(usize, usize, Dep)> = Vec::new();
@@ -94,7 +95,7 @@ fn connect(accesses: &[Accesses], iterations: u32) -> Vec<(usize, usize, Dep)> {
                 let state = &mut states[touch.value];
                 state.touch(touch, (iteration, at), &mut |from: Place, why| {
                     let dep = Dep { value: touch.value, why, distance: iteration - from.0 };
-                    // The second iteration repeats what the first has said.
+                    // The second iteration repeats the edges within the first.
                     if iteration == 0 || dep.distance > 0 {
                         edges.push((from.1, at, dep));
                     }
@@ -107,10 +108,10 @@ fn connect(accesses: &[Accesses], iterations: u32) -> Vec<(usize, usize, Dep)> {
     edges
 }
 
-/// An iteration, and the number of a statement in it.
+/// An iteration, and the index of a statement in it.
 type Place = (u32, usize);
 
-/// Who has touched a value since it was last certainly overwritten.
+/// The accesses to a value since it was last certainly overwritten.
 #[derive(Clone, Default)]
 struct State {
     writers: Vec<Place>,

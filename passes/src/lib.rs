@@ -58,7 +58,7 @@ pub use table::{PASSES, PassInfo};
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::kernel::{Kernel, Module};
 
-/// What a pass looks at.
+/// The unit on which a pass works.
 #[derive(Clone, Copy)]
 enum Run {
     /// Each kernel by itself.
@@ -77,7 +77,7 @@ fn run_of(pass: &PassInfo) -> Run {
     }
 }
 
-/// Runs the passes that look at a whole file, for some sizes (none: large ones). `after` is shown the file after each.
+/// Runs the passes on whole files, for some sizes (none: large ones). `after` is called with the file after each pass.
 ///
 /// # Errors
 /// `Err` means that the sink holds at least one error.
@@ -100,7 +100,7 @@ pub fn run_on_file(
     sink.check()
 }
 
-/// Runs the passes of a kernel. `after` is shown the kernel after each pass.
+/// Runs the passes on a kernel. `after` is called with the kernel after each pass.
 ///
 /// # Errors
 /// `Err` means that the sink holds at least one error.
@@ -128,10 +128,10 @@ pub fn run(
     sink.check()
 }
 
-/// The last pass: its output is verified always, for it becomes machine code.
+/// The last pass. Its output is always verified, because it becomes machine code.
 const LAST: &str = barriers::NAME;
 
-/// A pass that turns a valid program into an invalid one is our bug, not the user's.
+/// Verifies a pass's output: a pass that makes a valid program invalid is a compiler bug.
 fn verify_after(pass: &str, kernel: &Kernel) {
     let mut sink = Sink::new();
     if tilec_ir::verify::verify(kernel, &mut sink).is_err() {

@@ -2,7 +2,7 @@
 
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, SCHEDULERS, Target, WARP};
 
-/// Blocks that each resource of a multiprocessor has room for.
+/// The number of blocks for which each resource of a multiprocessor suffices.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Occupancy {
     /// Registers.
@@ -16,10 +16,11 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Of blocks of so many threads with so many registers each, and so many bytes of shared memory.
+    /// The occupancy of blocks with `threads` threads of `registers` registers each, and `shared` bytes of shared
+    /// memory.
     pub fn new(target: Target, threads: u64, registers: u64, shared: u64) -> Occupancy {
         let threads = threads.max(1);
-        // Warps of a scheduler that leave so many registers each, and blocks that have no more on any of the four.
+        // The number of warps on a scheduler by registers; blocks distribute their warps over four schedulers.
         let warps = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / registers.max(1).next_multiple_of(8);
         let registers = match registers > u64::from(REGISTERS_PER_THREAD) {
             true => 1,
@@ -33,17 +34,17 @@ impl Occupancy {
         }
     }
 
-    /// Blocks that all of them have room for; at least one.
+    /// The number of resident blocks; at least 1.
     pub fn resident(&self) -> u64 {
         self.registers.min(self.beside_registers()).max(1)
     }
 
-    /// Blocks that all but registers have room for; at least one.
+    /// The number of resident blocks without the register limit; at least 1.
     pub(crate) fn beside_registers(&self) -> u64 {
         self.shared.min(self.warps).min(self.blocks).max(1)
     }
 
-    /// Each resource with its name and the blocks that it has room for.
+    /// Each resource with its name and number of blocks.
     pub fn list(&self) -> [(&'static str, u64); 4] {
         [
             ("registers", self.registers),
@@ -53,14 +54,14 @@ impl Occupancy {
         ]
     }
 
-    /// The resources that have room for the fewest: with more of one of them alone, no more blocks are resident.
+    /// The resources with the smallest number: increasing one of them alone gives no more blocks, if there are several.
     pub fn limits(&self) -> Vec<&'static str> {
         let list = self.list();
         let least = list.iter().map(|(_, n)| *n).min();
         list.into_iter().filter(|&(_, n)| Some(n) == least).map(|(name, _)| name).collect()
     }
 
-    /// What a resource of this name is to the blocks: `the limit`, `a limit` beside others, or nothing.
+    /// Whether a resource is `the limit`, `a limit` among several, or none.
     pub fn as_limit(&self, name: &str) -> Option<&'static str> {
         let limits = self.limits();
         limits.contains(&name).then_some(if limits.len() == 1 { "the limit" } else { "a limit" })

@@ -55,11 +55,13 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Steps of the producer of which the second-level cache is requested the operands before the launch waits; `None`: of none.
+/// Steps of the producer whose operands are prefetched into the second-level cache before the launch waits; `None`:
+/// none.
 ///
-/// Warps that multiply by `mma.sync` what producer warps bring do so where memory binds. Until the grid in front has ended, nothing else is read
-/// out of it. Half as many steps as there are slots: 16x4096x4096 of W4A16 on an H100 takes 6.9 us with four steps of eight slots and 7.6 with none, but 16x8192x8192, in loops
-/// of 15 steps and not of 8, 20.6 and 18.1.
+/// Kernels with producer warps and `mma.sync` products do so, because memory is their bottleneck, and until the
+/// previous grid has ended, they read nothing else from it. Half as many steps as slots: 16x4096x4096 of W4A16 on an
+/// H100 takes 6.9 us with four steps of eight slots, and 7.6 us with none. But 16x8192x8192, with loops of 15 steps
+/// instead of 8, takes 20.6 us, and 18.1 us with none.
 fn steps_ahead(k: &Kernel) -> Option<i64> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     let of_warps = |e: &ExprData| matches!(e, ExprData::Mma(m) if m.atom.is_some_and(|a| !a.row().asynchronous()));

@@ -39,10 +39,10 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::pace::Pace;
 pub(crate) use wanted::{NAME, asynchronous};
 
-/// Slots of a loop's buffers at most.
+/// Most slots of a loop's buffers.
 pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;
 
-/// Slots of a loop's buffers where the schedule names none; `choose` asks. `direct`: copies are asynchronous.
+/// Default number of slots of a loop's buffers, also for `choose`. `direct`: copies are asynchronous.
 pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
     match (direct, multiplies_only) {
         (true, true) => plan::DIRECT_SLOTS,
@@ -61,7 +61,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 staged(k, cx, s, body);
                 continue;
             }
-            // With buffers that other statements use, too, there is no channel: the loop gets its own if that is all it takes.
+            // A buffer that other statements use cannot be a channel: the loop gets its own, if that suffices.
             let own = with_own_buffers(k, cx, s);
             if let Some(Ok((own, plan, message))) = own {
                 *k = own;
@@ -80,7 +80,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     }
                 }
                 Err(Declined::For(refused)) => {
-                    // With buffers of its own something else may be in the way.
+                    // With its own buffers, the loop may be refused for another reason.
                     let refused = own.and_then(Result::err).unwrap_or(refused);
                     refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
                 }
@@ -91,7 +91,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Says that a loop whose stages are written keeps them, if it fills buffers that would be channels.
+/// Remarks that a loop with written stages is not pipelined, if it fills buffers that could be channels.
 fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
     let (fills, _) = fills::ahead(k, cx, &k.blocks[body]);
     if let Some(fill) = fills.first() {
@@ -102,8 +102,8 @@ fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
     }
 }
 
-/// The kernel with buffers that a loop has for itself, or for each of several tiles of an iteration, if the loop can be pipelined then, and what is said of that; or why it
-/// cannot even then. `None`: it has them already.
+/// The kernel with separate buffers for a loop, or for each of several tiles of an iteration, if the loop can be
+/// pipelined then, with a message; or why it cannot even then. `None`: the loop has separate buffers already.
 fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, Plan, String), Refused>> {
     let names = |k: &Kernel, list: &[Value]| {
         list.iter().map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>().join(", ")
@@ -136,7 +136,8 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
     }
 }
 
-/// Has a loop that is pipelined load register tiles ahead, too, such as the scale of a row whose elements come through shared memory: its plan then, if it has any.
+/// Makes a pipelined loop load register tiles ahead, too, such as the scale of a row whose elements pass through shared
+/// memory. Returns the loop's new plan, if there is any.
 fn loaded_ahead(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt) -> Option<Plan> {
     let mut ahead = k.clone();
     let message = registers::run(&mut ahead, s)?;
@@ -153,7 +154,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();
     let mut build = Build { k, lanes, channels, span };
-    // Second buffers of the fragments that the slices load.
+    // Second buffers for the fragments that slices load.
     let mut pairs: Vec<(Value, Value)> = Vec::new();
     for &f in &plan.fragments {
         pairs.push((f, build.twin(f, &mut decls)));
@@ -169,7 +170,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     *body = list;
     let timed_body = list;
     let names: Vec<String> = plan.fills.iter().map(|f| format!("`{}`", k.values[f.buffer].name)).collect();
-    // In a loop that has stages itself they are there when this one runs.
+    // In an outer loop with stages, the declarations belong to the stage of this loop.
     let StmtPlan { stage, cycle, .. } = k.plans[plan.at];
     for &s in &decls {
         k.plans[s] = StmtPlan { stage, cycle, ..StmtPlan::default() };

@@ -65,8 +65,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Places the barriers of channels that roles hand over after everything else, in the order of the text, and after them those of `ordered` statements;
-/// returns where they end.
+/// Places the mbarriers of channels between roles after everything else, in the order of the text, and then those of
+/// `ordered` statements. Returns their end.
 fn place_barriers(k: &mut Kernel) -> u64 {
     let mut channels: Vec<Value> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
@@ -93,30 +93,30 @@ fn place_barriers(k: &mut Kernel) -> u64 {
     used
 }
 
-/// What a kernel's buffers need, for a pass that thinks of making channels of them in several ways.
+/// Memory needs of a kernel's buffers, for a pass that compares several sets of channels.
 pub(crate) struct Needs<'k> {
     buffers: Buffers<'k>,
     shares: bool,
 }
 
 impl<'k> Needs<'k> {
-    /// Where the pass is switched off, nothing shares bytes.
+    /// If the pass is switched off, nothing shares bytes.
     pub(crate) fn of(k: &'k Kernel, options: &Options) -> Needs<'k> {
         Needs { buffers: Buffers::of(k), shares: options.is_on(NAME) }
     }
 
-    /// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
+    /// Bytes of shared memory of the kernel with these channels, for a block limit of `limit`.
     pub(crate) fn bytes(&self, limit: u64, supposed: &[Supposed]) -> u64 {
         let plan = |planner: &Planner<'_>| match self.shares {
             true => fitting(planner, limit),
             false => planner.plan(Sharing::Nothing),
         };
-        // What is torn is refused in the end, whatever it takes.
+        // Such kernels are refused later, so the result does not matter.
         Planner::new(&self.buffers, supposed).map_or(0, |planner| plan(&planner).bytes)
     }
 }
 
-/// Bytes of shared memory that the kernel takes, with these channels, where a block has `limit`.
+/// Bytes of shared memory of the kernel with these channels, for a block limit of `limit`.
 pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Supposed]) -> u64 {
     Needs::of(k, options).bytes(limit, supposed)
 }
@@ -174,7 +174,7 @@ fn declare_in_front(k: &mut Kernel, v: Value, block: Block, first: tilec_ir::ent
         |k: &Kernel, s| matches!(&k.stmts[s], StmtData::Alloc { value, over } if *value == v && over.is_empty());
     let mut found = None;
     k.walk(k.body, &mut |k, b, s| found = found.or(declares(k, s).then_some((b, s))));
-    // What is over others is declared where it takes their memory.
+    // A buffer over others is declared where it reuses their memory.
     let Some((outer, alloc)) = found else { return };
     k.blocks[outer].retain(|&s| s != alloc);
     let Some(to) = k.blocks[block].iter().position(|&s| s == first) else {

@@ -43,20 +43,20 @@ fn global_side(k: &Kernel, src: Expr, dst: Expr) -> Option<(Expr, ResolvedView)>
     })
 }
 
-/// Leaves out checks of dimensions whose windows are inside the extent for every launch that meets the preconditions.
+/// Drops checks of dimensions whose windows are inside the extent for every launch that meets the preconditions.
 fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     let facts = Facts::new(k);
     let deferred = Deferred::of(k);
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        // The hardware cuts its boxes off at the end of the tensor.
+        // TMA clips its boxes at the end of the tensor.
         if !attrs.is_by_threads() {
             continue;
         }
         let Some((_, view)) = global_side(k, src, dst) else { continue };
         let shape = copy_shape(k, src, dst).expect("a copy has extents");
         let kept = kept_dims(&view);
-        // What is dropped is dropped for all windows of the copy.
+        // A dropped check is dropped for all windows of the copy.
         let others: Vec<ResolvedView> = [accessed_views(k, &deferred, src), accessed_views(k, &deferred, dst)]
             .concat()
             .into_iter()
@@ -74,7 +74,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
                 !others.iter().all(|v| always_inside(k, &facts, v, v.kept()[w], shape[w]))
             })
             .collect();
-        // Windows that are inside as a whole or not at all need one comparison for all threads.
+        // Windows that are inside completely or not at all need one comparison for all threads.
         let fetch = resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some());
         let still: Vec<u32> = still
             .into_iter()
@@ -108,7 +108,8 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Whether a condition says that `start` is in front of the extent: by itself, by an end that is not past it, or by what both are blocks of.
+/// Whether a condition implies that `start` is in front of the extent: directly, by a smaller end, or by an index and
+/// an end of which both are blocks.
 fn implied(k: &Kernel, facts: &Facts, when: Option<Expr>, start: Expr, extent: Expr) -> bool {
     let Some(when) = when else { return false };
     match &k.exprs[when] {
@@ -121,8 +122,8 @@ fn implied(k: &Kernel, facts: &Facts, when: Option<Expr>, start: Expr, extent: E
     }
 }
 
-/// Whether `index < end` implies that the block `start` is one of the `extent` blocks: `index / c`, or a literal that is no later, among those of `end` counted up, or
-/// of an end that is a multiple of `c`.
+/// Whether `index < end` implies `start < extent` for block numbers: `start` is `index / c` or a smaller literal, and
+/// `extent` is `end` divided by `c`, rounded up, or exactly.
 fn in_blocks(k: &Kernel, facts: &Facts, (index, end): (Expr, Expr), start: Expr, extent: Expr) -> bool {
     let ExprData::Op { op, args: of } = &k.exprs[extent] else { return false };
     let Some(c) = k.as_int(of[1]).filter(|&c| c > 0) else { return false };
@@ -139,8 +140,8 @@ fn in_blocks(k: &Kernel, facts: &Facts, (index, end): (Expr, Expr), start: Expr,
     counted && its_block && !may_be_in_front(k, index) && ends_within(k, end, of[0])
 }
 
-/// Start and extent of a window that moves with a loop or lies past the beginning, and of whose `tile` elements in dimension
-/// `dim` either all are inside or none: both are multiples of the tile.
+/// Start and extent of a window that moves with a loop or starts at a later position, if its `tile` elements in
+/// dimension `dim` are inside completely or not at all: both are multiples of the tile.
 fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> Option<(Expr, Expr)> {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return None };
     let &extent = k.tensor_ty(view.base)?.shape.get(dim)?;
@@ -151,21 +152,21 @@ fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile
     (facts.divisor(k, extent) >= tile && facts.divisor(k, start) >= tile).then_some((start, extent))
 }
 
-/// Whether an index may be below zero: as its range says, or made of numbers of which that says nothing.
+/// Whether an index may be negative: by its range, or because it comes from numbers without a range.
 fn may_be_in_front(k: &Kernel, start: Expr) -> bool {
     Ranges::new(k).of(start).map_or_else(|| is_of_value(k, start), |range| range.lo < 0)
 }
 
-/// Whether an extent is made of sizes that are 0.
+/// Whether an extent is 0 for some sizes.
 fn may_be_nothing(k: &Kernel, extent: Expr) -> bool {
     !zero_sizes(k).is_empty() && Ranges::new(k).of(extent).is_none_or(|range| range.lo <= 0)
 }
 
-/// Whether the window of `tile` elements in dimension `dim` never reaches past the extent.
+/// Whether the window of `tile` elements in dimension `dim` never exceeds the extent.
 fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> bool {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return false };
     let extent = k.tensor_ty(view.base).expect("a window of a tensor").shape[dim];
-    // Of nothing, too, there are multiples of a tile.
+    // Zero is a multiple of any tile, too.
     if facts.divisor(k, extent) < tile || may_be_nothing(k, extent) {
         return false;
     }

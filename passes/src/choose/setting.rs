@@ -11,18 +11,18 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
-/// Fast paths that are taken to be what they are not.
+/// Fast paths that are assumed, although the kernel lacks them.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Supposed<'a> {
     /// Products that count as wgmma.
     pub(super) wgmma: &'a [Stmt],
-    /// Copies whose accesses of global memory count as 16 bytes wide.
+    /// Copies whose accesses to global memory count as 16 bytes wide.
     pub(super) wide: &'a [Stmt],
-    /// Copies whose accesses count as narrow as they are, where as a rule they are taken to be wide (`asked`).
+    /// Copies whose accesses count with their real width, although they are usually assumed wide (`asked`).
     pub(super) narrow: &'a [Stmt],
 }
 
-/// What is the same for all candidates.
+/// Facts that all candidates share.
 pub(super) struct Setting<'a> {
     pub(super) work: &'a Work<'a>,
     pub(super) target: Target,
@@ -31,23 +31,23 @@ pub(super) struct Setting<'a> {
     pub(super) reduced: &'a [usize],
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
-    /// Whether products are of warpgroups, and then how they are computed.
+    /// How wgmma products are computed, if products use wgmma.
     pub(super) warpgroups: Option<Way>,
-    /// Whether results may be stored by TMA, out of a buffer.
+    /// Whether results may be stored by TMA from a buffer.
     pub(super) stage_stores: bool,
-    /// Whether blocks share tiles along the reduction; `None`: where it pays.
+    /// Whether blocks share tiles along the reduction; `None`: if it is faster.
     pub(super) stream_k: Option<bool>,
-    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    /// Blocks of a cluster that share a tile along the reduction, from the schedule.
     pub(super) split_k: Option<i64>,
-    /// What is taken to be so that is not.
+    /// Assumed fast paths.
     pub(super) supposed: Supposed<'a>,
-    /// Whether the tiles of a thread may take more registers than are estimated to be left, since there is nothing better: the
+    /// Whether the tiles of a thread may exceed the estimated number of registers, because nothing better is legal: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
 }
 
 impl<'a> Setting<'a> {
-    /// The same, were these things so.
+    /// The same setting with these assumptions.
     pub(super) fn supposing(self, supposed: Supposed<'a>) -> Setting<'a> {
         Setting { supposed, ..self }
     }
@@ -64,7 +64,7 @@ impl Setting<'_> {
         self.work.moves()
     }
 
-    /// Whether a product of sufficient extents is scalar, and its multiply-adds per clock and multiprocessor.
+    /// Whether a product with large enough extents is scalar, and its multiply-adds per clock and multiprocessor.
     pub(super) fn fastest(&self, product: &Product) -> (bool, f64) {
         let types = (product.inputs, product.acc);
         let best = || match self.warpgroups {
@@ -77,7 +77,7 @@ impl Setting<'_> {
         }
     }
 
-    /// The number of stages with the values of `env`: what the schedule makes of them.
+    /// The number of stages in the schedule with the values of `env`.
     pub(super) fn stages(&self, env: &Env) -> Result<u64, Illegal> {
         let stages = match self.work.k.schedule.stages {
             Some(e) => self.work.extent(env, e).ok_or(Illegal::Stages)?,
@@ -86,12 +86,12 @@ impl Setting<'_> {
         if (1..=pipeline::MAX_SLOTS).contains(&stages) { Ok(stages) } else { Err(Illegal::Stages) }
     }
 
-    /// Whether the schedule requests warpgroups that take tiles alternately.
+    /// Whether the schedule requests ping-pong warpgroups.
     pub(super) fn ping_pong(&self, env: &Env) -> bool {
         self.work.k.schedule.ping_pong.and_then(|e| self.work.int(env, e)) == Some(1)
     }
 
-    /// How deep the sums of products get before they are added to the accumulator, if they are.
+    /// The depth after which the sums of products are promoted, if they are.
     pub(super) fn promoted(&self, env: &Env, atom: Atom, acc: Elem) -> Result<Option<u64>, Illegal> {
         let scheduled = match self.work.k.schedule.promote {
             Some(e) => Some(self.work.int(env, e).and_then(|n| u64::try_from(n).ok()).ok_or(Illegal::Promotion)?),

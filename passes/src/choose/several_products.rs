@@ -1,9 +1,10 @@
-//! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes ([`super::asked`]), and timed.
+//! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes
+//! ([`super::asked`]) and timed.
 //!
-//! For each tile of the output, a block with wgmma takes the time of its loops' modulo schedules, or of their tiles' transfer from the
-//! second-level cache, plus the epilogue. The grid is persistent, with one block per multiprocessor. If the end of loops depends on the block
-//! (a causal mask), tiles are assigned from both ends alternately, so the time is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of one product
-//! ([`super::model`]).
+//! For each tile of the output, a block with wgmma takes the time of its loops' modulo schedules, or of their tiles'
+//! transfer from the second-level cache, plus the epilogue. The grid is persistent, with one block per multiprocessor.
+//! If the end of loops depends on the block (a causal mask), tiles are assigned from both ends alternately, so the time
+//! is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of one product ([`super::model`]).
 
 use super::asked::{Asked, ask, compiled, read_by_warpgroups};
 use super::cost::Part;
@@ -32,17 +33,17 @@ struct Candidate {
     odd: bool,
     asked: Asked,
     time: Time,
-    /// What the passes after those that are asked make of it is known, too.
+    /// Whether the later passes have been run on it, too.
     compiled: bool,
 }
 
 impl Candidate {
-    /// The seconds that count against others.
+    /// The time for comparisons, in seconds.
     fn counted(&self) -> f64 {
         self.time.seconds * if self.odd { 1.0 + ODD } else { 1.0 } * (1.0 + self.slots_cost())
     }
 
-    /// By what share it must be faster because of its slots.
+    /// The relative gain that it must have because of its few slots.
     fn slots_cost(&self) -> f64 {
         match (self.asked.scheduled(), self.asked.slots) {
             (true, ..2) => ONE,
@@ -51,7 +52,7 @@ impl Candidate {
         }
     }
 
-    /// What is held against it, and not against `taken`, beside its time, in words.
+    /// The rule that counts against it and not against `taken`, as text.
     fn rule(&self, taken: &Candidate) -> String {
         let percent = |share: f64| (100.0 * share).round();
         let odd = format!("extents that are no power of two must gain {}%", percent(ODD));
@@ -65,28 +66,30 @@ impl Candidate {
     }
 }
 
-/// Times that differ by less than this share count as equal: the smaller tile is taken.
+/// Times that differ by less than this share count as equal: then the smaller tile is taken.
 const TIE: f64 = 0.005;
-/// Share by which tiles of the output with an extent of other than a power of two must be faster: few were measured, and those took longer than is
-/// predicted (SwiGLU, 512x14336x4096 on an H200: 204 us in tiles of 128x160, 192 in 128x64; causal attention in tiles of 192 rows: 1076 and 913).
+/// The relative gain that output tiles must have if an extent is no power of two: few were measured, and those took
+/// longer than predicted (SwiGLU, 512x14336x4096 on an H200: 204 us in tiles of 128x160, 192 us in 128x64; causal
+/// attention in tiles of 192 rows: 1076 us, and 913 us in 128).
 const ODD: f64 = 0.06;
-/// The same of two slots: they take 2 to 4 % longer than is predicted (3072x3072x3072 on an H200).
+/// The relative gain that two slots must have: they take 2 to 4 % longer than predicted (3072x3072x3072 on an H200).
 const FEW: f64 = 0.02;
-/// The same of one, which no load runs ahead of (attention, D 256, on an H200: 15 to 19 % slower with 128 keys in one slot than with 80 in two).
+/// The relative gain that one slot must have, because no load runs ahead (attention, D 256, on an H200: 15 to 19 %
+/// slower with 128 keys in one slot than with 80 keys in two).
 const ONE: f64 = 0.15;
-/// Clocks by which a schedule may count a product for less than it takes: less than one for each warpgroup.
+/// Clocks by which a schedule may underestimate a product: less than one for each warpgroup.
 const ROUNDED: f64 = 8.0;
 /// A warp tile that every instruction fits.
 const LARGE: (u64, u64, u64) = (64, 64, 64);
 /// Most candidates that are listed at all.
 const MOST: usize = 4096;
-/// Most legal candidates that are held against the passes.
+/// Most legal candidates that are tested with the passes.
 const ASKED: usize = 64;
 
 /// The search.
 pub(super) struct SeveralProducts<'a> {
     space: &'a Space<'a>,
-    /// Whether a loop has more iterations in some blocks than in others.
+    /// Whether the number of iterations of a loop depends on the block.
     even: bool,
 }
 
@@ -113,15 +116,15 @@ impl<'a> SeveralProducts<'a> {
         })
     }
 
-    /// The place of the candidate that is taken: of those as good as equal the smallest tile.
+    /// The index of the candidate to take: among equal times, the smallest tile.
     fn fastest_of(&self, legal: &[Candidate]) -> Option<usize> {
         let least = legal.iter().map(Candidate::counted).reduce(f64::min)?;
         let near = legal.iter().enumerate().filter(|(_, c)| c.counted() <= least * (1.0 + TIE));
         near.min_by_key(|&(i, c)| (c.asked.cost.rank, i)).map(|(i, _)| i)
     }
 
-    /// A candidate whose loops wait for what they load, if the passes have no way to do its copies ahead. `None`: what layouts need is not there:
-    /// exchanges may take shared memory.
+    /// The candidate with loops that wait for their loads, if the passes cannot pipeline its copies. `None`: the
+    /// layouts are not possible, for example because exchanges exceed shared memory.
     fn compiled(&self, c: &Candidate) -> Option<Candidate> {
         let mut env = self.space.env.clone();
         self.bind_values(&mut env, &c.values);
@@ -144,7 +147,7 @@ impl<'a> SeveralProducts<'a> {
         Found { values: best.values.clone(), choice: Some(choice), crowded: self.space.crowded }
     }
 
-    /// The plain values; if the passes do not take them, the first that they take.
+    /// The plain values; if the passes refuse them, the first values that they accept.
     pub(super) fn plain(&self) -> Result<Found, Failed> {
         let plain: Vec<(Value, i64)> = self.space.autos.iter().map(|a| (a.value, a.role.plain())).collect();
         let mut refused = None;
@@ -159,7 +162,8 @@ impl<'a> SeveralProducts<'a> {
         Err(refused.map_or(Failed::NoneLegal(Illegal::Precondition), Failed::Refused))
     }
 
-    /// What [`SeveralProducts::best`] finds, and then everything else that is legal and not predicted to take more than `far` times as long.
+    /// The result of [`SeveralProducts::best`], and then all other legal combinations that are predicted to take at
+    /// most `far` times as long.
     pub(super) fn ranked(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
         let best = self.best()?.choice.map(|c| Ranked { values: c.values, seconds: c.prediction.seconds });
         let (mut legal, _) = self.candidates(far);
@@ -171,14 +175,15 @@ impl<'a> SeveralProducts<'a> {
         Ok(best.into_iter().chain(others).collect())
     }
 
-    /// Legal candidates, and why the first other was refused; not those that certainly take more than `far` times as long as the fastest.
+    /// Legal candidates, and the reason why the first illegal one was refused; without those that certainly take more
+    /// than `far` times the fastest time.
     fn candidates(&self, far: f64) -> (Vec<Candidate>, Option<String>) {
         let mut listed = self.listed();
         listed.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (mut legal, mut refused): (Vec<Candidate>, Option<String>) = (Vec::new(), None);
         let mut least = f64::INFINITY;
         for (bound, values) in listed {
-            // What takes longer even if nothing but products took time need not be asked about.
+            // A combination whose products alone take too long need not be tested.
             if bound > least * (1.0 + ODD) * (1.0 + FEW) * far || legal.len() >= ASKED {
                 break;
             }
@@ -207,7 +212,7 @@ impl<'a> SeveralProducts<'a> {
         (legal, refused)
     }
 
-    /// Every combination that the preconditions allow, with a bound on its time.
+    /// Every combination that the preconditions allow, with a lower bound on its time.
     fn listed(&self) -> Vec<(f64, Vec<(Value, i64)>)> {
         let domains: Vec<Vec<i64>> = self.space.autos.iter().map(|a| self.values_of(a.value, a.role)).collect();
         let count = domains.iter().map(Vec::len).product::<usize>().min(MOST);
@@ -229,14 +234,14 @@ impl<'a> SeveralProducts<'a> {
         listed
     }
 
-    /// Whether a product is as deep as a parameter says.
+    /// Whether a parameter is the depth of a product.
     fn reduces(&self, p: Value) -> bool {
         let mut products = self.space.work.regions.iter().flat_map(|r| &r.products);
         products.any(|product| mentions(self.space.work.k, product.shape[2], p))
     }
 
-    /// The values that a parameter may have; what a reduction is deep is a power of two, or 80, for which slots of heads of 256 have room (attention on an
-    /// H200: 4 to 8 % faster than 64).
+    /// The values that a parameter may have. The depth of a reduction is a power of two, or 80, for which slots of
+    /// heads of 256 have room (attention on an H200: 4 to 8 % faster than 64).
     fn values_of(&self, p: Value, role: Role) -> Vec<i64> {
         let products = || self.space.work.regions.iter().flat_map(|r| &r.products);
         let deep = self.reduces(p);
@@ -248,7 +253,7 @@ impl<'a> SeveralProducts<'a> {
             Role::Rows => vec![128, 64, 256],
             Role::Cols if deep && wide => vec![128, 64, 80, 32],
             Role::Cols if deep || !wide => vec![128, 64, 32],
-            // Odd multiples of 16 columns spill where results are computed out of several sums.
+            // Odd multiples of 16 columns spill if results are computed from several sums.
             Role::Cols => vec![128, 64, 256, 96, 160, 192, 32],
             Role::Depth => vec![depth(128), depth(64), depth(256)],
             Role::Groups | Role::Raster => vec![1],
@@ -259,7 +264,7 @@ impl<'a> SeveralProducts<'a> {
         }
     }
 
-    /// Binds values, and the block in the middle of the grid: loops may end with the block.
+    /// Binds values, and the block in the middle of the grid, because loop bounds may depend on the block.
     fn bind_values(&self, env: &mut Env, values: &[(Value, i64)]) {
         for &(p, value) in values {
             env[p] = Some(value);
@@ -294,7 +299,7 @@ impl<'a> SeveralProducts<'a> {
         let groups = (asked.cost.block.threads as f64 / f64::from(WARP * WARPGROUP)).max(1.0);
         let loops = asked.cost.parts.iter().enumerate().map(|(number, part)| {
             let length = asked.iterations.iter().find(|(n, _)| *n == number).map_or(0.0, |(_, length)| *length);
-            // Nothing waits between products of operands that are only loaded.
+            // Products whose operands are only loaded have no waits between them.
             let computed = |p: &Product| p.operands.iter().any(|o| o.buffer.is_none());
             let groups = if self.space.work.regions[number].products.iter().any(computed) { groups } else { 0.0 };
             let Part { trips, product, loads, shared, .. } = *part;
@@ -307,7 +312,7 @@ impl<'a> SeveralProducts<'a> {
         Tiles { tiles: launch.grid.iter().product(), even: self.even, ends, bytes: launch.bytes }
     }
 
-    /// A bound on the time of a combination, for every product instruction.
+    /// A lower bound on the time of a combination, over all product instructions.
     fn least(&self, env: &Env) -> f64 {
         let launch = self.space.launch(env, 0.0);
         let by_warps = self.least_of_warps(env, &launch);
@@ -317,11 +322,11 @@ impl<'a> SeveralProducts<'a> {
         }
     }
 
-    /// The same of products of warps: were there nothing but these.
+    /// The lower bound with `mma.sync` or scalar products alone.
     fn least_of_warps(&self, env: &Env, launch: &Launch) -> f64 {
         let (card, work) = (self.space.card, &self.space.work);
         let (blocks, sms): (f64, f64) = (launch.grid.iter().product(), f64::from(card.sms));
-        // A multiprocessor has whole blocks, but for those that others even out.
+        // A multiprocessor executes whole blocks, unless blocks of different length even out.
         let each = if self.even { blocks / sms } else { (blocks / sms).ceil() };
         let product = |p: &Product| work.elements(env, &p.shape).unwrap_or(0) as f64 / self.rate(p);
         let clocks = |r: &Region| work.trips(env, r) * r.products.iter().map(product).sum::<f64>();
@@ -329,18 +334,18 @@ impl<'a> SeveralProducts<'a> {
         model::FITTED.launch + clocks / (card.clock.max(card.clock_scalar) * 1e9)
     }
 
-    /// Multiply-adds of the fastest instruction of warps for a product, per clock and multiprocessor.
+    /// Multiply-adds per clock and multiprocessor of the fastest `mma.sync` or scalar instruction for a product.
     fn rate(&self, p: &Product) -> f64 {
         let (space, tensor_cores) = (self.space, self.space.options.is_on(select_mma::NAME));
         let best = || best_atom(space.options.target, tensor_cores, (p.inputs, p.acc), LARGE);
         p.atom.or_else(best).map_or(f64::INFINITY, |atom| space.card.rate(atom, p.inputs, p.acc))
     }
 
-    /// The same of those of warpgroups: were iterations no longer than their products.
+    /// The lower bound with wgmma products alone.
     fn least_of_warpgroups(&self, env: &Env, launch: &Launch) -> f64 {
         let (card, work) = (self.space.card, &self.space.work);
         let elements = |shape: &[Expr]| work.elements(env, shape).unwrap_or(0) as f64;
-        // Clocks are counted for each warpgroup, in whole numbers.
+        // Clocks are whole numbers for each warpgroup.
         let product = |p: &Product| {
             let clocks = elements(&p.shape) / tensor_rate(card, p.inputs.b.size()) as f64;
             (clocks - ROUNDED).max(1.0)
@@ -384,14 +389,14 @@ impl<'a> SeveralProducts<'a> {
     }
 }
 
-/// Whether a loop has more iterations in some blocks than in others.
+/// Whether the number of iterations of a loop depends on the block.
 fn ends_with_block(space: &Space<'_>) -> bool {
     let k = space.work.k;
     let of_block = |e| k.grid.iter().any(|axis| mentions(k, e, axis.index));
     space.work.regions.iter().flat_map(|r| &r.loops).flatten().any(|&e| of_block(e) && !fixed(space, e))
 }
 
-/// Whether an expression has a value that no block changes: a branch that is not taken mentions the block.
+/// Whether an expression has the same value in all blocks; branches that are not taken do not count.
 fn fixed(space: &Space<'_>, e: Expr) -> bool {
     let mut env = space.env.clone();
     let mut value = |at: i64| {

@@ -1,4 +1,4 @@
-//! Assumed sizes where none are given.
+//! Assumed values of sizes that are not given.
 
 use super::work::{Env, Work};
 use crate::analysis::uses::mentions;
@@ -6,33 +6,34 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::ExprData;
 use tilec_ir::ops::Op;
 
-/// Heads, and batches, where no number is given.
+/// Assumed number of heads or batches.
 const BATCH: i64 = 16;
-/// Extent of tensors where no size is given, as a power of two.
+/// Log2 of the assumed extent of tensors.
 const LOG2_LARGE: u32 = 13;
 /// The same of vectors.
 const LOG2_LONG: u32 = 24;
 
-/// The extent that a size is taken to have which is not given: what preconditions allow.
+/// The assumed value of a size that is not given, subject to preconditions.
 pub(super) fn assumed(work: &Work<'_>, env: &Env, size: Value) -> i64 {
     let large = if counts_blocks(work, size) { BATCH } else { large(work, size) };
     promised(work, env, size, large)
 }
 
-/// Whether a size is that of heads or batches of a kernel with several products: the extent of an axis of the grid.
+/// Whether a size is the number of heads or batches in a kernel with several products: the extent of a grid axis.
 fn counts_blocks(work: &Work<'_>, size: Value) -> bool {
     let k = work.k;
     work.is_of_several() && k.grid.iter().any(|axis| matches!(k.exprs[axis.extent], ExprData::Ref(v) if v == size))
 }
 
-/// The extent of a size that is not given: dimensions are large, long if the kernel has vectors only, and there is one batch.
+/// The assumed extent before preconditions: dimensions are large, larger if the kernel only has vectors, and there is
+/// one batch.
 fn large(work: &Work<'_>, size: Value) -> i64 {
     let k = work.k;
     let mentions = |e: Expr, v: Value| mentions(k, e, v);
     let shapes = || k.params.iter().filter_map(|&p| k.tensor_ty(p)).map(|t| &t.shape);
     let vectors = shapes().all(|s| s.len() <= 1);
     let inner = shapes().flat_map(|s| s.iter().rev().take(2)).filter(|&&e| mentions(e, size));
-    // A dimension of several sizes is large, not each of them.
+    // The product of several sizes in a dimension is large, not each of them.
     let bits = inner.map(|&e| {
         let sizes = k.sizes.iter().filter(|&&v| mentions(e, v)).count().max(1) as u32;
         if vectors { LOG2_LONG / sizes } else { LOG2_LARGE / sizes }
@@ -40,10 +41,10 @@ fn large(work: &Work<'_>, size: Value) -> i64 {
     1 << bits.min().unwrap_or(0)
 }
 
-/// The smallest extent from `least` on of which the kernel's preconditions say nothing else: of `C % 64 == 0` a multiple of 64.
+/// The smallest extent from `least` on that the preconditions allow: for `C % 64 == 0` a multiple of 64.
 fn promised(work: &Work<'_>, env: &Env, size: Value, least: i64) -> i64 {
     let k = work.k;
-    // `size <= BN`: a tile has all of it.
+    // `size <= BN`: a tile covers the size.
     let most = |&e: &Expr| match &k.exprs[e] {
         ExprData::Op { op: Op::Le, args } if matches!(k.exprs[args[0]], ExprData::Ref(v) if v == size) => {
             work.int(env, args[1])
@@ -58,7 +59,8 @@ fn promised(work: &Work<'_>, env: &Env, size: Value, least: i64) -> i64 {
         work.int(env, of[1]).filter(|&n| own && n > 0)
     };
     let divisors: Vec<i64> = k.requires.iter().filter_map(divisor).collect();
-    // That of the largest divisor which is one of all the others': those of programs are powers of two.
+    // A multiple of the largest divisor, which is a multiple of the others, because divisors in programs are powers of
+    // two.
     let Some(&most) = divisors.iter().max() else { return least };
     let multiple = least.checked_add(most - 1).and_then(|x| x.checked_div(most)).and_then(|n| n.checked_mul(most));
     multiple.filter(|x| divisors.iter().all(|n| x % n == 0)).unwrap_or(least)

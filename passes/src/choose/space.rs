@@ -1,4 +1,4 @@
-//! A kernel with parameters to choose, and the facts about it that all candidates share.
+//! A kernel with `auto` parameters, and the facts that all candidates share.
 
 use super::cards::Card;
 use super::cost::Cost;
@@ -19,40 +19,40 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Values of the number of neighbouring columns that rasterisation groups; of those that do equally well the first is taken.
+/// Numbers of adjacent columns in rasterisation; the first of equally good ones is taken.
 pub(super) const RASTERS: [i64; 4] = [8, 4, 2, 1];
 
-/// A kernel with parameters to choose.
+/// A kernel with `auto` parameters.
 pub(super) struct Space<'a> {
     pub(super) work: Work<'a>,
     pub(super) options: &'a Options,
     pub(super) card: &'static Card,
-    /// The parameters to choose: what decides early whether a combination is worth a look comes first.
+    /// The `auto` parameters; those whose value excludes a combination early come first.
     pub(super) autos: Vec<Auto>,
-    /// Values of sizes and of parameters that are known.
+    /// Known values of sizes and parameters.
     pub(super) env: Env,
     /// Parameters that have the value of an earlier one.
     pub(super) same: Vec<(Value, Value)>,
-    /// Values of all parameters, stand-ins for those to choose among them.
+    /// Values of all parameters, with placeholders for `auto` parameters.
     pub(super) values: Vec<(Value, ConstValue)>,
     /// The dimensions along which some tile is reduced.
     pub(super) reduced: Vec<usize>,
-    /// The parameter that is the number of stages, if it is to be chosen.
+    /// The `auto` parameter that is the number of stages, if any.
     pub(super) stages: Option<Value>,
-    /// The values that it may have.
+    /// Its possible values.
     pub(super) depths: Vec<i64>,
-    /// Whether products are of warpgroups, and then whether they are better computed transposed.
+    /// If products use wgmma: how they are computed (transposed, operand in registers).
     pub(super) warpgroups: Option<Way>,
     /// Whether the first product is scalar.
     pub(super) scalar: bool,
-    /// Whether tiles may crowd the registers of a thread.
+    /// Whether tiles may exceed the estimated registers of a thread.
     pub(super) crowded: bool,
     /// Multiply-adds of the fastest instruction for the first product, per clock and multiprocessor.
     pub(super) fastest_rate: f64,
 }
 
-/// Whether the products of a kernel are of warpgroups once its parameters have values, and how they are computed: which values does not
-/// matter, but for the types and orders.
+/// How wgmma products are computed, if products use wgmma once parameters have values. The values do not matter, except
+/// for types and orders.
 fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<Way> {
     if !options.target.has_tensor_copies() || !options.is_on(select_mma::NAME) {
         return None;
@@ -68,7 +68,7 @@ fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) 
 }
 
 impl<'a> Space<'a> {
-    /// Reads the kernel; with no `autos`, all of its parameters must have values.
+    /// Analyses the kernel; without `autos`, all of its parameters must have values.
     pub(super) fn new(k: &'a Kernel, options: &'a Options, autos: &[Auto]) -> Result<Space<'a>, Failed> {
         let mut values: Vec<(Value, ConstValue)> = Vec::new();
         let mut same = Vec::new();
@@ -98,7 +98,7 @@ impl<'a> Space<'a> {
         let stages = autos.iter().find(|a| a.role == Role::Stages).map(|a| a.value);
         let warpgroups = of_warpgroups(k, &values, options);
         let depths = match warpgroups {
-            // One block has a multiprocessor to itself: there is no use for what its slots leave.
+            // A single block has a multiprocessor to itself, so memory that its slots leave is useless.
             Some(_) => vec![8, 6, 5, 4, 3, 2],
             None if options.target.has_asynchronous_copies() => vec![4, 3, 2, 5, 6, 8],
             None => vec![2],
@@ -118,7 +118,7 @@ impl<'a> Space<'a> {
             depths,
             warpgroups,
             scalar: false,
-            // Of a program that is given nothing is refused.
+            // A program without `auto` parameters is never refused.
             crowded: autos.is_empty(),
             fastest_rate: 1.0,
         };
@@ -129,14 +129,14 @@ impl<'a> Space<'a> {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
             space.env[v] = Some(given.map_or_else(|| assumed(&space.work, &space.env, v), |&(_, x)| x));
         }
-        // Loops may depend on the block: the first stands for all.
+        // Loop bounds may depend on the block; the first block represents all.
         for axis in &k.grid {
             space.env[axis.index] = Some(0);
         }
         Ok(space)
     }
 
-    /// What is the same for all candidates.
+    /// The facts that all candidates share.
     pub(super) fn setting(&self) -> Setting<'_> {
         Setting {
             work: &self.work,
@@ -159,7 +159,7 @@ impl<'a> Space<'a> {
         self.options.is_on(select_mma::NAME)
     }
 
-    /// What a launch does besides its blocks, not rasterised. `bytes`: of all tensors.
+    /// Properties of a launch without rasterisation. `bytes`: of all tensors.
     pub(super) fn launch(&self, env: &Env, bytes: f64) -> Launch {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
@@ -177,12 +177,12 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Bytes of all tensors, as far as the launch needs them.
+    /// Bytes of all tensors that the launch accesses.
     pub(super) fn bytes(&self, env: &Env) -> f64 {
         self.work.tensors.iter().map(|tensor| self.work.needed(env, tensor)).sum()
     }
 
-    /// Rasterises as well as can be, or as it is given: the best number of columns to group.
+    /// Sets the best, or the given, number of columns for rasterisation.
     pub(super) fn raster(&self, env: &mut Env, cost: &Cost, launch: &mut Launch) {
         if self.work.k.grid.len() < 2 {
             return;
@@ -204,7 +204,7 @@ impl<'a> Space<'a> {
         self.bind_same(env);
     }
 
-    /// The parameter whose value a parameter has.
+    /// The parameter whose value this parameter has.
     pub(super) fn original(&self, p: Value) -> Value {
         match self.same.iter().find(|(same, _)| *same == p) {
             Some(&(_, earlier)) => self.original(earlier),
@@ -212,7 +212,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Gives parameters the values of those that they are the same as.
+    /// Sets parameters to the values of those that they equal.
     pub(super) fn bind_same(&self, env: &mut Env) {
         for &(p, earlier) in &self.same {
             env[p] = env[earlier];

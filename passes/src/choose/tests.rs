@@ -1,5 +1,5 @@
-//! What is chosen, and that predictions make sense. That every choice compiles is tested with the whole compiler
-//! (`tests/src/choices.rs`).
+//! Tests of choices, and of the plausibility of predictions. `tests/src/choices.rs` compiles every choice with the
+//! whole compiler.
 
 use super::*;
 use crate::Options;
@@ -47,13 +47,13 @@ fn gemm(target: Target, card: Option<&str>, defines: &str, size: [i64; 3]) -> [i
     ["BM", "BN", "BK", "WM", "WN", "KW", "STAGES"].map(|name| value(&k, name).expect(name))
 }
 
-/// What CUTLASS has for Volta, and kernels that were fastest or nearly so when measured on an H200 (docs/performance.md); how near the
-/// model comes to all that was measured is in `fit.rs`.
+/// CUTLASS's tiles for Volta, and kernels that were (nearly) the fastest measured on an H200 (docs/performance.md).
+/// `fit.rs` has the error of the model for all measurements.
 #[test]
 fn what_was_measured_to_be_best_is_chosen() {
     let large = [4096; 3];
     for size in [large, [8192; 3]] {
-        // CUTLASS has 128x128 and 256x128 for both.
+        // CUTLASS uses 128x128 and 256x128 for both.
         for target in [Target::Sm70, Target::Sm75] {
             let [bm, bn, bk, wm, wn, groups, stages] = gemm(target, None, "", size);
             assert!([128 * 128, 256 * 128].contains(&(bm * bn)));
@@ -74,7 +74,7 @@ fn what_was_measured_to_be_best_is_chosen() {
     }
 }
 
-/// Of 192 rows three warpgroups have 64 each and all columns, as many as need no spilling; the depth is one panel.
+/// Three warpgroups each have 64 of 192 rows and all columns, as many as need no spills; the depth is one panel.
 #[test]
 fn three_warpgroups_have_their_rows() {
     for (defines, size) in
@@ -90,7 +90,7 @@ fn three_warpgroups_have_their_rows() {
     assert_eq!(gemm(Target::Sm90a, Some("h200"), "Out=f16", [4104; 3])[..5], [192, 176, 64, 64, 176]);
 }
 
-/// The loop of a slice has as many iterations as tiles; a slice of everything is everything.
+/// The loop of a slice has as many iterations as the slice has tiles; a single slice is the whole reduction.
 #[test]
 fn slices_are_as_long_as_they_are() {
     const SPLITK: &str = include_str!("../../../examples/gemm_splitk.tile");
@@ -104,7 +104,7 @@ fn slices_are_as_long_as_they_are() {
         let [[m, n, k, ..], [rows, columns, depth, ..]] = [splitk(size, 1), gemm(Target::Sm80, None, "", size)];
         assert_eq!([m * n, k], [rows * columns, depth], "{size:?}");
     }
-    // Slices fill the machine with larger tiles than K in one piece.
+    // Slices allow larger tiles to fill the multiprocessors than a K in one piece.
     let [[m, n, ..], [rows, columns, ..]] = [1, 16].map(|slices| splitk([256, 256, 16384], slices));
     assert!(rows * columns > m * n, "{rows} x {columns}, {m} x {n}");
 }
@@ -127,7 +127,7 @@ fn small_problems_get_small_tiles() {
         bm * bn
     };
     assert!(area([256; 3]) < area([1024; 3]) && area([1024; 3]) < area([8192; 3]));
-    // Rows that do not exist are not computed.
+    // Rows outside the output are not computed.
     assert_eq!(gemm(Target::Sm80, None, "", [16, 4096, 4096])[0], 16);
 }
 
@@ -150,7 +150,7 @@ fn kernels_without_products_are_chosen_for_too() {
         let (k, sink) = chosen(copy, &options(target, defines, &[]), true);
         assert_eq!(sink.error_count(), 0);
         let [bm, bn] = ["BM", "BN"].map(|name| value(&k, name).expect(name));
-        // Enough for a thread to have several accesses on their way, and rows of whole lines.
+        // Enough elements for several outstanding accesses in each thread, and rows of whole lines.
         assert!((512..=16384).contains(&(bm * bn)) && bn >= 32, "{bm}x{bn}");
     }
     let vector = "kernel v<B = auto>(X: gmem f32[N], Y: gmem f32[N]) where N % 4 == 0 grid (b: ceildiv(N, B)) { \
@@ -159,7 +159,7 @@ fn kernels_without_products_are_chosen_for_too() {
     assert!((512..=8192).contains(&value(&k, "B").expect("chosen")));
 }
 
-/// With any one choice a larger problem takes longer.
+/// With a fixed choice, a larger problem takes longer.
 #[test]
 fn predictions_grow_with_the_problem() {
     for (target, defines) in [
@@ -189,7 +189,7 @@ fn predictions_grow_with_the_problem() {
     }
 }
 
-/// A block that works through a part of a sum does not do nothing because its part is another than its neighbour's.
+/// The work of a block with a part of a reduction counts, whatever its part is.
 #[test]
 fn parts_of_a_reduction_count() {
     let source = include_str!("../../../examples/gemm_splitk.tile");
@@ -204,7 +204,7 @@ fn parts_of_a_reduction_count() {
     assert!((0.9..1.5).contains(&(predicted(4) / whole)), "{}", predicted(4) / whole);
 }
 
-/// Warpgroups that take tiles alternately compute each by themselves; what they gain is the time that storing takes, the more, the shorter the reduction is.
+/// Ping-pong warpgroups have whole tiles. They hide the time of storing, and gain more if the reduction is shorter.
 #[test]
 fn warpgroups_in_turns_have_whole_tiles() {
     let source = GEMM.replace("promote PROMOTE }", "promote PROMOTE ping_pong 1 }");
@@ -244,7 +244,7 @@ fn predictions_keep_within_the_card() {
             let products = if target.has_tensor_copies() { card.warpgroups } else { card.rates.half_f32 };
             let rate = 2.0 * products * f64::from(card.sms) * card.clock * 1e9;
             assert!(prediction.flops / prediction.seconds < rate, "{prediction}");
-            // What tiles compute beyond the result counts.
+            // Padding of tiles counts as operations.
             let exact = 2.0 * (n as f64).powi(3);
             assert!((1.0..1.1).contains(&(prediction.flops / exact)), "{prediction}");
             let bytes = (n * n * (2 + 2 + 4)) as f64;
@@ -253,8 +253,8 @@ fn predictions_keep_within_the_card() {
     }
 }
 
-/// What the search leaves out takes longer than what it looks at: the bound is below every prediction, also where blocks share tiles. (The search asserts
-/// it of each combination.)
+/// Combinations outside the search take longer than those inside: the bound is below every prediction, also if blocks
+/// share tiles. (The search asserts this for each combination.)
 #[test]
 fn bounds_are_below_predictions() {
     for (target, defines) in
@@ -277,7 +277,7 @@ fn bounds_are_below_predictions() {
     }
 }
 
-/// Few rows are divided among tiles that they fill, in pairs of blocks where these share tiles along the reduction.
+/// Few rows are divided into tiles that they fill, with pairs of blocks if these share tiles along the reduction.
 #[test]
 fn few_rows_fill_their_tiles() {
     for rows in [80, 207, 279] {
@@ -294,7 +294,7 @@ fn few_rows_fill_their_tiles() {
     assert_eq!(along((128, 256), [Some(40), Some(40)]), [2, 1]);
 }
 
-/// Sums with factors gain from pairs in smaller tiles, that share the larger operand.
+/// Sums with factors gain from pairs with smaller tiles that share the larger operand.
 #[test]
 fn scaled_sums_gain_from_pairs() {
     let card = Card::from_name("H200").expect("a card");
@@ -305,7 +305,8 @@ fn scaled_sums_gain_from_pairs() {
     assert_eq!(along((128, 64), [Some(32), Some(64)]), [1, 1]);
 }
 
-/// Where all tiles are computed at once, pairs of blocks share the larger operand, if an even number of up to eight blocks takes each part of it.
+/// If all tiles are computed at once, pairs of blocks share the larger operand, provided that an even number of up to
+/// eight blocks loads each part of it.
 #[test]
 fn pairs_share_the_larger_operand() {
     let card = Card::from_name("H200").expect("a card");
@@ -332,11 +333,11 @@ fn misuse_is_said() {
     assert_eq!(said(unused, ""), ["E0430"]);
     assert_eq!(said(unused, "N0=2"), [""; 0]);
     assert_eq!(said("kernel k(A: gmem f32[L]) { }", ""), ["E0432"]);
-    // What the schedule makes of the parameter is the number of stages.
+    // The schedule's expression of the parameter is the number of stages.
     let times = |n: u32| GEMM.replace("stages STAGES", &format!("stages (STAGES * {n})"));
     assert_eq!(said(&times(2), ""), [""; 0]);
     assert_eq!(said(&times(1 << 30), ""), ["E0431"]);
-    // 512 x 512 products have no warp tile of 16 x 16 within 1024 threads.
+    // 512 x 512 tiles in warp tiles of 16 x 16 exceed 1024 threads.
     assert_eq!(said(GEMM, "BM=512,BN=512,WM=16,WN=16"), ["E0431"]);
 }
 
@@ -348,8 +349,8 @@ fn every_target_has_a_card() {
     assert!(CARDS.iter().all(|c| c.l2 / f64::from(c.sms) <= 64.0 && Card::from_name(c.name).is_some()));
     assert!(Card::from_name("h200").is_some() && Card::from_name("GTX").is_none());
 }
-/// A rule for the choices of several sizes: each of these gets what was chosen for it, every size gets something, and at no size
-/// of any magnitude is much lost against the best of the variants.
+/// A rule for the choices of several sizes: each of these sizes gets its own choice, every size gets a variant, and at
+/// no size is the loss against the best variant large.
 #[test]
 fn rules_cover_every_size_and_lose_little() {
     let sets: [&[[i64; 3]]; 4] = [
@@ -396,13 +397,13 @@ fn rules_cover_every_size_and_lose_little() {
                 sum += loss(&named([1 << i, 1 << j, 1 << l]));
                 count += 1;
             }
-            // An average over sizes far beyond those given, most of them thin.
+            // The average over sizes far beyond those given, most of them with small extents.
             assert!(sum / f64::from(count) < 0.25, "{target:?} {set:?}: {:.3}\n{rule:?}", sum / f64::from(count));
         }
     }
 }
 
-/// The order in which a search measures: what is chosen first, then by what is predicted, and nothing twice.
+/// The order of candidates in a search: the choice first, then by prediction, without duplicates.
 #[test]
 fn candidates_come_in_the_order_of_the_prediction() {
     for (target, defines, size) in [
@@ -433,13 +434,13 @@ fn candidates_come_in_the_order_of_the_prediction() {
     assert_eq!(candidates(&k, &given, 2.0, &mut sink), Ok(None));
 }
 
-/// Of a tensor of which all copies are known no more is counted than they request, in sectors.
+/// If all copies of a tensor are known, only the sectors that they request count.
 #[test]
 fn what_is_not_read_is_not_counted() {
     let options = options(Target::Sm80, "", &[("M", 4096), ("N", 8192), ("V", 50_000)]);
     let header =
         "X: gmem f32[M, N] multiple 8, Y: gmem f32[M, 8] multiple 8) grid (i: ceildiv(M, 32)) schedule { threads 128 }";
-    // The body, and the bytes of X: of 8192 columns 8, one, all, and all that a loop reads twice.
+    // The body, and the bytes read from X: 8 of 8192 columns, one column, all, and all of them twice in a loop.
     for (body, bytes) in [
         ("var x = reg f32[32, 8] copy X[i * 32.., 0..] -> x copy x -> Y[i * 32.., 0..]", 4096 * 32),
         ("var x = reg f32[32, 1] copy X[i * 32.., 0..] -> x copy x -> Y[i * 32.., 0..]", 4096 * 32),
@@ -457,7 +458,7 @@ fn what_is_not_read_is_not_counted() {
         let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
         assert_eq!(prediction.least_bytes, f64::from(bytes + 4096 * 8 * 4), "{body}");
     }
-    // Rows that a tensor names: as many as it names.
+    // Gathered rows: as many as the index tensor has.
     let gathered = "kernel g(rows: gmem i32[M], W: gmem f32[V, 1024] multiple 4, Y: gmem f32[M, 1024] multiple 4) grid (i: ceildiv(M, 4)) {
         var at = reg i32[4]
         copy rows[i * 4..] -> at
@@ -470,7 +471,7 @@ fn what_is_not_read_is_not_counted() {
     assert_eq!(prediction.least_bytes, f64::from(4096 * 4 + 2 * 4096 * 1024 * 4));
 }
 
-/// A copy counts as often as it runs, and with what of its window is inside of the tensor.
+/// A copy counts with its executions, and with the part of its window that is inside of the tensor.
 #[test]
 fn copies_are_counted_as_they_run() {
     let of = |source: &str, sizes: &[(&str, i64)]| {

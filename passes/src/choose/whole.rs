@@ -1,8 +1,8 @@
-//! Steps that divide a range, so that windows are never cut off.
+//! Steps that divide a range, so that windows are never cut.
 //!
-//! The windows of a loop over a part of a tensor end with the loop. If the part is a whole number of tiles, they are full tiles, which TMA copies
-//! and wide accesses can move. Others are cut element by element. So for the step of such a loop the search keeps only values with which the fewest windows
-//! are cut.
+//! The windows of a loop over a part of a tensor end with the loop. If the part is a whole number of tiles, these
+//! windows are full tiles, which TMA and wide accesses can copy. Other windows are cut element by element. So for the
+//! step of such a loop, the search keeps only values with the fewest cut windows.
 
 use super::parameters::Auto;
 use crate::analysis::uses::mentions;
@@ -11,7 +11,8 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, Range, StmtData};
 use tilec_ir::loop_ends::loop_variable;
 
-/// Keeps of the values of each parameter those with which the fewest windows are cut; `values`: of all parameters, stand-ins among them.
+/// Keeps the values of each parameter with which the fewest windows are cut; `values`: values or placeholders of all
+/// parameters.
 pub(super) fn keep(k: &Kernel, values: &[(Value, ConstValue)], autos: &[Auto], domains: &mut [Vec<i64>]) {
     for (auto, domain) in autos.iter().zip(domains) {
         if domain.len() < 2 || !steps_over_part(k, auto.value) {
@@ -31,7 +32,7 @@ pub(super) fn keep(k: &Kernel, values: &[(Value, ConstValue)], autos: &[Auto], d
     }
 }
 
-/// The windows of a kernel that end with the loop whose variable they begin at.
+/// The windows of a kernel that begin at a loop variable and end with the loop.
 fn cut_windows(k: &Kernel) -> impl Iterator<Item = Value> {
     let ranges = |e: Expr| match &k.exprs[e] {
         ExprData::View(view) => view.ranges.clone(),
@@ -54,13 +55,13 @@ fn steps_over_part(k: &Kernel, parameter: Value) -> bool {
     variables.any(own)
 }
 
-/// How many windows are cut with these values.
+/// The number of windows that are cut with these values.
 fn count(k: &Kernel, values: &[(Value, ConstValue)]) -> usize {
     let mut sketch = k.clone();
     specialize::substitute(&mut sketch, values);
     sketch.const_params.clear();
     specialize::fold(&mut sketch);
-    // What is wrong with promises is for `specialize` to say.
+    // `specialize` reports promises that do not hold.
     let _ = specialize::assume(&mut sketch);
     specialize::drop_idle(&mut sketch);
     cut_windows(&sketch).count()

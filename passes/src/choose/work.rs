@@ -1,9 +1,9 @@
 //! The work of a kernel, with extents as expressions over unbound parameters.
 //!
-//! A kernel is divided into *regions*: statements that run equally often. For each region this file keeps what costs time: products,
-//! and copies from and to memory. Structure (orders, access widths, element types) is read from a copy of the kernel in which
-//! placeholders replace the parameters to choose, and which is folded as by `specialize`. The two
-//! share entity numbers, so an extent is an expression of the original kernel.
+//! A kernel is divided into *regions*: statements with the same number of executions. For each region this file keeps
+//! what costs time: products, and copies from and to memory. Structure (orders, access widths, element types) is read
+//! from a copy of the kernel in which placeholders replace the `auto` parameters, and which is folded as by
+//! `specialize`. The two share entity numbers, so an extent is an expression of the original kernel.
 
 use crate::analysis::distinct::in_memory;
 use crate::analysis::facts::{Facts, repeats};
@@ -36,9 +36,9 @@ pub(super) type Env = SecondaryMap<Value, Option<i64>>;
 pub(super) struct Operand {
     /// The buffer it is read from, if it is in shared memory.
     pub(super) buffer: Option<Value>,
-    /// It is an expression, in registers.
+    /// Whether it is an expression in registers.
     pub(super) computed: bool,
-    /// It is contiguous along the reduction where it comes from.
+    /// Whether its source is contiguous along the reduction.
     pub(super) along: bool,
 }
 
@@ -48,15 +48,15 @@ pub(super) struct Product {
     /// Rows, columns and depth.
     pub(super) shape: [Expr; 3],
     pub(super) accumulator: Value,
-    /// What these sums of one iteration are added to, by a statement of the loop.
+    /// The accumulator to which a statement of the loop adds these sums of one iteration.
     pub(super) whole: Option<Value>,
-    /// Whether they are multiplied by factors of the iteration before.
+    /// Whether they are multiplied by factors of the iteration before the addition.
     pub(super) scaled: bool,
     /// The statement.
     pub(super) at: Stmt,
     pub(super) inputs: Inputs,
     pub(super) acc: Elem,
-    /// The instruction, where one is written.
+    /// The instruction, if it is written in the source.
     pub(super) atom: Option<Atom>,
     /// A and B.
     pub(super) operands: [Operand; 2],
@@ -68,9 +68,9 @@ pub(super) struct Tensor {
     value: Value,
     /// Its extents in memory.
     pub(super) shape: Vec<Expr>,
-    /// What an element takes.
+    /// Size of an element.
     pub(super) elem: Bits,
-    /// How often the body names it.
+    /// The number of times that the body names it.
     mentions: usize,
 }
 
@@ -86,34 +86,34 @@ pub(super) struct Move {
     pub(super) shape: Vec<Expr>,
     /// The dimension along which it is contiguous in global memory.
     pub(super) contiguous: Option<usize>,
-    /// What an element takes there.
+    /// Size of an element in global memory.
     pub(super) elem: Bits,
-    /// Elements of an access that the preconditions allow.
+    /// Number of elements of an access that preconditions allow.
     pub(super) width: u64,
-    /// TMA has boxes for it, wherever the tensor ends.
+    /// Whether TMA can copy it in boxes, wherever the tensor ends.
     pub(super) boxed: bool,
     /// The buffer that it fills.
     pub(super) buffer: Option<Value>,
-    /// It fills one as it is, so that it need not pass through registers.
+    /// Whether it fills a buffer unchanged, so that it need not pass through registers.
     pub(super) plain: bool,
-    /// Of a tensor with a dimension of several modes: where an element is follows from the digits of its index.
+    /// Whether the tensor has a dimension of several modes: then addresses are computed from the digits of indices.
     pub(super) modes: bool,
-    /// Elements from row to row of the tensor, without padding.
+    /// The distance of rows of the tensor in elements, without padding.
     pub(super) pitch: Option<Expr>,
-    /// Of each of its extents, what it begins at and what it ends before: elements beyond are padding, which nothing moves.
+    /// Start and end along each dimension; elements beyond are padding that nothing moves.
     pub(super) bounds: Vec<Bound>,
-    /// Of a store: instructions that compute an element of it, and those of the special function units.
+    /// For a store: instructions to compute an element, and how many of them use the special function units.
     pub(super) computed: (f64, f64),
 }
 
-/// Where a dimension of a window begins (at the sum; `None`: where memory says), and what it ends before.
+/// The start of a window along a dimension (a sum; `None`: an index from memory), and its end.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
     pub(super) starts: Option<Vec<Expr>>,
     pub(super) ends: Vec<Expr>,
 }
 
-/// Statements that run equally often.
+/// Statements with the same number of executions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Region {
     /// The innermost loop around them.
@@ -122,19 +122,20 @@ pub(super) struct Region {
     pub(super) loops: Vec<[Expr; 3]>,
     /// Their variables.
     pub(super) variables: Vec<Value>,
-    /// A loop around them is ended by its condition alone.
+    /// Whether a loop around them ends only by its condition.
     pub(super) endless: bool,
-    /// The statements, products among them, that are no copies and no declarations alone.
+    /// Statements, including products, that are neither plain copies nor declarations.
     pub(super) stmts: Vec<Stmt>,
     pub(super) products: Vec<Product>,
     pub(super) moves: Vec<Move>,
-    /// Tiles that copies read from or write to shared memory, with what an element takes; not those of products and of `moves`.
+    /// Tiles that copies read from or write to shared memory, with their element size; without those of products and of
+    /// `moves`.
     pub(super) shared: Vec<(Vec<Expr>, Bits)>,
-    /// All that copies read from or write to shared memory, by the buffer: what `places` are made of.
+    /// All accesses of copies to shared memory by buffer, as the source of `places`.
     pub(super) accesses: Vec<Access>,
 }
 
-/// What a copy reads from or writes to a buffer in shared memory.
+/// A read or write of a shared-memory buffer by a copy.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub(super) at: Stmt,
@@ -150,46 +151,46 @@ pub(super) struct Tile {
     pub(super) value: Value,
     pub(super) shape: Vec<Expr>,
     pub(super) elem: Bits,
-    /// Slots, where the text says so.
+    /// The number of slots, if it is written in the text.
     pub(super) slots: Option<Expr>,
-    /// It is filled from global memory in a loop.
+    /// Whether it is filled from global memory in a loop.
     pub(super) filled: bool,
     pub(super) shared: bool,
 }
 
-/// A kernel as the model sees it.
+/// A kernel in the view of the model.
 #[derive(Debug)]
 pub(super) struct Work<'k> {
     /// As written.
     pub(super) k: &'k Kernel,
     pub(super) regions: Vec<Region>,
     pub(super) tiles: Vec<Tile>,
-    /// The tensors in memory; not those that repeat.
+    /// The tensors in memory, without those that repeat.
     pub(super) tensors: Vec<Tensor>,
-    /// What the other branches move: it takes no time as a rule, and registers.
+    /// The copies of uncommon branches: they cost registers, but normally no time.
     pub(super) rare: Region,
     /// Tensors that repeat.
     pub(super) repeated: u64,
-    /// Registers that the functions of the kernel take beside their operands.
+    /// Registers that the functions of the kernel need in addition to their operands.
     pub(super) functions: u64,
     /// Initialisers of scalars.
     lets: BTreeMap<Value, Expr>,
 }
 
-/// Values of an index of the grid at most, each of which is looked at.
+/// Most values of a grid index that are examined one by one.
 const CLASSES: i64 = 16;
 
-/// What the model cannot see through, in words.
+/// The reason why the model cannot predict a kernel.
 pub(super) type Opaque = String;
 
 impl<'k> Work<'k> {
-    /// Reads `k` with these values of its compile-time parameters, stand-ins among them.
+    /// Analyses `k` with these values, or placeholders, of its compile-time parameters.
     pub(super) fn of(k: &'k Kernel, values: &[(Value, ConstValue)]) -> Result<Work<'k>, Opaque> {
         let mut sketch = k.clone();
         specialize::substitute(&mut sketch, values);
         sketch.const_params.clear();
         specialize::fold(&mut sketch);
-        // What is wrong with promises is for `specialize` to say.
+        // `specialize` reports promises that do not hold.
         let _ = specialize::assume(&mut sketch);
         let facts = Facts::new(&sketch);
         let once = |v: Value, rank: usize| (0..rank).any(|d| repeats(&sketch, v, d));
@@ -232,17 +233,17 @@ impl<'k> Work<'k> {
         self.regions.iter().flat_map(|r| &r.moves)
     }
 
-    /// Whether there are several products: then the passes are asked what is legal, and what it costs.
+    /// Whether there are several products: then the passes decide legality and cost.
     pub(super) fn is_of_several(&self) -> bool {
         self.products().nth(1).is_some()
     }
 
-    /// The expressions of the kernel, with these values, in the middle of the grid.
+    /// An evaluator of the kernel's expressions with these values, for the block in the middle of the grid.
     fn valued<'a>(&'a self, env: &'a Env) -> Valued<'a> {
         Valued { work: self, env, names: RefCell::default() }
     }
 
-    /// The value of an index expression in the middle of the grid, if everything else in it is known.
+    /// The value of an index expression for the block in the middle of the grid, if everything else in it is known.
     pub(super) fn int(&self, env: &Env, e: Expr) -> Option<i64> {
         match self.k.exprs[e] {
             ExprData::Int(x) => return Some(x),
@@ -252,7 +253,7 @@ impl<'k> Work<'k> {
         index::int(&self.valued(env), e)
     }
 
-    /// The same of an extent.
+    /// The value of an extent.
     pub(super) fn extent(&self, env: &Env, e: Expr) -> Option<u64> {
         self.int(env, e).and_then(|x| u64::try_from(x).ok()).filter(|&x| x > 0)
     }
@@ -262,7 +263,7 @@ impl<'k> Work<'k> {
         shape.iter().try_fold(1u64, |n, &e| n.checked_mul(self.extent(env, e)?))
     }
 
-    /// Bytes of a block's shared memory that distributed shared memory takes.
+    /// Bytes of shared memory for tiles of distributed shared memory.
     pub(super) fn cluster_memory(&self, env: &Env) -> u64 {
         let tiles = |v: Value| {
             let tensor = self.k.tensor_ty(v)?;
@@ -273,14 +274,15 @@ impl<'k> Work<'k> {
         cluster::bytes(cluster::memory(self.k).filter_map(tiles))
     }
 
-    /// Bytes of a tensor that pass between memory and the chip at least: all of it, or what the copies of all blocks request where
-    /// that is less, as with gathered rows and windows of a few columns. Runs of elements are counted in whole sectors.
+    /// The least bytes of a tensor that pass between memory and the chip: all of it, or what the copies of all blocks
+    /// request if that is less, as with gathered rows and windows of a few columns. Runs of elements count in whole
+    /// sectors.
     pub(super) fn needed(&self, env: &Env, tensor: &Tensor) -> f64 {
         let whole = tensor.elem.traffic(self.elements(env, &tensor.shape).unwrap_or(0) as f64);
         self.asked(env, tensor).map_or(whole, |asked| whole.min(asked))
     }
 
-    /// Bytes that the copies of all blocks request of a tensor, if all copies and their iterations are known.
+    /// Bytes that the copies of all blocks request from a tensor, if all copies and their iterations are known.
     fn asked(&self, env: &Env, tensor: &Tensor) -> Option<f64> {
         let moves = self.regions.iter().flat_map(|region| region.moves.iter().map(move |m| (region, m)));
         let moves: Vec<(&Region, &Move)> = moves.filter(|(_, m)| m.tensor == tensor.value).collect();
@@ -304,7 +306,8 @@ impl<'k> Work<'k> {
         Some(blocks * bytes)
     }
 
-    /// Iterations of a region; loops whose bounds are not known count once. Where they depend on an index of the grid that has few values, the mean over these.
+    /// Iterations of a region; loops with unknown bounds count once. If bounds depend on a grid index with few values,
+    /// the mean over these.
     pub(super) fn trips(&self, env: &Env, region: &Region) -> f64 {
         let few = |index: Value| {
             let axis = self.k.grid.iter().find(|axis| axis.index == index)?;
@@ -323,7 +326,7 @@ impl<'k> Work<'k> {
         all / count as f64
     }
 
-    /// Whether an index is computed of a value, by names too.
+    /// Whether an index depends on a value, directly or through names.
     pub(super) fn reads(&self, e: Expr, v: Value) -> bool {
         let mut parts = Parts::of(self.k, e);
         while let Some(e) = parts.take() {
@@ -354,7 +357,7 @@ impl<'k> Work<'k> {
     }
 }
 
-/// The products of a kernel as written: rows, columns and depth, where the text fixes them.
+/// The products of a kernel as written: rows, columns and depth, if the text fixes them.
 pub(super) fn product_shapes(k: &Kernel) -> Vec<[Option<Expr>; 3]> {
     let mut found = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
@@ -368,12 +371,12 @@ pub(super) fn product_shapes(k: &Kernel) -> Vec<[Option<Expr>; 3]> {
     found
 }
 
-/// The extents of an operand, where they are those of a tile.
+/// The extents of an operand, if they are those of a tile.
 fn operand_shape(k: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
     written_shape(k, k, e)
 }
 
-/// The same of an operand of `sketch`, whose tiles have the extents that are written in `k`.
+/// The extents of an operand of `sketch`, as they are written in `k`.
 fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
     let whole = |v: Value| k.tile_ty(v).map(|t| t.shape.iter().map(|&e| Some(e)).collect());
     match &sketch.exprs[e] {
@@ -384,7 +387,7 @@ fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr
     }
 }
 
-/// The expressions of a kernel with values, each name evaluated once.
+/// An evaluator of expressions with given values; each name is evaluated once.
 struct Valued<'a> {
     work: &'a Work<'a>,
     env: &'a Env,
@@ -392,7 +395,7 @@ struct Valued<'a> {
 }
 
 impl Valued<'_> {
-    /// The value of what a name stands for; those that it depends on first.
+    /// The value of a name; names on which it depends are evaluated first.
     fn name(&self, v: Value) -> Option<i64> {
         let known = |v: Value| self.names.borrow().get(&v).copied().or_else(|| self.env[v].map(Some));
         if let Some(known) = known(v) {
@@ -421,7 +424,7 @@ impl Tree for Valued<'_> {
     fn leaf(&self, at: Expr) -> Option<i64> {
         let ExprData::Ref(v) = self.work.k.exprs[at] else { return None };
         self.env[v].or_else(|| match self.work.k.values[v].def {
-            // That of a block in the middle.
+            // The index of the block in the middle.
             ValueDef::Grid => {
                 let axis = self.work.k.grid.iter().find(|axis| axis.index == v)?;
                 Some(index::int(self, axis.extent)? / 2)
@@ -436,7 +439,7 @@ impl Tree for Valued<'_> {
 }
 
 struct Reader<'a> {
-    /// As written: its expressions are the extents.
+    /// The original kernel, whose expressions are the extents.
     k: &'a Kernel,
     sketch: &'a Kernel,
     facts: &'a Facts,
@@ -455,7 +458,7 @@ impl Reader<'_> {
                 StmtData::For { var, start, end, step, body, .. } => {
                     let mut loops = work.regions[region].loops.clone();
                     let mut variables = work.regions[region].variables.clone();
-                    // How long one goes on that its condition alone ends is not known.
+                    // The number of iterations of a loop that only its condition ends is unknown.
                     let own = self.sketch.as_int(end) == Some(ENDLESS);
                     if !own {
                         loops.push([start, end, step]);
@@ -465,7 +468,7 @@ impl Reader<'_> {
                     work.regions.push(Region { at: Some(s), loops, variables, endless, ..Region::default() });
                     self.block(body, work.regions.len() - 1, work)?;
                 }
-                // One of the branches runs; as a rule the first is the common one.
+                // One of the branches runs, usually the first.
                 StmtData::If { then, otherwise, .. } => {
                     self.block(then, region, work)?;
                     let others = otherwise.map_or_else(Vec::new, |block| all_stmts(self.sketch, block));
@@ -510,7 +513,7 @@ impl Reader<'_> {
         let depth = a.or_else(b).ok_or_else(|| "the depth of a product is that of no tile".to_owned())?;
         let operand = |e: Expr, k_dim: usize| -> Option<(Operand, Elem)> {
             let Some(view) = resolve_view(self.sketch, e) else {
-                // It is computed, in registers.
+                // An operand computed in registers.
                 return match type_of(self.sketch, e).ok()?.elem()? {
                     ElemRef::Known(elem) => Some((Operand { buffer: None, computed: true, along: false }, elem)),
                     ElemRef::Param(_) => None,
@@ -535,7 +538,8 @@ impl Reader<'_> {
         Ok(Product { shape, accumulator: dst, whole, scaled, at, inputs, acc, atom: mma.atom, operands })
     }
 
-    /// What the loop around a product adds its sums to, where it does nothing else, and whether it multiplies them by factors of the iteration.
+    /// The accumulator to which the loop around a product adds its sums, if the loop has no other effect, and whether
+    /// factors of the iteration multiply them.
     fn parts(&self, at: Stmt) -> Option<(Value, bool)> {
         let body = path_to(self.sketch, at).into_iter().rev().find_map(|(block, i)| {
             let around = self.sketch.blocks[block][i];
@@ -584,7 +588,7 @@ impl Reader<'_> {
                 let computed = self.computed(src, &mut BTreeSet::new());
                 region.moves.extend(self.moved((s, false), dst, &shape, written).map(|m| Move { computed, ..m }));
             }
-            // What global memory fills is counted with the move.
+            // A buffer that is filled from global memory is counted with the move.
             s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.size(to.base))),
             _ => {}
         }
@@ -594,20 +598,21 @@ impl Reader<'_> {
         elem_of(self.sketch, v).unwrap_or(Elem::F32).size()
     }
 
-    /// Every view that an expression reads, through the `let`s that it names.
+    /// Every view that an expression reads, directly or through `let`s.
     fn sources(&self, e: Expr, out: &mut Vec<Expr>) {
         let mut parts = Parts::of(self.sketch, e);
         while let Some(e) = parts.take() {
             if resolve_view(self.sketch, e).is_some() {
                 out.push(e);
             } else if !matches!(self.sketch.exprs[e], ExprData::Iota { .. }) {
-                // Only the extents of what is counted along are wanted.
+                // Only the extents of an `iota`'s operand matter.
                 parts.inside(e);
             }
         }
     }
 
-    /// Instructions that compute an element of an expression, and those of the special function units among them; what has a name is computed once.
+    /// Instructions to compute an element of an expression, and how many of them use the special function units; named
+    /// values are computed once.
     fn computed(&self, e: Expr, named: &mut BTreeSet<Value>) -> (f64, f64) {
         let is_tile = |e: Expr| matches!(type_of(self.sketch, e), Ok(Type::Tile(_)));
         if let ExprData::Ref(v) = self.sketch.exprs[e] {
@@ -626,7 +631,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The extents that a copy has: those of a tile on either side.
+    /// The extents of a copy: those of the tile on either side.
     fn tile_side(&self, src: Expr, dst: Expr) -> Option<Vec<Expr>> {
         let whole = |e: Expr| written_shape(self.k, self.sketch, e)?.into_iter().collect::<Option<Vec<Expr>>>();
         let matrix = |shape: &Vec<Expr>| !shape.is_empty();
@@ -639,7 +644,7 @@ impl Reader<'_> {
         shapes.reduce(|all, own| self.beside(all, own))
     }
 
-    /// The extents of an operator's result: those of either operand, where the other has one element or fewer dimensions.
+    /// The extents of an operator's result: those of one operand, if the other has one element or fewer dimensions.
     fn beside(&self, all: Vec<Expr>, own: Vec<Expr>) -> Vec<Expr> {
         if all.len() != own.len() {
             return if all.len() > own.len() { all } else { own };
@@ -655,7 +660,7 @@ impl Reader<'_> {
             return None;
         }
         let width = written.unwrap_or_else(|| u64::from(global_width(self.sketch, self.facts, &view, &known).elems));
-        // What repeats along a dimension (stride 0) is read once and for all.
+        // A dimension of stride 0 is read once only.
         if (0..view.dims.len()).any(|d| repeats(self.sketch, view.base, d)) {
             return None;
         }

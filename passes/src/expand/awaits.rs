@@ -1,9 +1,10 @@
-//! Where the consumer waits for wgmma.
+//! Placement of waits for wgmma in the consumer.
 //!
-//! A product is pending from its statement on. Until it is complete, only further products may use its accumulator, a register tile that it reads must not be
-//! written, and a slot that it reads must not be released. `await acc, n` waits until all but the last `n` products are complete. So each statement needs the number of
-//! products that were issued after the one on which it depends. A forward dataflow analysis counts them; where paths
-//! meet, the smaller count is correct for both.
+//! A product is pending from its statement on. Until it is complete, only further products may use its accumulator, a
+//! register tile that it reads must not be written, and a slot that it reads must not be released. `await acc, n` waits
+//! until all but the last `n` products are complete. So each statement needs the number of products that were issued
+//! after the one on which it depends. A forward dataflow analysis counts them; where paths join, the smaller count is
+//! correct for both.
 
 use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
@@ -14,21 +15,21 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
-/// A product that may be pending: how many were issued after it, and its accumulator, by which it is named.
+/// A product that may be pending: the number of products issued after it, and its accumulator, which identifies it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Issued {
     behind: u32,
     acc: Value,
 }
 
-/// What pending products use.
+/// The accumulators, operands and slots that pending products use.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct State {
     /// Accumulators.
     sums: BTreeMap<Value, Issued>,
     /// Register tiles, and buffers of the consumer, that are operands.
     operands: BTreeMap<Value, Issued>,
-    /// The slots of each channel that are held, the oldest first, with the last product that reads each.
+    /// The held slots of each channel, oldest first, each with the last product that reads it.
     held: BTreeMap<Value, Vec<Option<Issued>>>,
 }
 
@@ -39,7 +40,7 @@ impl State {
         self.held.values_mut().flatten().flatten().for_each(f);
     }
 
-    /// All but the last `n` products are complete.
+    /// The state after waiting for all but the last `n` products.
     fn awaited(&mut self, n: u32) {
         self.sums.retain(|_, p| p.behind < n);
         self.operands.retain(|_, p| p.behind < n);
@@ -48,7 +49,7 @@ impl State {
         }
     }
 
-    /// What is known where two paths meet.
+    /// The join of two paths.
     fn met(&self, other: &State) -> State {
         let both = |a: &BTreeMap<Value, Issued>, b: &BTreeMap<Value, Issued>| {
             let mut all = a.clone();
@@ -75,11 +76,11 @@ impl State {
     }
 }
 
-/// Writes the `await`s of a role's body.
+/// Inserts the `await`s in a role's body.
 pub(super) fn insert(k: &mut Kernel, body: Block) {
     let mut state = State::default();
     walk(k, body, &mut state, true);
-    // Nothing is pending when the role ends.
+    // No product may be pending at the end of the role.
     if let Some(&last) = state.sums.values().min() {
         let span = k.blocks[body].last().map_or(k.name_span, |&s| k.stmt_spans[s]);
         let s = k.stmt(StmtData::Await { value: last.acc, pending: last.behind, after: Vec::new() }, span);
@@ -87,7 +88,7 @@ pub(super) fn insert(k: &mut Kernel, body: Block) {
     }
 }
 
-/// Follows the statements of a block; with `write` it puts the `await`s there.
+/// Analyses the statements of a block; with `write` it inserts the `await`s.
 fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
     let mut out = Vec::new();
     for s in k.blocks[block].clone() {
@@ -102,7 +103,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
         out.push(s);
         step(k, s, state, write);
     }
-    // Unread sums have their last mention here, and their registers are free after the block.
+    // An accumulator that is never read is awaited here, because its registers are free after the block.
     let declared = |s: &Stmt| match k.stmts[*s] {
         StmtData::Var { value, .. } => state.sums.get(&value).copied(),
         _ => None,
@@ -119,8 +120,9 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
     }
 }
 
-/// Small register tiles that the statements after the last product compute, and that none of these reads any more: with them everything
-/// in between is computed. Of larger ones a thread would have to look at too many registers; sums that are pending are not computed yet.
+/// Small register tiles that the statements after the last product compute and none of them reads: forcing them forces
+/// everything in between. Larger tiles would cost too many register reads, and pending accumulators are not available
+/// yet.
 fn computed_beside(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
     let multiplies = |s: &Stmt| is_product(k, *s) || k.sub_blocks(*s).into_iter().any(|b| multiplies(k, b));
     let Some(issued) = list.iter().rposition(multiplies) else { return Vec::new() };
@@ -136,10 +138,10 @@ fn computed_beside(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
     found
 }
 
-/// Elements of a small tile of rows: each thread has a few.
+/// Most elements of a small tile for each of its threads.
 const FEW: u64 = 8;
 
-/// Whether a value is a register tile of f32, of which a thread has few elements.
+/// Whether a value is a register tile of f32 with few elements in a thread.
 fn is_small(k: &Kernel, v: Value) -> bool {
     let elements = k.tile_ty(v).and_then(|t| t.reg_layout.as_ref()).map(|l| 1u64 << l.value_bits());
     matches!(k.values[v].def, ValueDef::Var(_))
@@ -147,7 +149,8 @@ fn is_small(k: &Kernel, v: Value) -> bool {
         && crate::analysis::width::elem_of(k, v) == Some(Elem::F32)
 }
 
-/// The product that must be complete before a statement (the head of a loop or branch): of several the last one issued.
+/// The product that must be complete before a statement (or before a loop or branch begins): the one that was issued
+/// last.
 fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
     if let StmtData::Channel { op: ChannelOp::Release, channels, .. } = &k.stmts[s] {
         let oldest = |c: &Value| state.held.get(c).and_then(|slots| slots.first().copied().flatten());
@@ -155,7 +158,8 @@ fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
     }
     if is_product(k, s) {
         let (acc, operands) = product(k, s);
-        // Sums of one product as an operand of another, or the other way round; sums of both are added in order.
+        // A product may use another one's sums as operand, or write its operands; products on one accumulator run in
+        // order.
         let written = state.operands.get(&acc).copied();
         return operands.iter().filter_map(|v| state.sums.get(v).copied()).chain(written).min();
     }
@@ -164,7 +168,8 @@ fn needed(k: &Kernel, s: Stmt, state: &State) -> Option<Issued> {
     }
     let mut found: Option<Issued> = None;
     let mut note = |p: Option<&Issued>| found = found.into_iter().chain(p.copied()).min();
-    // Both ways of a branch, and all iterations of a loop, begin with the same products complete; those with products of their own wait inside.
+    // All sides of a branch, and all iterations of a loop, begin in the same state; those with products of their own
+    // wait inside.
     let pipelined = match k.stmts[s] {
         StmtData::For { body, .. } => multiplies(k, body),
         StmtData::If { then, otherwise, .. } => [Some(then), otherwise].into_iter().flatten().any(|b| multiplies(k, b)),
@@ -188,7 +193,8 @@ fn multiplies(k: &Kernel, block: Block) -> bool {
     crate::analysis::uses::all_stmts(k, block).into_iter().any(|s| is_product(k, s))
 }
 
-/// The accumulator of a product, and its operands that are no slots: in registers, or in buffers that threads of the consumer write.
+/// The accumulator of a product, and its operands that are not slots: register tiles, or buffers that consumer threads
+/// write.
 fn product(k: &Kernel, s: Stmt) -> (Value, Vec<Value>) {
     let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
@@ -211,7 +217,7 @@ fn slots_read(k: &Kernel, s: Stmt) -> Vec<Value> {
     found
 }
 
-/// What a statement makes of the state.
+/// Updates the state for a statement.
 fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
     match k.stmts[s].clone() {
         StmtData::Channel { op: ChannelOp::Wait, channels, .. } => {
@@ -220,7 +226,7 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
         StmtData::Channel { op: ChannelOp::Release, channels, .. } => {
             for c in channels {
                 let slots = state.held.entry(c).or_default();
-                // What is returned without a wait is its author's, and refused by the proof of roles.
+                // The proof of roles refuses a written release without a wait.
                 if !slots.is_empty() {
                     slots.remove(0);
                 }
@@ -240,7 +246,7 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
                 }
             }
         }
-        // Of a buffer its TMA stores are awaited, not products.
+        // For a buffer, `await` means TMA stores, not products.
         StmtData::Await { value, pending, .. } if matches!(k.values[value].def, ValueDef::Var(_)) => {
             state.awaited(pending);
         }

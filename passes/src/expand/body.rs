@@ -9,7 +9,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 /// A loop that is being expanded.
 pub(super) struct Body {
     pub(super) at: Stmt,
-    /// In the order of an iteration of the steady state.
+    /// Statements with their stages, in the order of the steady state.
     pub(super) order: Vec<(Stmt, u32)>,
     /// Indices and names, in program order.
     pub(super) names: Vec<Stmt>,
@@ -19,13 +19,13 @@ pub(super) struct Body {
     pub(super) bounds: [Expr; 3],
     /// The number of the last stage.
     pub(super) last: u32,
-    /// The stages in front of the last run on past the end.
+    /// Whether the stages in front of the last one continue past the end.
     pub(super) open: bool,
     pub(super) span: Span,
 }
 
 impl Body {
-    /// That of a loop with stages.
+    /// The body of a loop with stages.
     pub(super) fn of(k: &Kernel, at: Stmt) -> Body {
         let StmtData::For { var, start, end, step, body, .. } = k.stmts[at] else { unreachable!("a loop is expanded") };
         let open = k.plans[at].open;
@@ -44,8 +44,9 @@ impl Body {
 
 type Sorted = (Vec<Stmt>, (Vec<(Stmt, u32)>, Vec<Stmt>));
 
-/// The statements of a loop: declarations without a value; those that have stages, in the order of cycles; names. Where one stage of an open loop alone uses what is
-/// declared, the declaration is a statement of it: each stage is in the loop once.
+/// The statements of a loop: declarations without a value; statements with stages, in the order of cycles; names. If
+/// only one stage of an open loop uses a declaration, the declaration is a statement of that stage, because each stage
+/// occurs once in the loop.
 fn sorted(k: &Kernel, body: Block, open: bool) -> Sorted {
     let touched: Vec<(Stmt, Accesses)> = match open {
         true => k.blocks[body].iter().map(|&s| (s, Accesses::of(k, s))).collect(),
@@ -61,7 +62,7 @@ fn sorted(k: &Kernel, body: Block, open: bool) -> Sorted {
         match k.stmts[s] {
             StmtData::Var { init: None, value } | StmtData::Alloc { value, .. } if !alone(s, value) => declared.push(s),
             StmtData::Let { init, .. } if is_index(k, init) => names.push(s),
-            // A register tile has nothing to wait for, and is declared in front of what uses it, whatever the cycle.
+            // A register tile needs no wait, and is declared in front of its first use, in any cycle.
             StmtData::Var { init: None, .. } => order.push((0, 0, s, plan.stage.unwrap_or(0))),
             _ => order.push((plan.cycle.unwrap_or(0), i + 1, s, plan.stage.unwrap_or(0))),
         }

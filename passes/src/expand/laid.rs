@@ -28,7 +28,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Prologue, steady state and drain. `turns`: tiles of which there are two.
+/// Emits prologue, steady state and drain. `turns`: tiles that are doubled.
 pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: Map) -> Vec<Stmt> {
     let span = body.span;
     let [start, end, _] = body.bounds;
@@ -57,7 +57,7 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
     vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
 }
 
-/// Whether there is an iteration for everything that the prologue begins, or there need not be.
+/// Whether there are certainly as many iterations as the prologue begins, or fewer are harmless.
 fn enough(k: &Kernel, body: &Body) -> bool {
     let [start, end, step] = body.bounds.map(|e| k.as_int(e));
     let begun = |step: i64| i64::from(body.last - 1).saturating_mul(step);
@@ -65,7 +65,8 @@ fn enough(k: &Kernel, body: &Body) -> bool {
     body.open || body.last < 2 || known || only_adds(k, body)
 }
 
-/// `list` where there are iterations enough for its prologue, and the iterations one after the other where there are not.
+/// Emits a branch: `list` if there are enough iterations for its prologue, otherwise the iterations one after the
+/// other.
 fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec<Stmt>, &[Stmt])) -> Vec<Stmt> {
     let span = body.span;
     let [_, end, _] = body.bounds;
@@ -73,7 +74,7 @@ fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![begins, to] }, span);
     let name = k.values[body.var].name.clone();
     let var = k.value(&name, span, ValueDef::Loop);
-    // Cycles order what is beside each other in the steady state; of one iteration the stages come one after the other.
+    // Cycles order statements of different iterations. Within one iteration, the stages are executed in order.
     let mut plain = Vec::new();
     for stage in 0..=body.last {
         plain.extend(iteration(k, body, tiles, &[(stage, At::Alone(var))], &[]));
@@ -86,7 +87,7 @@ fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec
     vec![k.stmt(StmtData::If { cond, then, otherwise }, span)]
 }
 
-/// The loop whose stages run on past its end, and what is left then: of the slots filled for tiles that there are not.
+/// The loop without a drain, and the waits and releases of slots that were filled for iterations past the end.
 fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
     let [_, end, step] = body.bounds;
     let stages: Vec<(u32, At)> =
@@ -120,7 +121,7 @@ fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
     list
 }
 
-/// Steady state and drain, where every iteration uses the same tiles.
+/// Steady state and drain, if every iteration uses the same tiles.
 fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) -> Vec<Stmt> {
     let [_, end, step] = body.bounds;
     let var = body.var;
@@ -138,7 +139,7 @@ fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) ->
     list
 }
 
-/// The loop of the steady state. What was said of the one that is expanded holds of it.
+/// The loop of the steady state, with the recomputed values of the original loop.
 fn steady_loop(k: &mut Kernel, of: &Body, var: Value, range: [Expr; 3], body: Block) -> Stmt {
     let [start, end, step] = range;
     let s = k.stmt(StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body }, of.span);
@@ -146,7 +147,8 @@ fn steady_loop(k: &mut Kernel, of: &Body, var: Value, range: [Expr; 3], body: Bl
     s
 }
 
-/// The same with two iterations in one, for tiles that take turns; where their number is even one is left over.
+/// Steady state and drain with two iterations in one, for doubled tiles. If the number of iterations is even, one
+/// iteration remains.
 ///
 /// ```text
 /// for j in start + step..end - step step 2 * step { stage 0 of j; stage 1 of j - step; stage 0 of j + step; stage 1 of j }
@@ -190,7 +192,7 @@ fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], t
     list
 }
 
-/// Whether there are an even number of iterations.
+/// The condition that the number of iterations is even.
 fn even(k: &mut Kernel, body: &Body) -> Expr {
     let [start, end, step] = body.bounds;
     let span = body.span;
@@ -203,11 +205,11 @@ fn even(k: &mut Kernel, body: &Body) -> Expr {
     k.expr(ExprData::Op { op: Op::Eq, args: vec![odd, none] }, span)
 }
 
-/// The statements of some stages, each of an iteration.
-/// `turned`: the stages that use the other one of two tiles, and which these are.
+/// The statements of some stages, each for an iteration. `turned`: the stages that use the second of two tiles, and the
+/// replacements.
 fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], turned: &[(u32, &Map)]) -> Vec<Stmt> {
     let mut out = Vec::new();
-    // Names are computed for each iteration; those that it does not need go below.
+    // Names are computed for each iteration; unused ones are removed below.
     let mut maps: Vec<(u32, At, Map)> = Vec::new();
     for &(stage, at) in stages {
         let mut map = Map::default();
@@ -244,18 +246,18 @@ fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], t
     out
 }
 
-/// Whether an iteration's statements stand nowhere else: those of the last stage of an open loop, which need no copy.
+/// Whether an iteration's statements occur only once: those of the last stage of an open loop, which need no copies.
 fn once(body: &Body, at: At) -> bool {
     body.open && at == At::After(body.var, 0)
 }
 
-/// Appends copies of statements; those alternately become blocks.
+/// Appends copies of statements; `ordered` ones become blocks.
 pub(super) fn with_turns(k: &mut Kernel, copies: &[(Stmt, Stmt)], out: &mut Vec<Stmt>) {
     let mut turn: Vec<Stmt> = Vec::new();
     for &(s, copy) in copies {
         match k.plans[s].ordered {
             true => turn.push(copy),
-            // The producer's statements are none of theirs.
+            // Producer statements are not in `ordered` blocks of the consumer.
             false if k.plans[s].producer => out.push(copy),
             false => {
                 in_turns(k, &mut turn, out);
@@ -266,14 +268,14 @@ pub(super) fn with_turns(k: &mut Kernel, copies: &[(Stmt, Stmt)], out: &mut Vec<
     in_turns(k, &mut turn, out);
 }
 
-/// Statements that the warpgroups of the consumer run one after the other.
+/// An `ordered` block of statements, which warpgroups of the consumer execute one after the other.
 fn in_turns(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
     let Some(&first) = turn.first() else { return };
     let span = k.stmt_spans[first];
     out.extend(ordered(k, std::mem::take(turn), None, span));
 }
 
-/// The names that statements of a stage need, with those that these need.
+/// The names that statements of a stage use, directly or through other names.
 fn needed(k: &Kernel, body: &Body, stage: u32) -> Vec<Stmt> {
     let mut wanted: Vec<Value> = Vec::new();
     let note = |k: &Kernel, s: Stmt, wanted: &mut Vec<Value>| {

@@ -1,10 +1,10 @@
-//! Names of what is declared in roles, as short as they can be.
+//! Shortest possible names for declarations in roles.
 
 use std::collections::BTreeSet;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, StmtData};
 
-/// What is declared in the roles was copied, and named anew; where the original is gone its name is free again.
+/// Declarations in roles are renamed copies; if the original is gone, its name is free again.
 pub(super) fn plain_names(k: &mut Kernel) {
     let mut declared: Vec<Value> = Vec::new();
     k.walk(k.body, &mut |k, _, s| match k.stmts[s] {

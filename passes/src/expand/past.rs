@@ -1,4 +1,4 @@
-//! Statements of a pipelined loop that may run past the last iteration, and the conditions for the others.
+//! Statements of a pipelined loop that may run past the last iteration, and conditions for the others.
 
 use super::body::Body;
 use crate::analysis::bounds::outside_past;
@@ -12,7 +12,8 @@ use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::resolve_view;
 
-/// Whether past the end of a loop nothing is read that is not where the first tile is, or outside of the tensors; and there is a first tile.
+/// Whether the copies read nothing past the end of the loop except addresses of the first tile or outside of the
+/// tensors, and there is a first tile.
 pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
     let [start, end, _] = body.bounds;
     k.as_int(start) == Some(0)
@@ -24,7 +25,8 @@ pub(super) fn harmless(k: &Kernel, body: &Body, fills: &[Stmt]) -> bool {
         })
 }
 
-/// That in front of the last stage an open loop only moves tiles, and into registers none that are read after it.
+/// Checks that the stages of an open loop in front of the last one only move tiles, and to no registers that are read
+/// after the loop.
 pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>> {
     let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
     for s in early {
@@ -45,7 +47,8 @@ pub(super) fn only_moves(k: &Kernel, body: &Body) -> Result<(), Box<Diagnostic>>
     Ok(())
 }
 
-/// Whether a loop only moves tiles, which its first stage fetches, and adds their products: of tiles past its end, which are zeros, these add nothing.
+/// Whether a loop only moves tiles, which its first stage loads, and adds their products: tiles past its end are zeros
+/// and add nothing.
 pub(super) fn only_adds(k: &Kernel, body: &Body) -> bool {
     body.order.iter().all(|&(s, stage)| adds(k, s) && (stage == 0 || !fetches(k, s)))
 }
@@ -69,7 +72,7 @@ fn adds(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-/// Whether a statement only moves tiles into slots and registers.
+/// Whether a statement only copies tiles to slots and registers.
 fn moves(k: &Kernel, s: Stmt) -> bool {
     match &k.stmts[s] {
         StmtData::Channel { .. } | StmtData::Let { .. } | StmtData::Var { init: None, .. } => true,
@@ -81,20 +84,20 @@ fn moves(k: &Kernel, s: Stmt) -> bool {
     }
 }
 
-/// The register tile into which a statement copies.
+/// The register tile to which a statement copies.
 fn written_register(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { dst, .. } = k.stmts[s] else { return None };
     let base = resolve_view(k, dst)?.base;
     matches!(k.values[base].def, ValueDef::Var(_)).then_some(base)
 }
 
-/// Whether a loop runs at least once for certain: sizes are at least 1.
+/// Whether a loop certainly has an iteration: sizes are at least 1.
 pub(super) fn begins(k: &Kernel, body: &Body) -> bool {
     let [start, end, _] = body.bounds;
     k.as_int(meaning(k, start)).zip(least(k, end)).is_some_and(|(start, least)| start < least)
 }
 
-/// What an index is at least: a literal, a size, or a product of these.
+/// A lower bound of an index: of a literal, a size, or a product of these.
 fn least(k: &Kernel, e: Expr) -> Option<i64> {
     let e = meaning(k, e);
     match &k.exprs[e] {

@@ -1,11 +1,11 @@
 //! The producer's and the consumer's part of a scheduled kernel.
 //!
-//! The producer's part is the slice of the program that its statements need: their loops, branches, and names for indices and windows. The
-//! consumer has everything else. Both run the same loops with the same bounds, so they use the same slots in the same order; the
-//! proof of roles (`barriers`) checks this.
+//! The producer's part is the slice of the program that its statements need: their loops, branches, and names for
+//! indices and windows. The consumer has everything else. Both run the same loops with the same bounds, so they use the
+//! same slots in the same order; the proof of roles (`barriers`) checks this.
 //!
-//! The grid is persistent ([`Walk`]): the producer fills slots for the next tile while the consumer is at the end of
-//! the current one.
+//! The grid is persistent ([`Walk`]): the producer fills slots for the next tile while the consumer is in the epilogue
+//! of the current one.
 
 use super::awaits;
 use super::names::plain_names;
@@ -30,8 +30,8 @@ use tilec_ir::placement::{slots, tile_bytes};
 use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
-/// How the blocks of a scheduled kernel walk over the tiles of its grid. Where they share tiles, the kernel's loop has the bounds of a segment, and what
-/// follows it is done by who has the beginning of a tile.
+/// The tile scheduler of the persistent grid. If blocks share tiles, the kernel's loop gets the bounds of a segment,
+/// and the block with the first part of a tile executes the epilogue.
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
@@ -49,7 +49,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
         return Err(queue::refused(k, cx, e, "each block computes one tile and ends"));
     }
     if let Some(s) = signals {
-        // One that stayed might wait for a block that cannot begin.
+        // A persistent block might wait for a block that cannot start.
         cx.remark(k.stmt_spans[s], "blocks wait for earlier blocks of the grid, so each computes one tile and ends");
         return Ok(None);
     }
@@ -72,7 +72,8 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
     Ok(Some(walk))
 }
 
-/// Takes off what waits for the last TMA store of a buffer: it does so once, after all tiles. In front of the next store of the buffer another does.
+/// Removes the final waits for TMA stores of buffers, which are executed once after all tiles; other waits are in front
+/// of the next store.
 fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     let body = k.body;
     let mut last = Vec::new();
@@ -86,7 +87,7 @@ fn last_waits(k: &mut Kernel) -> Vec<Stmt> {
     last
 }
 
-/// Whether statements that are in no block yet, or what is inside them, copy asynchronously.
+/// Whether statements that are not in a block yet, or statements inside, copy asynchronously.
 fn copies_asynchronously(k: &Kernel, stmts: &[Stmt]) -> bool {
     stmts.iter().any(|&s| {
         matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous())
@@ -94,7 +95,7 @@ fn copies_asynchronously(k: &Kernel, stmts: &[Stmt]) -> bool {
     })
 }
 
-/// Whether a tensor that the producer loads after the loops is also stored.
+/// Whether the kernel stores to a tensor that the producer loads in its epilogue.
 fn loads_what_it_stores(k: &Kernel) -> bool {
     let produced = |s: &Stmt| match k.stmts[*s] {
         StmtData::Copy { src, .. } if k.plans[*s].producer => resolve_view(k, src).map(|v| v.base),
@@ -164,8 +165,9 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     Ok(())
 }
 
-/// Leaves room on a multiprocessor for a block of the next launch, which begins beside this one (`overlap-launches`), if shared memory and registers suffice for two.
-/// Then the registers of both roles are distributed anew. Of wgmma's warps the sums take more than half.
+/// Leaves room on a multiprocessor for a block of the next launch (`overlap-launches`), if shared memory and registers
+/// suffice for two. Then the registers of both roles are assigned again. For wgmma this is not possible, because
+/// accumulators take more than half of the registers.
 fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> Option<(Option<i64>, Option<i64>)> {
     let asked = k.schedule.min_ctas.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1);
     let alone = k.schedule.overlap.and_then(|e| k.as_int(e)) == Some(0);
@@ -199,7 +201,7 @@ fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> 
     None
 }
 
-/// What a role says of the registers of its threads.
+/// The register count that a role declares for its threads.
 fn registers_of(k: &Kernel, s: Stmt) -> Option<Expr> {
     let StmtData::Role { registers, .. } = k.stmts[s] else { unreachable!("a role") };
     registers
@@ -222,7 +224,8 @@ fn uneven(k: &Kernel, produced: &[Stmt]) -> bool {
     })
 }
 
-/// Whether a loop runs from `start` over as much as is the same for all tiles, or to an end that is in front of that: a slice of a reduction.
+/// Whether a loop is a slice of a reduction: it runs from `start` over a length that is the same for all tiles, or to a
+/// smaller end.
 fn segment(k: &Kernel, start: Expr, end: Expr, placed: &dyn Fn(Expr) -> bool) -> bool {
     let (start, end) = (named(k, start), named(k, end));
     let further = |e: Expr| match &k.exprs[named(k, e)] {
@@ -240,7 +243,7 @@ fn segment(k: &Kernel, start: Expr, end: Expr, placed: &dyn Fn(Expr) -> bool) ->
     }
 }
 
-/// What a name stands for.
+/// The value of a name.
 fn named(k: &Kernel, mut e: Expr) -> Expr {
     while let ExprData::Ref(v) = k.exprs[e]
         && let Some(init) = let_init(k, v)
@@ -250,7 +253,7 @@ fn named(k: &Kernel, mut e: Expr) -> Expr {
     e
 }
 
-/// Takes declarations of shared memory out of a block and those inside it: buffers belong to the block of threads.
+/// Moves declarations of shared memory out of a block: buffers belong to the thread block.
 fn hoist_allocs(k: &mut Kernel, block: Block, out: &mut Vec<Stmt>) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone() {
@@ -266,7 +269,7 @@ fn hoist_allocs(k: &mut Kernel, block: Block, out: &mut Vec<Stmt>) {
     k.blocks[block] = kept;
 }
 
-/// Leaves the producer's statements, what is around them, and names.
+/// Keeps the producer's statements, the loops and branches around them, and names.
 fn keep_produced(k: &mut Kernel, block: Block) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone() {
@@ -282,7 +285,7 @@ fn keep_produced(k: &mut Kernel, block: Block) {
     k.blocks[block] = kept;
 }
 
-/// Leaves out the other side of a branch if nothing is done there.
+/// Removes the `else` side of a branch if it is empty.
 fn drop_empty_side(k: &mut Kernel, s: Stmt) {
     if let StmtData::If { otherwise: Some(b), .. } = k.stmts[s]
         && k.blocks[b].is_empty()
@@ -292,7 +295,7 @@ fn drop_empty_side(k: &mut Kernel, s: Stmt) {
     }
 }
 
-/// Leaves everything but the producer's statements.
+/// Keeps everything but the producer's statements.
 fn drop_produced(k: &mut Kernel, block: Block) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone() {
@@ -309,13 +312,13 @@ fn drop_produced(k: &mut Kernel, block: Block) {
     k.blocks[block] = kept;
 }
 
-/// Drops names that nothing under a block uses.
+/// Removes names that nothing under a block uses.
 fn drop_unused_names(k: &mut Kernel, block: Block) {
     let mut used: Vec<Value> = Vec::new();
     drop_unused(k, block, &mut used);
 }
 
-/// The same from the last statement to the first: a name is used after its declaration.
+/// [`drop_unused_names`] from the last statement to the first, because a name is used after its declaration.
 fn drop_unused(k: &mut Kernel, block: Block, used: &mut Vec<Value>) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone().into_iter().rev() {

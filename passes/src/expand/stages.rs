@@ -61,7 +61,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     Ok(())
 }
 
-/// The statements of a loop whose statements are all of one stage, in the order of cycles.
+/// Sorts the statements of a loop with a single stage by cycles.
 fn in_one_stage(k: &mut Kernel, body: &Body) {
     let mut list: Vec<Stmt> = body.declared.iter().chain(&body.names).copied().collect();
     let order: Vec<(Stmt, Stmt)> = body.order.iter().map(|&(s, _)| (s, s)).collect();
@@ -72,7 +72,7 @@ fn in_one_stage(k: &mut Kernel, body: &Body) {
     *body = new;
 }
 
-/// Puts the first iteration of a loop without stages in front of it: that of the ragged tile.
+/// Peels the first iteration of a loop without stages, for the ragged tile.
 fn first_apart(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     let StmtData::For { var, body, .. } = k.stmts[at] else { unreachable!("a loop is divided") };
     let span = k.stmt_spans[at];
@@ -100,8 +100,9 @@ fn first_apart(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     Ok(())
 }
 
-/// The tiles that the loop declares and that the next iteration writes before this one is done with them: of each there are two, alternately (modulo variable
-/// expansion; Lam, *Software pipelining*, 1988). A register operand of a product is in use until its slots are returned.
+/// Tiles that the loop declares and that the next iteration overwrites before this one has finished with them. Each is
+/// doubled, and iterations alternate (modulo variable expansion; Lam, *Software pipelining*, 1988). A register operand
+/// of a product is in use until the product's slots are released.
 fn in_two(k: &Kernel, body: &Body) -> Vec<Value> {
     let accesses: Vec<Accesses> = body.order.iter().map(|&(s, _)| Accesses::of(k, s)).collect();
     let release = |s: Stmt| matches!(k.stmts[s], StmtData::Channel { op: ChannelOp::Release, .. });
@@ -141,8 +142,8 @@ fn operand(k: &Kernel, s: Stmt, v: Value) -> bool {
     [mma.a, mma.b].into_iter().any(|e| matches!(k.exprs[e], ExprData::Ref(w) if w == v))
 }
 
-/// The releases directly after the loop of slots that no later stage reads: they need not wait for the drain, so that producer warps fill
-/// them meanwhile.
+/// Releases directly after the loop, of slots that no later stage reads. They need not wait for the drain, so producer
+/// warps can refill the slots meanwhile.
 fn released_early(k: &Kernel, body: &Body, (block, index): (Block, usize)) -> Vec<Stmt> {
     let late = |c: Value| {
         let touches = |&&(s, stage): &&(Stmt, u32)| stage > 0 && Accesses::of(k, s).get(c).is_some();
@@ -171,7 +172,7 @@ fn clear(k: &mut Kernel, list: &[Stmt]) {
     }
 }
 
-/// What a loop becomes that is itself a statement of a loop with stages runs when it would have.
+/// Gives the statements that replace an inner loop the stage and cycle of that loop.
 fn in_its_place(k: &mut Kernel, list: &[Stmt], of: StmtPlan) {
     for &s in list {
         let StmtPlan { stage, cycle, ordered, .. } = of;
@@ -179,8 +180,8 @@ fn in_its_place(k: &mut Kernel, list: &[Stmt], of: StmtPlan) {
     }
 }
 
-/// Declarations in front of the loop, of the tiles that its statements declare: a `var` with a value becomes an assignment, and so does a `let` that
-/// another stage reads.
+/// Declarations in front of the loop for tiles that its statements declare. A `var` with a value becomes an assignment,
+/// and so does a `let` that another stage reads.
 fn hoisted(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
     let mut out = body.declared.clone();
     let touches: Vec<(u32, Accesses)> = body.order.iter().map(|&(s, stage)| (stage, Accesses::of(k, s))).collect();

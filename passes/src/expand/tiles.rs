@@ -1,7 +1,8 @@
-//! Which tile of a loop a statement of the expanded loop is for: where its windows begin, and whether the tile exists.
+//! Tiles of the statements in an expanded loop: the start of their windows, and whether the tile exists.
 //!
-//! If the threads of a loop fill its slots themselves, tiles ahead of it may not exist. Their copies then have a condition, or read zeros from
-//! outside of the tensors. In a ragged loop ([`residue`](crate::residue)) tile 0 is `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
+//! If the threads of a loop fill its slots themselves, tiles ahead of it may not exist. Their copies then have a
+//! condition, or read zeros from outside of the tensors. In a ragged loop ([`residue`](crate::residue)) tile 0 is
+//! `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
 
 use super::body::Body;
 use super::past;
@@ -17,20 +18,20 @@ use tilec_ir::own_end::own_end;
 use tilec_ir::spots::Spot;
 use tilec_ir::typing::resolve_view;
 
-/// An iteration of the loop as it was.
+/// An iteration of the original loop.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum At {
-    /// So many after the first.
+    /// The n-th after the first one.
     Nth(u32),
-    /// So many after the one that a variable names; a negative number: in front of it.
+    /// The n-th after the one in a variable; negative numbers are before it.
     After(Value, i64),
-    /// So many in front of the last.
+    /// The n-th before the last one.
     Last(u32),
-    /// The one that a variable names, with no other beside it.
+    /// The one in a variable, executed without overlap.
     Alone(Value),
 }
 
-/// A loop whose first tile is the ragged one.
+/// A loop whose first tile is ragged.
 pub(super) struct Ragged {
     pub(super) plan: Residue,
     /// The number of elements of that tile, and its declaration.
@@ -38,14 +39,16 @@ pub(super) struct Ragged {
     pub(super) decl: Stmt,
 }
 
-/// What is to be known of the tiles of a loop.
+/// Facts about the tiles of a loop.
 pub(super) struct Tiles {
     ragged: Option<Ragged>,
-    /// The copies that may run past the end; `None`: others fill the slots, and the loop runs as a whole or not at all.
+    /// Copies that may run past the end; `None`: producer warps fill the slots, and the loop runs completely or not at
+    /// all.
     fills: Option<Vec<Stmt>>,
-    /// They read nothing there only if they are told so.
+    /// Whether they need a condition to read nothing there.
     guarded: bool,
-    /// Where slots are filled asynchronously: the stage of the one `publish`, and its place in the steady state. A wait counts what is published after its tile.
+    /// For slots that are filled asynchronously: the stage of the `publish`, and its place in the steady state. A wait
+    /// counts the groups published after its tile.
     published: Option<(u32, usize)>,
 }
 
@@ -75,7 +78,7 @@ impl Tiles {
         Ok(Tiles { ragged, fills, guarded, published })
     }
 
-    /// Whether a loop is ragged, and declares the size of its first tile then.
+    /// If a loop is ragged: declares the size of its first tile.
     pub(super) fn ragged(k: &mut Kernel, at: Stmt) -> Result<Option<Ragged>, Box<Diagnostic>> {
         if !k.plans[at].ragged {
             return Ok(None);
@@ -108,19 +111,20 @@ impl Tiles {
         self.ragged.as_ref().map(|r| r.decl)
     }
 
-    /// Whether what is in front of the loop and after it may run though there is no tile: it fills slots that are not read.
+    /// Whether the code in front of the loop and after it may run even without a tile: it fills slots that are not
+    /// read.
     pub(super) fn may_be_none(&self, body: &Body) -> bool {
         self.fills.is_some() && body.open
     }
 
-    /// Where the tile `n` after the first would begin if all were whole.
+    /// The start of tile `n` if all tiles are whole.
     pub(super) fn begin(&self, k: &mut Kernel, body: &Body, n: u32) -> Expr {
         let [start, _, step] = body.bounds;
         let start = k.copy_expr(start);
         plus(k, start, i64::from(n), step, body.span)
     }
 
-    /// What the variable of the loop as it was is in an iteration.
+    /// The original loop variable in an iteration.
     pub(super) fn index(&self, k: &mut Kernel, body: &Body, at: At) -> Expr {
         let span = body.span;
         let [_, end, step] = body.bounds;
@@ -129,7 +133,7 @@ impl Tiles {
             (At::Nth(n), Some(r)) if n > 0 => r.plan.place(k, r.head, i64::from(n) - 1, span),
             (At::Nth(n), _) => self.begin(k, body, n),
             (At::After(var, n), ragged) => {
-                // The variable of an open loop is where the tile after the one that it names begins.
+                // In an open ragged loop, the variable is the start of the next tile.
                 let behind = i64::from(ragged.is_some() && body.open);
                 let var = k.value_ref(var, span);
                 plus(k, var, n - behind, step, span)
@@ -146,7 +150,7 @@ impl Tiles {
         }
     }
 
-    /// Bounds of an open loop as it runs.
+    /// The bounds of an open loop in the steady state.
     pub(super) fn steady_open(&self, k: &mut Kernel, body: &Body, end: Expr) -> (Expr, Expr) {
         let span = body.span;
         let [start, _, step] = body.bounds;
@@ -160,14 +164,14 @@ impl Tiles {
         }
     }
 
-    /// Makes a statement's copy one for the tile of its iteration.
+    /// Adapts a copy of a statement to the tile of its iteration.
     pub(super) fn settle(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
         if let StmtData::Channel { op: ChannelOp::Wait, .. } = k.stmts[copy] {
             self.wait(k, body, (s, copy), at);
             return;
         }
         let inside = match at {
-            // The loop as it was, whose last tile is the ragged one.
+            // The original loop, whose last tile is ragged.
             At::Alone(_) => return,
             At::Nth(_) => false,
             At::After(_, n) => n <= 0,
@@ -180,7 +184,7 @@ impl Tiles {
         }
     }
 
-    /// The copy does nothing unless its tile begins in front of the end.
+    /// Adds the condition that the copy's tile begins in front of the end.
     fn guard(&self, k: &mut Kernel, body: &Body, s: Stmt, at: At) {
         let begin = self.index(k, body, at);
         let end = k.copy_expr(body.bounds[1]);
@@ -205,14 +209,14 @@ impl Tiles {
         }
         let begin = self.index(k, body, at);
         let front = matches!(at, At::Nth(_)) && !body.open;
-        // In front of a loop with a drain, what is past the end of the tensor reads as zero.
+        // In front of a loop with a drain, elements past the end of the tensor read as zero.
         r.plan.begin(k, s, dim, begin, !(inside || front && r.plan.whole));
         if !front {
             steady(k, s, dim);
         }
     }
 
-    /// How many later tiles may be on their way where one is waited for.
+    /// Sets the number of later tiles that may be in flight at a wait.
     fn wait(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
         let Some((published, place)) = self.published else { return };
         let position = body.order.iter().position(|&(of, _)| of == s).expect("a statement of the loop");
@@ -220,7 +224,7 @@ impl Tiles {
         let ahead = stage - i64::from(published);
         let steady = ahead - i64::from(position < place);
         let pending = match at {
-            // There are no later ones than the last.
+            // No tile follows the last one.
             At::Last(n) => steady.min(i64::from(n)),
             At::Alone(_) => 0,
             _ => steady,
@@ -228,7 +232,7 @@ impl Tiles {
         self.pending(k, copy, pending);
     }
 
-    /// Says so of a wait for asynchronous copies.
+    /// Sets `pending n` of a wait for asynchronous copies.
     pub(super) fn pending(&self, k: &mut Kernel, s: Stmt, n: i64) {
         let count = u32::try_from(n).ok().filter(|&n| n > 0 && self.published.is_some());
         if let StmtData::Channel { op: ChannelOp::Wait, pending, .. } = &mut k.stmts[s] {
@@ -245,7 +249,7 @@ fn plus(k: &mut Kernel, e: Expr, n: i64, step: Expr, span: Span) -> Expr {
     k.binary(if n < 0 { Op::Sub } else { Op::Add }, e, distance, span)
 }
 
-/// The value of the loop variable in the last iteration: counted from the end, so that it is plainly in front of that.
+/// The loop variable in the last iteration, computed from the end, so that it is obviously in front of the end.
 fn last(k: &mut Kernel, body: &Body) -> Expr {
     let [start, end, step] = body.bounds;
     let span = body.span;
@@ -262,8 +266,8 @@ fn last(k: &mut Kernel, body: &Body) -> Expr {
     not_in_front(k, body, at)
 }
 
-/// The same, never in front of the loop's start, which ranges do not tell of it: where TMA loads windows with an end of their own, they must tell that
-/// these do not begin in front of their tensors.
+/// The same, clamped to the loop's start. For TMA loads with an end of their own, ranges must prove that windows do not
+/// begin in front of their tensors.
 fn not_in_front(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
     if !body.order.iter().any(|&(s, _)| loads_to_own_end(k, s)) {
         return at;
@@ -272,7 +276,7 @@ fn not_in_front(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
     k.binary(Op::Max, from, at, body.span)
 }
 
-/// Whether a statement is a tensor load of a window with an end of its own.
+/// Whether a statement is a TMA load of a window with an end of its own.
 fn loads_to_own_end(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return false };
     let window = attrs.is_tensor().then(|| resolve_view(k, src)).flatten();

@@ -1,27 +1,27 @@
-//! What a statement reads and writes, with everything inside it.
+//! Reads and writes of a statement, with everything inside it.
 
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
 
-/// How a statement touches a value.
+/// An access of a statement to a value.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Touch {
     pub(crate) value: Value,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
-    /// All of it is written whenever the statement runs: nothing of what it held remains.
+    /// Whether it certainly overwrites all of the value.
     pub(crate) overwrites: bool,
     /// The statement declares it.
     pub(crate) declares: bool,
 }
 
-/// What a statement touches: register tiles, buffers, channels, tensors, and names.
+/// The values that a statement accesses: register tiles, buffers, channels, tensors, and names.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Accesses {
-    /// One for each value, in the order in which they are met.
+    /// One entry for each value, in the order of their first accesses.
     pub(crate) touches: Vec<Touch>,
-    /// It orders threads or blocks by itself (barriers, waits, signals): nothing may move past it.
+    /// Whether it orders threads or blocks (barriers, waits, signals): nothing may move past it.
     pub(crate) orders: bool,
 }
 
@@ -49,7 +49,7 @@ impl Accesses {
     }
 
     fn read(&mut self, value: Value) {
-        // What was overwritten in front of it within the statement is not read from outside.
+        // A value that the statement has overwritten before is not read from outside.
         self.note(value, |t| t.reads |= !t.overwrites);
     }
 
@@ -84,7 +84,7 @@ impl Accesses {
                 self.expr(k, *src);
                 attrs.when.iter().for_each(|&e| self.expr(k, e));
                 let conditional = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
-                // A prefetch only names where its tile will go.
+                // A prefetch only names its destination.
                 if !attrs.is_prefetch() {
                     self.destination(k, *dst, certain && !conditional);
                 }
@@ -103,9 +103,9 @@ impl Accesses {
             StmtData::Channel { op, channels, .. } => {
                 for &c in channels {
                     match op {
-                        // What is waited for from now on is another slot: readers of the one before precede it.
+                        // A wait changes the slot that is read: readers of the previous slot precede it.
                         ChannelOp::Wait => self.write(c, certain),
-                        // The others change nothing of the slot that is read.
+                        // Other operations do not change the slot that is read.
                         ChannelOp::Acquire | ChannelOp::Publish | ChannelOp::Release => self.write(c, false),
                     }
                 }
@@ -135,7 +135,7 @@ impl Accesses {
         k.children(e).into_iter().for_each(|c| self.expr(k, c));
     }
 
-    /// A name is read, and with it the memory that it is a window of.
+    /// Reads a name, and the memory of a window that it names.
     fn name(&mut self, k: &Kernel, v: Value) {
         self.read(v);
         if let Some(init) = let_init(k, v)
@@ -159,7 +159,7 @@ impl Accesses {
             ExprData::View(view) => {
                 let whole = view.ranges.is_empty() && view.slot == Some(Slot::Put);
                 let base = let_init(k, view.base).and_then(|init| resolve_view(k, init)).map_or(view.base, |v| v.base);
-                // A slot that is filled is not the one that is read.
+                // Filling a slot does not overwrite the one that is read.
                 if !whole {
                     self.write(base, false);
                 }

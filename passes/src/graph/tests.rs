@@ -5,7 +5,7 @@ use pretty_assertions::assert_eq;
 use tilec_ir::diag::Sink;
 use tilec_ir::kernel::{Kernel, StmtData};
 
-/// The edges between different statements of the first loop's body, which are counted from 0.
+/// The edges between different statements of the first loop's body, numbered from 0.
 fn edges(body: &str) -> Vec<String> {
     let text = format!(
         "kernel f(A: gmem f32[M, 8], C: gmem f32[M, 8]) {{\nvar x = reg f32[8] = 0.0\nvar y = reg f32[8] = 0.0\nfor i in 0..M {{\n{body}\n}}\n}}\n"
@@ -97,7 +97,7 @@ fn readers_of_a_slot_precede_the_wait_for_the_next() {
         _ => None,
     });
     let graph = DepGraph::of(k, found.expect("a loop"), true);
-    // What fills another slot in between hides nothing: 3 is the wait, 4 the reader.
+    // Filling another slot in between hides no edge: 3 is the wait, 4 the reader.
     let at = |s| graph.position(s).expect("a statement of the body");
     assert!(graph.edges().any(|(a, b, d)| (at(a), at(b), d.distance) == (4, 3, 1)));
 }

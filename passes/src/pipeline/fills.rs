@@ -1,4 +1,4 @@
-//! Copies of a loop that can run ahead: the buffer, the window, and the mechanism.
+//! Copies of a loop that can run ahead: buffer, window, and mechanism.
 
 use super::general;
 use super::planned::Fill;
@@ -11,7 +11,8 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::is_asynchronous_access;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
-/// The copies that fill buffers which nothing in front of them uses, and the other statements: these copies may as well are in front of all others.
+/// Splits statements into copies that fill buffers which no statement in front of them uses, and the others. Such
+/// copies may move in front of the others.
 pub(super) fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     let (mut fills, mut others): (Vec<Fill>, Vec<Stmt>) = (Vec::new(), Vec::new());
     for &s in stmts {
@@ -23,7 +24,7 @@ pub(super) fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<
     (fills, others)
 }
 
-/// The same of the copies that compute nothing: tiles that are computed take registers on their way.
+/// [`ahead`] for copies without computation, because computed tiles pass through registers.
 pub(super) fn plain(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     let (fills, others) = ahead(k, cx, stmts);
     let computed: Vec<Value> = fills.iter().filter(|f| f.computed.is_some()).map(|f| f.buffer).collect();
@@ -35,14 +36,14 @@ pub(super) fn plain(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<
     (fills.into_iter().filter(|f| f.computed.is_none()).collect(), others)
 }
 
-/// The copies at the head of a body.
+/// Splits off the copies at the start of a body.
 pub(super) fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<Stmt>) {
     let fills: Vec<Fill> = stmts.iter().map_while(|&s| fill(k, cx, s)).collect();
     let others = stmts[fills.len()..].to_vec();
     (fills, others)
 }
 
-/// A copy of a window of global memory into a whole buffer, or of what is computed of the elements of one.
+/// A copy to a whole buffer, from a window of global memory or from an elementwise expression of one.
 pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
@@ -65,7 +66,8 @@ pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     Some(Fill { buffer, src: window, computed, attrs: attrs.clone(), span: k.stmt_spans[s], direct, refused })
 }
 
-/// The window of a tensor of which an expression computes, element by element and with numbers that do not change in the kernel; that itself, if it is one.
+/// The only window of a tensor in an elementwise expression whose other operands are constant in the kernel; or the
+/// expression itself.
 fn sole_window(k: &Kernel, e: Expr) -> Option<Expr> {
     let mut found = Vec::new();
     let plain = windows(k, e, &mut found);
@@ -73,7 +75,8 @@ fn sole_window(k: &Kernel, e: Expr) -> Option<Expr> {
     (plain && resolve_view(k, only).is_some_and(|view| k.tensor_ty(view.base).is_some())).then_some(only)
 }
 
-/// Collects the windows in an expression; whether what is around them is computed element by element, of nothing that threads compute.
+/// Collects the windows in an expression. The result says whether the rest is elementwise and does not depend on
+/// computed values.
 fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
     if resolve_view(k, e).is_some() {
         found.push(e);
@@ -89,7 +92,7 @@ fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
     }
 }
 
-/// The buffer that a copy fills with what it computes of windows of global memory.
+/// The buffer that a copy fills with values computed from windows of global memory.
 pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
@@ -97,7 +100,7 @@ pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
     computes.then_some(buffer)
 }
 
-/// Why `cp.async` cannot do the copy; `Ok`: accesses of its widths, elements as they are, in the order they have.
+/// Why `cp.async` cannot do the copy. `Ok`: accesses have its widths, and elements are not converted or transposed.
 fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> Result<(), Refused> {
     let width = attrs.vec.unwrap_or(1);
     let transposed = window_contiguous_dim(k, from) != crate::analysis::order::smem_contiguous(k, buffer);
@@ -112,7 +115,7 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     if attrs.reduce.is_some() || attrs.when.is_some() {
         return Err(format!("the copy of `{name}` has attributes").into());
     }
-    // What keeps accesses from being wide `vectorize` has said.
+    // `vectorize` has reported why accesses are narrow.
     if attrs.unaligned().is_some() {
         return Err(Refused::asked(format!(
             "`{name}` may be unaligned, so it is loaded as aligned words that are shifted"
@@ -129,7 +132,7 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
     }
 }
 
-/// A copy that would fill a buffer, on a side of a branch among these statements.
+/// A copy that fills a buffer on a side of a branch among these statements.
 pub(super) fn branched(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> Option<Fill> {
     stmts.iter().filter(|&&s| matches!(k.stmts[s], StmtData::If { .. })).find_map(|&s| {
         k.sub_blocks(s).into_iter().find_map(|b| {

@@ -1,7 +1,7 @@
 //! Loops with more than copies and one product: attention, two products over one tile, a `let` before a copy.
 //!
-//! Their statements stay as they are, and read the slots that were waited for; only the copies are done ahead, as [`rolling`](super::rolling)
-//! lays them out.
+//! Their statements do not change, except that they read the waited slots; only the copies run ahead, as
+//! [`rolling`](super::rolling) arranges them.
 
 use crate::analysis::made_of::can_be_written;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
@@ -16,18 +16,19 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::typing::{let_init, resolve_view};
 
-/// Slots where an iteration is long: one is filled while the other is read, and blocks that share a multiprocessor have room.
+/// Number of slots if iterations are long: one is filled while the other is read, and blocks that share a
+/// multiprocessor have room.
 pub(super) const SLOTS: u64 = 2;
 
-/// Registers of a thread that tiles on their way into shared memory may take.
+/// Most registers of a thread for tiles on their way to shared memory.
 const STAGING: u64 = 32;
 
-/// The statements of a loop's body that are names for indices, and the others.
+/// Splits the statements of a loop's body into names for indices, and the others.
 pub(super) fn without_names(k: &Kernel, stmts: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>) {
     stmts.iter().partition(|&&s| matches!(k.stmts[s], StmtData::Let { init, .. } if is_index(k, init)))
 }
 
-/// The values of such names.
+/// The values of these names.
 fn values(k: &Kernel, names: &[Stmt]) -> BTreeSet<Value> {
     let declared = |&s: &Stmt| match k.stmts[s] {
         StmtData::Let { value, .. } => Some(value),
@@ -36,13 +37,13 @@ fn values(k: &Kernel, names: &[Stmt]) -> BTreeSet<Value> {
     names.iter().filter_map(declared).collect()
 }
 
-/// Whether an expression is short enough with what such names stand for in their place.
+/// Whether an expression is short enough after these names are expanded.
 pub(super) fn can_be_written_out(k: &Kernel, e: Expr, names: &[Stmt]) -> bool {
     let values = values(k, names);
     can_be_written(k, e, |v| values.contains(&v))
 }
 
-/// `e` with what such names stand for in their place.
+/// `e` with these names expanded.
 pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
     let values = values(k, names);
     without(k, e, &values)
@@ -84,7 +85,7 @@ pub(super) fn used_names(k: &Kernel, names: &[Stmt], rest: &[Stmt]) -> Vec<Stmt>
     kept
 }
 
-/// Why copies of a loop with such other statements cannot be done ahead.
+/// Why copies of a loop with such other statements cannot run ahead.
 pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     let sources: Vec<Value> = fills.iter().filter_map(|f| resolve_view(k, f.src)).map(|v| v.base).collect();
@@ -118,9 +119,9 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
             _ => {}
         }
     }
-    // An earlier iteration has not computed yet what a later one's copy would depend on.
+    // A copy that runs ahead cannot depend on values of an iteration that has not been computed yet.
     for fill in fills {
-        // Indices by which it gathers do not change in the loop.
+        // Indices by which it gathers must be constant in the loop.
         let rows = gathered_by(k, fill.src);
         let named = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if rows.contains(&v));
         let indices = k.children(fill.src).into_iter().filter(|&e| !named(e));
@@ -136,10 +137,10 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
     staging(k, fills)
 }
 
-/// Why a copy cannot be done ahead of the iterations of its loop: they compute by what it gathers, or its condition.
+/// Why a copy cannot run ahead in its loop: iterations change the indices by which it gathers, or its condition.
 pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     let buffer = &k.values[fill.buffer].name;
-    // An iteration that gathers ahead has the indices of the one that is at the end by then.
+    // An iteration that gathers ahead would use the indices of an earlier iteration.
     if let Some(v) = gathered_by(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
         let name = &k.values[v].name;
         let why = format!("the copy into `{buffer}` is gathered by `{name}`, which changes in the loop");
@@ -161,7 +162,7 @@ pub(super) fn uses(k: &Kernel, s: Stmt, buffer: Value) -> bool {
         || k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).any(|s| uses(k, s, buffer))
 }
 
-/// Whether registers hold what passes through them for an iteration.
+/// Checks that registers suffice for tiles that pass through them during an iteration.
 fn staging(k: &Kernel, fills: &[Fill]) -> Result<(), Refused> {
     let mut registers = 0;
     for fill in fills.iter().filter(|f| !f.direct) {

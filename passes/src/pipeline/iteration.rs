@@ -21,7 +21,7 @@ use crate::pipeline::planned::Plan;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
 
-/// The parts of an iteration, in the order in which the text has them.
+/// The parts of an iteration, in program order.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Prefetch,
@@ -43,22 +43,22 @@ pub(super) struct Timed {
     part: Part,
 }
 
-/// What statements between the same two of the backbone are for, in the order in which they run there.
+/// The purpose of statements between two statements of the backbone; it decides their order there.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Tiles in registers are shifted into place, and their registers are filled anew: few others hold anything yet.
+    /// Tiles in registers are shifted into place, and their registers refilled, while few other values are live.
     Shift,
-    /// The next products wait for it.
+    /// The next products wait for these.
     Fragments,
     Fill,
-    /// Other threads wait for it after the next barrier.
+    /// Other threads wait for these after the next barrier.
     Store,
     Release,
     Wait,
     Compute,
 }
 
-/// A statement, and where it goes: of equals the first that was added comes first.
+/// A statement and its place; of equal places, the first one added comes first.
 struct Placed {
     stmt: Stmt,
     place: Place,
@@ -66,7 +66,7 @@ struct Placed {
     part: Part,
 }
 
-/// The statements of an iteration, in the order in which one of the steady state runs them. `pairs`: fragments that are loaded alternately.
+/// The statements of an iteration, in the order of the steady state. `pairs`: double-buffered fragments.
 pub(super) fn timed(build: &mut Build<'_>, plan: &Plan, pairs: &[(Value, Value)], of: &Loop) -> Vec<Timed> {
     let mut iteration = Iteration { places: of.places(), of, build, out: Vec::new() };
     iteration.tiles(plan.open());
@@ -79,7 +79,7 @@ pub(super) fn timed(build: &mut Build<'_>, plan: &Plan, pairs: &[(Value, Value)]
     iteration.sorted()
 }
 
-/// The same statements in the order of the text: each runs after those that it depends on.
+/// The same statements in program order: each follows those on which it depends.
 pub(super) fn written(timed: &[Timed]) -> Vec<Stmt> {
     let mut list: Vec<&Timed> = timed.iter().collect();
     list.sort_by_key(|t| t.part);
@@ -109,12 +109,12 @@ impl Iteration<'_, '_> {
         self.add((place, rank, part), vec![stmt]);
     }
 
-    /// What fills the slots.
+    /// Adds the statements that fill the slots.
     fn tiles(&mut self, open: bool) {
         let staged = self.build.lanes.iter().any(Lane::passing);
         let carried = self.build.lanes.iter().any(Lane::carried);
         let (fill, put) = (self.places.fill, self.places.put);
-        // Where there is a drain nothing is fetched in front of the iteration that stores it.
+        // With a drain, nothing is loaded before the iteration that stores it.
         let fetch = if open { fill } else { put };
         if carried {
             self.op(fill, Rank::Shift, ChannelOp::Acquire);
@@ -146,14 +146,14 @@ impl Iteration<'_, '_> {
         self.op(self.places.wait, Rank::Wait, ChannelOp::Wait);
     }
 
-    /// The backbone of a loop that does more than copies and products.
+    /// The backbone of a loop with other statements than copies and products.
     fn rest(&mut self, plan: &Plan) {
         for (i, stmt) in self.build.kept(&plan.rest).into_iter().enumerate() {
             self.add((self.places.step(i), Rank::Compute, Part::Rest), vec![stmt]);
         }
     }
 
-    /// That of products, and the loads of their fragments.
+    /// The backbone of products, and the loads of their fragments.
     fn slices(&mut self, plan: &Plan, pairs: &[(Value, Value)]) {
         for (i, slice) in plan.slices.iter().enumerate() {
             let parity = if plan.double_buffered { i % 2 } else { 0 };

@@ -1,4 +1,4 @@
-//! The statements that an iteration of a pipelined loop is made of, each for one tile.
+//! The statements of an iteration of a pipelined loop, each for one tile.
 
 use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::coalesced;
@@ -16,7 +16,7 @@ use tilec_ir::typing::resolve_view;
 #[derive(Clone)]
 pub(super) struct Lane {
     pub(super) channel: Value,
-    /// The registers that its tiles pass through; `None`: they do not.
+    /// The staging registers of its tiles; `None`: copies are direct.
     stage: Option<Value>,
     fill: Fill,
 }
@@ -48,18 +48,18 @@ impl Lane {
         Lane { channel: fill.buffer, stage, fill: fill.clone() }
     }
 
-    /// Whether it goes into its slot directly.
+    /// Whether copies go directly to its slots.
     pub(super) fn direct(&self) -> bool {
         self.stage.is_none()
     }
 
-    /// Whether a tile waits in the staging registers for the next iteration: where it is shifted into place, the assembler
-    /// would do that as soon as it has the operands, and wait for them.
+    /// Whether a tile stays in the staging registers until the next iteration. A tile that must be shifted does,
+    /// because the assembler would shift it as soon as possible, and wait for the loads.
     pub(super) fn carried(&self) -> bool {
         self.stage.is_some() && self.fill.attrs.unaligned().is_some()
     }
 
-    /// Whether a tile passes through the staging registers within an iteration.
+    /// Whether a tile passes through the staging registers within one iteration.
     pub(super) fn passing(&self) -> bool {
         self.stage.is_some() && !self.carried()
     }
@@ -84,7 +84,7 @@ impl Build<'_> {
         self.k.expr(ExprData::View(view), span)
     }
 
-    /// A statement for each lane of a kind, made of its fill, channel and staging registers.
+    /// Makes a statement for each selected lane, from its fill, channel and staging registers.
     fn each(
         &mut self,
         which: fn(&Lane) -> bool,
@@ -101,7 +101,7 @@ impl Build<'_> {
         out
     }
 
-    /// Global memory to staging registers, where tiles pass through registers.
+    /// Loads from global memory to staging registers.
     pub(super) fn fetch(&mut self, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         self.each(which, |build, fill, _, stage| {
             let dst = build.k.value_ref(stage.expect("a tile passes through registers"), fill.span);
@@ -110,7 +110,7 @@ impl Build<'_> {
         })
     }
 
-    /// Asks the second-level cache for a tile of unaligned rows, long before it is loaded into staging registers.
+    /// Prefetches tiles of unaligned rows to the second-level cache, long before they are loaded to staging registers.
     pub(super) fn prefetch(&mut self) -> Vec<Stmt> {
         self.each(Lane::carried, |build, fill, _, stage| {
             let dst = build.k.value_ref(stage.expect("a tile passes through registers"), fill.span);
@@ -122,7 +122,7 @@ impl Build<'_> {
         })
     }
 
-    /// Global memory to the acquired slots, where the copies are asynchronous.
+    /// Asynchronous copies from global memory to the acquired slots.
     pub(super) fn fill(&mut self) -> Vec<Stmt> {
         self.each(Lane::direct, |build, fill, channel, _| {
             let src = clone_expr(build.k, fill.src, &Map::default());
@@ -132,7 +132,7 @@ impl Build<'_> {
         })
     }
 
-    /// Staging registers to the acquired slots.
+    /// Stores from staging registers to the acquired slots.
     pub(super) fn put(&mut self, which: fn(&Lane) -> bool) -> Vec<Stmt> {
         self.each(which, |build, fill, channel, stage| {
             let stage = stage.expect("a tile passes through registers");
@@ -142,7 +142,7 @@ impl Build<'_> {
         })
     }
 
-    /// What goes into a slot, of a tile in staging registers.
+    /// The value to store in a slot, for a tile in staging registers.
     fn computed(&mut self, fill: &Fill, stage: Value) -> Expr {
         let Some(e) = fill.computed else { return self.k.value_ref(stage, fill.span) };
         let e = clone_expr(self.k, e, &Map::default());
@@ -171,7 +171,7 @@ impl Build<'_> {
         twin
     }
 
-    /// Copies statements of a slice: buffers become their waited slots, fragments those of the parity.
+    /// Copies the statements of a slice: buffers are replaced by their waited slots, fragments by those of this parity.
     pub(super) fn copy_all(&mut self, stmts: &[Stmt], pairs: &[(Value, Value)], parity: usize) -> Vec<Stmt> {
         let mut map = Map::default();
         if parity == 1 {
@@ -184,7 +184,7 @@ impl Build<'_> {
         out
     }
 
-    /// Statements that stay as they are, but read the slots that were waited for.
+    /// Statements that do not change, except that they read the waited slots.
     pub(super) fn kept(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
         stmts.iter().for_each(|&s| self.read_from_slots(s));
         stmts.to_vec()
@@ -194,7 +194,7 @@ impl Build<'_> {
         self.copy_all(&slice.loads, pairs, parity)
     }
 
-    /// References to the buffers become references to the waited slots.
+    /// Replaces references to the buffers by references to the waited slots.
     fn read_from_slots(&mut self, s: Stmt) {
         let mut stack = crate::analysis::uses::stmt_exprs(self.k, s);
         while let Some(e) = stack.pop() {
@@ -221,7 +221,7 @@ impl Build<'_> {
 /// Bytes of a line of the second-level cache.
 const LINE: u32 = 128;
 
-/// A thread for each line of a window.
+/// A layout with one thread for each line of a window.
 fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
     let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;

@@ -20,19 +20,19 @@ use tilec_ir::typing::resolve_view;
 
 /// Slots at most.
 pub(super) const MAX_SLOTS: u64 = 16;
-/// Slots when the schedule names none: two where tiles pass through registers.
+/// Default number of slots if tiles pass through registers.
 pub(super) const STAGED_SLOTS: u64 = 2;
-/// And where copies are asynchronous, to cover the latency of global memory.
+/// Default number of slots for asynchronous copies, to cover the latency of global memory.
 pub(super) const DIRECT_SLOTS: u64 = 4;
 
-/// Slices of the reduction that are laid out one after the other; the text stays readable and within its bounds.
+/// Most slices of the reduction that are unrolled, so that the text stays readable and within limits.
 const MAX_SLICES: i64 = 128;
 
-/// Why a loop is not pipelined.
+/// The reason why a loop is not pipelined.
 pub(super) enum Declined {
-    /// It cannot be, or is better left alone.
+    /// It cannot be, or gains nothing.
     For(Refused),
-    /// The schedule requests something that there is not.
+    /// The schedule requests something impossible.
     Wrong(Box<Diagnostic>),
 }
 
@@ -42,10 +42,10 @@ impl From<Refused> for Declined {
     }
 }
 
-/// `Ok(None)`: the loop fills no buffer, there is nothing to say.
+/// `Ok(None)`: the loop fills no buffer, so there is nothing to report.
 pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
     match planned(k, cx, at, ahead) {
-        // There may be room for the copies at the head of the body, which are done ahead anyhow, or for those that compute nothing.
+        // There may be room for only the copies at the start of the body, or for only those that compute nothing.
         Err(Declined::For(refused)) => {
             for split in [leading, plain] {
                 if let Ok(Some(plan)) = planned(k, cx, at, split) {
@@ -58,10 +58,10 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
     }
 }
 
-/// Which of a body's statements are copies that are done ahead, and the others.
+/// Splits a body into copies that run ahead, and other statements.
 type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 
-/// Refuses copies whose places would be too long with what the loop's names stand for in their place.
+/// Refuses copies whose windows would be too long after the loop's names are expanded.
 fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declined> {
     for fill in fills {
         let mut written = [Some(fill.src), fill.computed, fill.attrs.when].into_iter().flatten();
@@ -120,7 +120,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     rest.extend(&others);
     once(k, &fills, at)?;
     let slices = check_rest(k, &rest, var, at).and_then(|()| slices(k, &rest));
-    // A tile is fetched past the end of the loop, too, and products take it to be zero.
+    // A tile past the end of the loop is loaded, too, and products need it to be zero.
     if let Some(fill) = fills.iter().find(|f| f.attrs.fill.is_some()).filter(|_| slices.is_ok()) {
         let name = &k.values[fill.buffer].name;
         let why =
@@ -178,7 +178,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     }))
 }
 
-/// The stages that the schedule requests.
+/// The stages in the schedule.
 fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
@@ -205,14 +205,14 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
     }
 }
 
-/// The largest number of slots up to `most` for which there is shared memory; at least one.
+/// The largest number of slots up to `most` that fits in shared memory; at least one.
 fn fitting(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], (most, at): (u64, Stmt)) -> u64 {
     let limit = room(k, cx.options.target);
     let needs = Needs::of(k, cx.options);
     (2..=most).rev().find(|&n| with_slots(&needs, fills, (n, limit), at) <= limit).unwrap_or(1)
 }
 
-/// Bytes of shared memory that the kernel takes if what a loop fills has so many slots.
+/// Bytes of shared memory of the kernel with this number of slots for the loop's buffers.
 fn with_slots(needs: &Needs<'_>, fills: &[Fill], (slots, limit): (u64, u64), at: Stmt) -> u64 {
     let supposed: Vec<Supposed> = fills.iter().map(|f| Supposed { value: f.buffer, slots, within: Some(at) }).collect();
     needs.bytes(limit, &supposed)
@@ -222,7 +222,7 @@ fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
     known_elem(k, buffer).bytes_of(tile_shape(k, buffer).iter().product())
 }
 
-/// Whether each buffer is filled by one copy, and used in the loop alone.
+/// Checks that each buffer is filled by one copy, and used only in the loop.
 fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     if let Some(&b) = buffers.iter().find(|&&b| k.places[b].is_some()) {
@@ -253,7 +253,7 @@ fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether statements are products and loads for them, so that an iteration is short.
+/// Whether statements are only products and their loads, so that an iteration is short.
 fn multiplies_only(k: &Kernel, rest: &[Stmt]) -> bool {
     rest.iter().all(|&s| match &k.stmts[s] {
         StmtData::Copy { .. } | StmtData::Let { .. } => true,
@@ -294,14 +294,14 @@ fn check_rest(k: &Kernel, rest: &[Stmt], var: Value, at: Stmt) -> Result<(), Str
             | StmtData::Role { .. } => return Err("its body has more than copies and products".into()),
         }
     }
-    // Register tiles, too, hold after the loop what the last iteration left.
+    // Register tiles keep the values of the last iteration after the loop, too.
     if let Some(v) = crate::analysis::uses::loop_body(k, at).and_then(|body| outlives(k, body)) {
         return Err(format!("`{}` is also used outside the loop", k.values[v].name));
     }
     Ok(())
 }
 
-/// Lays out the slices of the reduction: one unrolled loop of loads and products, or straight-line code.
+/// The slices of the reduction: one unrolled loop of loads and products, or straight-line code.
 fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
     let split = |k: &Kernel, stmts: Vec<Stmt>| {
         let loads = stmts.iter().take_while(|&&s| matches!(k.stmts[s], StmtData::Copy { .. })).count();
@@ -339,7 +339,7 @@ fn slices(k: &mut Kernel, rest: &[Stmt]) -> Result<Vec<Slice>, String> {
     Ok(out)
 }
 
-/// Accumulation is what a tile of zeros does not change.
+/// Whether a statement is a product, which a tile of zeros does not change.
 fn is_product(k: &Kernel, s: Stmt) -> bool {
     accumulator(k, s).is_some()
 }

@@ -1,7 +1,8 @@
 //! Resource use of an iteration of a pipelined loop, and the unit that limits it.
 //!
-//! The count is for a block alone on a multiprocessor. Tensor cores multiply at the rate of the card; shared memory reads or writes 128 bytes per clock; each of the four partitions
-//! issues an instruction of one of its warps per clock.
+//! The count is for a single block on a multiprocessor. Tensor cores multiply at the rate of the card; shared memory
+//! reads or writes 128 bytes per clock; each of the four partitions issues an instruction of one of its warps per
+//! clock.
 
 use super::planned::Plan;
 use super::swing::{Loop, Step};
@@ -22,10 +23,10 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 
 /// Bytes of shared memory per clock.
 const SHARED: u64 = 128;
-/// Clocks in which a warp issues an asynchronous copy of 16 bytes for each thread, with its address.
+/// Issue slots of a warp for an asynchronous copy of 16 bytes for each thread, with its address.
 const COPY: u64 = 4;
 
-/// Threads of which a clock issues an instruction: a warp for each scheduler.
+/// Threads for which an instruction is issued in a clock: a warp for each scheduler.
 const ISSUED: u64 = SCHEDULERS * WARP as u64;
 
 /// Clocks of an iteration, or of a part of it.
@@ -37,7 +38,7 @@ struct Clocks {
     issue: u64,
 }
 
-/// The loop as its schedule sees it.
+/// The loop in the view of the scheduler.
 pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
     let (ranges, threads) = (live::ranges(k), Threads::of(k).count());
     let step = |stmts: &[Stmt], registers: u64| {
@@ -50,7 +51,7 @@ pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
     };
     let backbone = match plan.slices.is_empty() {
         true => plan.rest.iter().map(|&s| step(&[s], most(s))).collect(),
-        // All slices hold the same.
+        // All slices have the same cost.
         false => plan.slices.iter().map(|slice| step(&slice.products, 0)).collect(),
     };
     let slots = i64::try_from(plan.stages).expect("a few slots");
@@ -65,12 +66,12 @@ fn held(k: &Kernel, ranges: &live::Ranges, s: Stmt, threads: u64) -> u64 {
     lives.map(|r| live::registers(k, r.value, &r.tile, threads)).sum()
 }
 
-/// Registers of a thread for tiles beside the addresses of copies.
+/// Registers of a thread for tiles, without addresses of copies.
 fn room(threads: u64) -> u64 {
     cap(threads, 1).saturating_sub(ADDRESSES)
 }
 
-/// What an iteration takes of each resource, the one that it takes most of first.
+/// Use of each resource by an iteration, largest first.
 pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64); 3] {
     let stmts: Vec<Stmt> =
         plan.slices.iter().flat_map(|s| s.loads.iter().chain(&s.products)).chain(&plan.rest).copied().collect();
@@ -85,7 +86,7 @@ pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64
     units
 }
 
-/// Clocks in which a warp issues what fills the slots of an iteration.
+/// Clocks in which a warp issues the copies of an iteration.
 fn fill(k: &Kernel, plan: &Plan) -> u64 {
     COPY * (plan.bytes / plan.stages).div_ceil(16 * Threads::of(k).count())
 }
@@ -98,7 +99,7 @@ fn clocks(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> Clocks {
     all
 }
 
-/// Adds what a statement takes that runs so often.
+/// Adds the cost of a statement with this number of executions.
 fn add(k: &Kernel, cx: &Cx<'_>, (s, times): (Stmt, u64), all: &mut Clocks) {
     let threads = Threads::of(k).count();
     match k.stmts[s] {
@@ -130,7 +131,7 @@ fn is_product(k: &Kernel, s: Stmt) -> bool {
     matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)))
 }
 
-/// Clocks in which tensor cores compute a product of the whole block; of scalar products none.
+/// Clocks of the tensor cores for a product of the whole block; 0 for scalar products.
 fn tensor(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> u64 {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return 0 };
     let ExprData::Mma(mma) = k.exprs[src] else { return 0 };
@@ -144,7 +145,7 @@ fn tensor(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> u64 {
     }
 }
 
-/// Clocks in which threads read or write shared memory, each what it holds.
+/// Clocks in which all threads read or write their part of shared memory.
 fn shared(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return 0 };
     let in_memory = |e: Expr| {

@@ -11,8 +11,9 @@
 //!                                            }
 //! ```
 //!
-//! In a loop whose warps meet at barriers, all warps of a block wait for its loads, and load nothing while they reduce. If a tile is read only in front of the first exchange, it is loaded
-//! again right after that, without a second tile.
+//! In a loop whose warps synchronise at barriers, all warps of a block wait for its loads, and load nothing while they
+//! reduce. If a tile is read only in front of the first exchange, it is loaded again right after that, without a second
+//! tile.
 
 use super::general::{can_be_written_out, without_names, written_out};
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
@@ -27,7 +28,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::typing::resolve_view;
 use tilec_ir::values::is_written;
 
-/// Registers of a thread that second tiles may take.
+/// Most registers of a thread for second tiles.
 const SECOND: u64 = 32;
 
 /// A tile that is loaded once in an iteration.
@@ -38,11 +39,11 @@ struct Load {
     copy: Stmt,
     src: Expr,
     attrs: CopyAttrs,
-    /// The last statement that reads it, if an exchange is after that: there it is loaded again.
+    /// The last statement that reads it, if an exchange follows: there it is loaded again.
     last: Option<Stmt>,
 }
 
-/// Has a loop load register tiles for the next iteration, if it has any that it can; what is said of that.
+/// Makes a loop load register tiles for the next iteration, if possible, and returns a message.
 pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
     let StmtData::For { var, start, end, step, cond: None, next: None, unroll: false, body } = k.stmts[at] else {
         return None;
@@ -113,7 +114,7 @@ pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
 }
 
 impl Load {
-    /// The load that a statement of the loop `at` is, if it can be done ahead.
+    /// The load of a statement in the loop `at`, if it can run ahead.
     fn of(k: &Kernel, body: Block, copy: Stmt, at: Stmt) -> Option<Load> {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[copy] else { return None };
         let tile = plain_var(k, *dst)?;
@@ -121,7 +122,7 @@ impl Load {
         if is_written(k, view.base) || attrs.when.is_some() || attrs.keep || !attrs.is_by_threads() {
             return None;
         }
-        // Where it is depends on the iteration, and on nothing that threads compute.
+        // Its window depends on the iteration, but not on values that threads compute.
         let indices = k.children(*src);
         if indices.into_iter().any(|e| computed(k, e).is_some()) {
             return None;

@@ -1,15 +1,15 @@
 //! Renaming of buffers: one buffer for each loop that uses it, and for each time that a loop fills it.
 //!
-//! Two loops that fill the same buffer are independent if each fills it before it reads it, and nothing reads it after the
-//! last iteration. The same holds for a tile and the next one that is copied over it in an iteration. A separate buffer can become a channel. Buffers that are not live at the same
-//! time share bytes (`place-shared`).
+//! Two loops that fill the same buffer are independent if each fills it before it reads it, and nothing reads it after
+//! the last iteration. The same holds for a tile and the next one that is copied over it in an iteration. A separate
+//! buffer can become a channel. Buffers that are not live at the same time share bytes (`place-shared`).
 
 use crate::analysis::fate::{Fate, fate, of_statement, read_behind};
 use crate::analysis::uses::{all_stmts, loop_body, mentions, place_of, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
-/// The buffers that a loop fills and that are used outside of it, too, of which it could as well have its own.
+/// The buffers that a loop fills and that are used outside of it, too, and that can be renamed in it.
 pub(super) fn shared(k: &Kernel, at: Stmt) -> Vec<Value> {
     let Some(body) = loop_body(k, at) else { return Vec::new() };
     let inside = all_stmts(k, body);
@@ -27,7 +27,7 @@ pub(super) fn shared(k: &Kernel, at: Stmt) -> Vec<Value> {
     found
 }
 
-/// Whether a buffer is used outside of a loop, and what it holds passes neither into the loop nor out of it.
+/// Whether a buffer is used outside of a loop, and its contents pass neither into the loop nor out of it.
 fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
     let body = loop_body(k, at).expect("it is a loop");
     let used = |s: &Stmt| stmt_exprs(k, *s).into_iter().any(|e| mentions(k, e, v));
@@ -40,7 +40,7 @@ fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
         && !read_behind(k, at, v)
 }
 
-/// Whether it matters which buffer it is: its place is written, it shares memory with another, or is awaited.
+/// Whether a buffer cannot be renamed: its address is written, it shares memory with another one, or is awaited.
 fn bound(k: &Kernel, stmts: &[Stmt], v: Value) -> bool {
     k.places[v].is_some()
         || stmts.iter().any(|&s| match &k.stmts[s] {
@@ -51,7 +51,8 @@ fn bound(k: &Kernel, stmts: &[Stmt], v: Value) -> bool {
         || k.statement_data().any(|s| matches!(s, StmtData::Alloc { value, over } if *value == v && !over.is_empty()))
 }
 
-/// A buffer that a loop fills once more, for which it could as well have another, and the statements that use what is filled last.
+/// A buffer that a loop fills twice and that can be renamed for the second tile, with the statements that use that
+/// tile.
 pub(super) fn filled_again(k: &Kernel, at: Stmt) -> Option<(Value, Vec<Stmt>)> {
     let stmts = &k.blocks[loop_body(k, at)?];
     let filled = |s: Stmt| match k.stmts[s] {
@@ -72,13 +73,14 @@ pub(super) fn filled_again(k: &Kernel, at: Stmt) -> Option<(Value, Vec<Stmt>)> {
     })
 }
 
-/// Has a loop use another buffer in the place of `v`, declared beside it: what takes the memory of `v` takes that of both. Returns the buffer.
+/// Makes a loop use another buffer instead of `v`, declared next to it: buffers over `v` are then over both. Returns
+/// the buffer.
 pub(super) fn separate(k: &mut Kernel, at: Stmt, v: Value) -> Value {
     let inside = loop_body(k, at).map_or_else(Vec::new, |body| all_stmts(k, body));
     instead(k, at, v, inside)
 }
 
-/// Has statements of a loop use another buffer in the place of `v`.
+/// Makes statements of a loop use another buffer instead of `v`.
 pub(super) fn instead(k: &mut Kernel, at: Stmt, v: Value, inside: Vec<Stmt>) -> Value {
     let span = k.stmt_spans[at];
     let (name, def) = (k.values[v].name.clone(), k.values[v].def.clone());

@@ -1,20 +1,26 @@
 //! A modulo schedule of a loop whose warps issue all of its statements.
 //!
-//! The computations of an iteration keep their source order, one statement after the other: the *backbone*, slices of products or other computations.
-//! All other statements serve the backbone, and are placed in the gaps between its statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
+//! The computations of an iteration keep their source order, one statement after the other: the *backbone*, slices of
+//! products or other computations. All other statements serve the backbone. They are placed in the gaps between its
+//! statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
 //!
-//! 1. Statements for which the backbone waits are as late as their latency allows, the last first. Fragments of a slice are loaded in front of the products of the previous slice, when
-//!    their registers are free. The wait for a slot is in front of its first fragments, or after the last reads of the previous slot.
-//! 2. A statement that frees a slot is at the next wait: the barrier there shows that all threads have read the slot, so no other is needed.
-//! 3. A statement that fills a slot is as early as one is free: after the first product from the barrier on, which keeps the tensor cores busy meanwhile, if registers suffice for
-//!    addresses and operands; otherwise right after the barrier.
+//! 1. Statements for which the backbone waits are as late as their latency allows, the last first. Fragments of a slice
+//! are loaded in front of the products of the previous slice, when their registers are free. The wait for a slot is in
+//! front of its first fragments, or after the last reads of the previous slot.
+//! 2. A statement that frees a slot is at the next wait: the barrier there shows that all threads have read the slot,
+//! so no other barrier is needed.
+//! 3. A statement that fills a slot is as early as a slot is free: after the first product from the barrier on, which
+//! keeps the tensor cores busy meanwhile, if registers suffice for addresses and operands; otherwise right after the
+//! barrier.
 //!
-//! Gaps are counted from the iteration in which a tile is computed: gap `g` is in front of backbone statement `g` modulo their number, and negative ones belong to iterations
-//! before it. An iteration of the steady state has each statement once, for tiles of different iterations, given by their stages.
+//! Gaps are counted from the iteration in which a tile is computed. Gap `g` is in front of backbone statement `g`
+//! modulo their number, and negative gaps belong to earlier iterations. An iteration of the steady state has each
+//! statement once, for tiles of different iterations, given by their stages.
 
-/// Clocks in which fragments arrive from shared memory (A100: 33, Abdelkhalik et al., *Demystifying the Nvidia Ampere Architecture*, 2022).
+/// Latency in clocks of fragment loads from shared memory (A100: 33, Abdelkhalik et al., *Demystifying the Nvidia
+/// Ampere Architecture*, 2022).
 const FRAGMENTS: u64 = 33;
-/// Iterations by which the second-level cache is requested unaligned rows in front of their loads.
+/// Iterations by which unaligned rows are prefetched to the second-level cache before their loads.
 const PREFETCHED: i64 = 3;
 
 /// A statement of the backbone.
@@ -22,9 +28,9 @@ const PREFETCHED: i64 = 3;
 pub(super) struct Step {
     /// Clocks that it takes.
     pub(super) clocks: u64,
-    /// Whether tensor cores are busy with it when the next statement is issued.
+    /// Whether tensor cores still work on it when the next statement is issued.
     pub(super) product: bool,
-    /// Registers of a thread that hold tiles meanwhile.
+    /// Registers of a thread that hold tiles during it.
     pub(super) registers: u64,
 }
 
@@ -33,9 +39,9 @@ pub(super) struct Loop {
     pub(super) backbone: Vec<Step>,
     /// Slots of a buffer.
     pub(super) slots: i64,
-    /// Whether slices have two sets of registers for fragments, which they use alternately.
+    /// Whether slices alternate between two sets of registers for fragments.
     pub(super) double_buffered: bool,
-    /// Registers of a thread for tiles where slots are filled.
+    /// Registers of a thread for tiles at the statements that fill slots.
     pub(super) room: u64,
 }
 
@@ -43,18 +49,18 @@ pub(super) struct Loop {
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Place {
     gap: i64,
-    /// In front of the next statement of the backbone, not after the last one.
+    /// Directly in front of the next statement of the backbone, instead of directly after the last one.
     ahead: bool,
 }
 
-/// Where the statements of an iteration go.
+/// The places of the statements of an iteration.
 pub(super) struct Places {
     steps: i64,
     pub(super) wait: Place,
     pub(super) release: Place,
-    /// What goes into a slot by itself.
+    /// Direct copies to a slot.
     pub(super) fill: Place,
-    /// What goes into it out of registers, which other warps see after the same barrier.
+    /// Stores from staging registers to a slot, which other warps see after the same barrier.
     pub(super) put: Place,
 }
 
@@ -62,7 +68,7 @@ impl Loop {
     pub(super) fn places(&self) -> Places {
         let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
         let wait = Place { gap: self.fragments(0).gap, ahead: false };
-        // The wait for the tile after it is the first one after its last read.
+        // The next wait after the last read of the slot.
         let release = Place { gap: wait.gap + steps, ..wait };
         let free = release.gap - self.slots * steps;
         let fill = Place { gap: self.filled(free), ahead: true };
@@ -70,7 +76,8 @@ impl Loop {
         Places { steps, wait, release, fill, put }
     }
 
-    /// The gap in which fragments of slice `i` are loaded: as late as they arrive in time, but after the products that read the same registers.
+    /// The gap in which fragments of slice `i` are loaded: as late as latency allows, but after the products that read
+    /// the same registers.
     pub(super) fn fragments(&self, slice: usize) -> Place {
         let i = i64::try_from(slice).expect("an iteration is short");
         let others = if self.double_buffered { 2 } else { 1 };
@@ -89,10 +96,12 @@ impl Loop {
         self.backbone[usize::try_from(gap.rem_euclid(steps)).expect("it is none below zero")]
     }
 
-    /// The gap in which slots are filled that are free from a barrier on. Any later it would take from the time in which tiles land.
+    /// The gap in which slots are filled that are free from a barrier on. A later gap would shorten the time in which
+    /// tiles can land.
     fn filled(&self, barrier: i64) -> i64 {
         let steps = i64::try_from(self.backbone.len()).expect("an iteration is short");
-        // After the barrier registers hold what an iteration hands to the next; after a product, which the assembler mixes with what follows, also its operands.
+        // After the barrier, registers hold values carried between iterations. After a product, which the assembler
+        // mixes with later code, they also hold its operands.
         let least = self.backbone.iter().map(|step| step.registers).min().expect("a loop does something");
         let behind = (barrier + 1..=barrier + steps).find(|&gap| self.step(gap - 1).product);
         match behind {
@@ -103,22 +112,23 @@ impl Loop {
 }
 
 impl Places {
-    /// Where a statement of the backbone runs.
+    /// The place of a statement of the backbone.
     pub(super) fn step(&self, i: usize) -> Place {
         Place { gap: i64::try_from(i).expect("an iteration is short"), ahead: true }
     }
 
-    /// An iteration earlier, for each of `n`.
+    /// A place `n` iterations earlier.
     pub(super) fn earlier(&self, place: Place, n: i64) -> Place {
         Place { gap: place.gap - n * self.steps, ..place }
     }
 
-    /// Where tiles of unaligned rows are requested in the second-level cache.
+    /// The place of prefetches of unaligned rows.
     pub(super) fn prefetch(&self) -> Place {
         self.earlier(self.fill, PREFETCHED + 1)
     }
 
-    /// When something runs in an iteration of the steady state, and in which iteration, counted from that in which its tile is computed.
+    /// The time of a place in an iteration of the steady state, and its iteration relative to the one that computes its
+    /// tile.
     pub(super) fn time(&self, place: Place) -> (i64, i64) {
         let at = 2 * place.gap + i64::from(place.ahead) - 1;
         (at.rem_euclid(2 * self.steps), at.div_euclid(2 * self.steps))
@@ -133,7 +143,7 @@ mod tests {
         Step { clocks, product: true, registers: 100 }
     }
 
-    /// The times of places in an iteration of the steady state, and their iterations counted from the first one.
+    /// The times of places in an iteration of the steady state, and their iterations, counted from the first one.
     fn times(of: &Loop, places: &[Place]) -> Vec<(i64, i64)> {
         let of = of.places();
         let times: Vec<(i64, i64)> = places.iter().map(|&place| of.time(place)).collect();
@@ -147,7 +157,8 @@ mod tests {
         let p = of.places();
         let fragments: Vec<Place> = (0..4).map(|i| of.fragments(i)).collect();
         let places = [vec![p.fill, p.wait, p.release], fragments].concat();
-        // Filled in front of the first product, three iterations ahead; waited for in front of the last one of the iteration before.
+        // Slots are filled in front of the first product, three iterations ahead, and waited for in front of the last
+        // product of the previous iteration.
         assert_eq!(times(&of, &places), [(0, 0), (5, 2), (5, 3), (6, 2), (0, 3), (2, 3), (4, 3)]);
         assert!(p.release == Place { gap: p.wait.gap + 4, ..p.wait }, "one barrier frees a slot and shows another");
     }
@@ -168,7 +179,7 @@ mod tests {
             double_buffered: false,
             room: 200,
         };
-        // After the product of the iteration before it.
+        // After the product of the previous iteration.
         assert_eq!(of.places().fill, Place { gap: 2 - 4, ahead: true });
         let crowded = Loop { room: 90, backbone: of.backbone.clone(), ..of };
         assert_eq!(crowded.places().fill, Place { gap: -4, ahead: true }, "products leave no registers for addresses");

@@ -7,8 +7,8 @@ use tilec_ir::kernel::{Kernel, StmtData};
 
 pub(crate) const NAME: &str = "pipeline";
 
-/// Whether a copy from global memory into a buffer will be asynchronous, if its elements have a size that such copies have: in a loop that is not written
-/// out, whose buffers have several slots.
+/// Whether a copy from global memory to a buffer will be asynchronous, if `cp.async` can move elements of its size: it
+/// is in a loop that is not unrolled, whose buffers have several slots.
 pub(crate) fn asynchronous(k: &Kernel, options: &Options, s: Stmt) -> bool {
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { unroll: false, .. });
     options.is_on(NAME)

@@ -1,8 +1,10 @@
-//! Live ranges of buffers and channels: from the first to the last statement that accesses them, in the innermost common block.
+//! Live ranges of buffers and channels: from the first to the last statement that accesses them, in the innermost
+//! common block.
 //!
-//! A buffer's live range is in a loop only if no iteration reads what another one wrote. A channel's is in the block that declares it, since its
-//! ring index continues. Roles run at the same time, so a buffer of one is live in all of them, and so is one of a role with replicas. A TMA store
-//! reads its buffer up to an `await` ([`stores`](super::stores)), which may be in the next iteration; then the range is not inside the loop.
+//! A buffer's live range is in a loop only if no iteration reads what another one wrote. A channel's is in the block
+//! that declares it, because its ring index continues. Roles run at the same time, so a buffer of one is live in all of
+//! them, and so is a buffer of a role with replicas. A TMA store reads its buffer up to an `await`
+//! ([`stores`](super::stores)), which may be in the next iteration; then the range is not inside the loop.
 
 use super::stores::Awaited;
 use crate::graph::DepGraph;
@@ -15,7 +17,7 @@ use tilec_ir::placement::is_shared;
 use tilec_ir::roles::replicas;
 use tilec_ir::tensor_store::is_stored;
 
-/// A life: statements of a block by their numbers, both included.
+/// A live range: first and last statement of a block, inclusive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Life {
     pub(crate) block: Block,
@@ -23,29 +25,29 @@ pub(crate) struct Life {
     pub(crate) to: usize,
 }
 
-/// How two lives lie to each other.
+/// How two live ranges are separated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Apart {
-    /// At some time both hold something.
+    /// They overlap.
     No,
-    /// One ends before the other begins, in an iteration of a loop.
+    /// One ends before the other begins, in each iteration of a loop.
     InLoop,
     /// One ends before the other begins, once in a run.
     Once,
 }
 
-/// What the lives of a kernel follow from.
+/// The facts from which live ranges follow.
 pub(super) struct Lives<'k> {
     k: &'k Kernel,
-    /// The statement that owns a block, by its block and number.
+    /// The block and index of the statement that owns a block.
     owner: SecondaryMap<Block, Option<(Block, usize)>>,
     /// The block that declares a buffer or channel.
     declared: SecondaryMap<Value, Option<Block>>,
-    /// Buffers and channels that a statement touches, with everything inside it.
+    /// Buffers and channels that a statement accesses, directly or inside.
     touched: SecondaryMap<Stmt, Vec<Value>>,
-    /// Which buffers' stores are awaited where.
+    /// The statements that await the TMA stores of each buffer.
     awaited: Awaited,
-    /// What iterations of a loop with this body pass on to others.
+    /// Buffers that carry values between iterations of the loop with this body.
     carried: BTreeMap<Block, BTreeSet<Value>>,
 }
 
@@ -88,7 +90,7 @@ impl<'k> Lives<'k> {
         }
     }
 
-    /// The life of a buffer or channel; `None`: nothing touches it.
+    /// The live range of a buffer or channel; `None`: nothing accesses it.
     pub(super) fn life(&self, v: Value) -> Option<Life> {
         let k = self.k;
         let mut block = k.body;
@@ -109,13 +111,13 @@ impl<'k> Lives<'k> {
         }
     }
 
-    /// The life of what is used by a statement as a whole.
+    /// The range of a single statement with everything inside it.
     pub(super) fn whole(&self, s: Stmt) -> Life {
         let (block, at) = crate::analysis::uses::place_of(self.k, s);
         Life { block, from: at, to: at }
     }
 
-    /// Whether what lives in one statement of a block lives in the block `inside` of it.
+    /// Whether the live range in one statement of a block may be narrowed to the block `inside` of it.
     fn may_descend(&self, v: Value, block: Block, s: Stmt, inside: Block) -> bool {
         let k = self.k;
         let channel = matches!(k.values[v].def, ValueDef::Channel { .. });
@@ -132,7 +134,7 @@ impl<'k> Lives<'k> {
         }
     }
 
-    /// Roles run beside each other: what is used by some from the first to the last of them is used from the first to the last of all.
+    /// Extends a range over some of the roles to all of them, because roles run at the same time.
     fn roles(&self, block: Block, from: usize, to: usize) -> (usize, usize) {
         let k = self.k;
         let role = |i: usize| matches!(k.stmts[k.blocks[block][i]], StmtData::Role { .. });
@@ -145,7 +147,7 @@ impl<'k> Lives<'k> {
         (if role(from) { first } else { from }, if role(to) { last } else { to })
     }
 
-    /// The blocks around a life, its own last, with the number of the statement in each that leads there.
+    /// The blocks around a range, including its own, with the first and last statement of the range in each.
     fn path(&self, life: Life) -> Vec<(Block, usize, usize)> {
         let mut path = vec![(life.block, life.from, life.to)];
         let mut block = life.block;
@@ -177,7 +179,7 @@ impl<'k> Lives<'k> {
         let stmts = &self.k.blocks[common];
         let role = |i: usize| matches!(self.k.stmts[stmts[i]], StmtData::Role { .. });
         let disjoint = x_to < y_from || y_to < x_from;
-        // Of one statement, the branches of an `if`.
+        // In different branches of one `if`.
         let branches = x_from == x_to && (x_from, x_to) == (y_from, y_to) && depth + 1 < x.len().min(y.len());
         let beside = role(x_from) && role(y_from);
         if !branches && (beside || !disjoint) {

@@ -1,6 +1,8 @@
-//! Addresses in shared memory: each buffer, in the order of the text, gets the lowest address that is free during its live range.
+//! Addresses in shared memory: each buffer, in the order of the text, gets the lowest address that is free during its
+//! live range.
 //!
-//! What is placed at once is an *item*: a buffer, the ring of channels that are operated together, or buffers with those that are over them.
+//! An *item* is placed as a whole: a buffer, the ring of channels that are operated together, or buffers with those
+//! that are over them.
 
 use super::lives::{Apart, Life, Lives};
 use crate::analysis::width::slots_of;
@@ -13,54 +15,55 @@ use tilec_ir::overlay::Overlays;
 use tilec_ir::placement;
 use tilec_ir::types::Place;
 
-/// A buffer as a pass thinks of making it: a channel of so many slots.
+/// A buffer that a pass may turn into a channel with this number of slots.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Supposed {
     pub(crate) value: Value,
     pub(crate) slots: u64,
-    /// The statement that it would live in; `None`: the whole kernel.
+    /// The statement that would contain its live range; `None`: the whole kernel.
     pub(crate) within: Option<Stmt>,
 }
 
-/// Bytes for which a barrier costs more than they are worth: what warps have of rows that they share, for instance.
+/// Buffers up to this size are not worth a barrier, such as partial sums that warps exchange.
 const SMALL: u64 = 1024;
 
-/// What may share bytes.
+/// Which buffers may share bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Sharing {
-    /// Nothing, but what is over others.
+    /// None, except buffers declared `over` others.
     Nothing,
-    /// What does not live together, where the barrier in between is outside of loops, and is worth it: of two that are larger than [`SMALL`].
+    /// Buffers with disjoint live ranges, if the barrier in between is outside of loops and both are larger than
+    /// [`SMALL`].
     Large,
-    /// What does not live together, where the barrier in between is outside of loops.
+    /// Buffers with disjoint live ranges, if the barrier in between is outside of loops.
     Once,
-    /// What does not live together.
+    /// All buffers with disjoint live ranges.
     InLoops,
 }
 
-/// What is placed at once.
+/// Values that are placed together.
 struct Item {
-    /// Everything in it, from the item's start.
+    /// Its members, with their offsets in the item.
     members: Vec<(Value, Place)>,
     bytes: u64,
     lives: Vec<Life>,
-    /// Where it is, if that is written.
+    /// The written address, if any.
     fixed: Option<u64>,
 }
 
 /// The places of a kernel's buffers and channels.
 pub(crate) struct Plan {
     pub(super) places: Vec<(Value, Place)>,
-    /// Groups of values that have bytes in common with others by their lives, and where those begin.
+    /// Groups of values that share bytes with others, and the start of their live ranges.
     pub(super) shared: Vec<(Value, Life)>,
-    /// Where the last one ends.
+    /// The end of the last item.
     pub(crate) bytes: u64,
 }
 
-/// A buffer over a part of what is placed, or taken over, together.
+/// A buffer that is over only a part of an item.
 pub(super) struct Torn(pub(super) Value);
 
-/// What is true of a kernel's buffers, whichever channels are made of them.
+/// Facts about a kernel's buffers that do not depend on which become channels.
 pub(super) struct Buffers<'k> {
     k: &'k Kernel,
     lives: Lives<'k>,
@@ -104,12 +107,12 @@ impl<'b> Planner<'b> {
         }
     }
 
-    /// Whether a value is a channel, or would be one.
+    /// Whether a value is a channel, or would become one.
     fn is_channel(&self, v: Value) -> bool {
         matches!(self.k.values[v].def, ValueDef::Channel { .. }) || self.supposed.iter().any(|s| s.value == v)
     }
 
-    /// The life of a value; what nothing touches, as what is looked at in a debugger, has a place of its own.
+    /// The live range of a value. A value without accesses is live everywhere, so that a debugger can see it.
     fn life(&self, v: Value) -> Life {
         let found = match self.supposed.iter().find(|s| s.value == v) {
             Some(supposed) => supposed.within.map(|s| self.buffers.lives.whole(s)),
@@ -128,7 +131,7 @@ impl<'b> Planner<'b> {
     fn collect(&mut self) -> Result<(), Torn> {
         let buffers: Vec<Value> = self.buffers.all.iter().map(|(v, _)| *v).collect();
         let overlays = &self.buffers.overlays;
-        // What is where the same buffers lie.
+        // Buffers that are over the same list of buffers.
         let mut above: BTreeMap<&[Value], Vec<Value>> = BTreeMap::new();
         for (v, over) in overlays.iter() {
             above.entry(over).or_default().push(v);
@@ -157,7 +160,8 @@ impl<'b> Planner<'b> {
         self.items.iter().any(|item| item.members.iter().any(|m| m.0 == v))
     }
 
-    /// Buffers one after the other, or where it is written that they lie, and those that are over them; `None`: a part of a ring is among them.
+    /// The item of buffers in a row, or at their written addresses, with the buffers over them; `None`: it would split
+    /// a ring.
     fn family(&self, below: &[Value], top: &[Value], buffers: &[Value]) -> Option<Item> {
         let top = || top.iter().filter(|&v| buffers.contains(v));
         let written = below.iter().chain(top()).filter_map(|&v| Some(self.k.places[v]?.offset)).min();
@@ -168,7 +172,7 @@ impl<'b> Planner<'b> {
                 continue;
             }
             let unit = self.unit(v);
-            // The slots of a ring alternate: taking some of its channels would take parts of the others.
+            // The slots of a ring alternate, so a buffer over some of its channels would overlap the others.
             if unit.members.iter().any(|m| !below.contains(&m.0)) {
                 return None;
             }
@@ -204,7 +208,8 @@ impl<'b> Planner<'b> {
         item
     }
 
-    /// The channels without a place that appear in exactly the same channel operations as `v`, and have as many slots.
+    /// The channels without an address that occur in exactly the same channel operations as `v`, with the same number
+    /// of slots.
     fn operated_alike(&self, v: Value) -> Vec<Value> {
         let k = self.k;
         let made = |w: Value| self.supposed.iter().find(|s| s.value == w).map(|s| s.within);

@@ -1,14 +1,15 @@
-//! Where TMA stores are awaited: `await s, n` waits until all but the last `n` stores of these threads have read their buffers, not only those of `s`.
+//! Waits for TMA stores: `await s, n` waits until all but the last `n` stores of these threads have read their buffers,
+//! not only those of `s`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::tensor_store::tensor_store;
 
-/// Buffers that TMA stores may be reading, each with how many other stores at least were requested since its last one.
+/// Buffers that TMA stores may be reading, each with a lower bound of the stores issued after its last one.
 type Storing = BTreeMap<Value, u32>;
 
-/// Which buffers' stores are awaited by which statements.
+/// The buffers whose stores each statement awaits.
 #[derive(Default)]
 pub(super) struct Awaited(BTreeMap<Stmt, BTreeSet<Value>>);
 
@@ -30,7 +31,7 @@ impl Awaited {
     fn block(&mut self, k: &Kernel, block: Block, storing: &mut Storing) {
         for &s in &k.blocks[block] {
             match k.stmts[s] {
-                // An iteration finds what others have left.
+                // An iteration begins with the stores of earlier iterations.
                 StmtData::For { body, .. } => loop {
                     let before = storing.clone();
                     let mut after = before.clone();
@@ -46,7 +47,7 @@ impl Awaited {
                     otherwise.into_iter().for_each(|b| self.block(k, b, &mut other));
                     join(storing, other);
                 }
-                // Threads of their own.
+                // A role has its own threads.
                 StmtData::Role { body, .. } => self.block(k, body, &mut Storing::new()),
                 StmtData::Ordered { body } => self.block(k, body, storing),
                 StmtData::Await { value, pending, .. } if matches!(k.values[value].def, ValueDef::Smem(_)) => {
@@ -65,7 +66,7 @@ impl Awaited {
     }
 }
 
-/// Where ways meet, a store may be the later one.
+/// The join of two paths: the store may be on either.
 fn join(storing: &mut Storing, other: Storing) {
     for (v, behind) in other {
         let own = storing.entry(v).or_insert(behind);

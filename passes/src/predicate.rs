@@ -190,7 +190,7 @@ fn always_inside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, til
     {
         return same_product(k, args[0], extent) && k.as_int(args[1]) == Some(tile as i64);
     }
-    // A loop from a multiple of the tile to the extent, or to some place in front of it, in steps of the tile.
+    // A loop in steps of the tile, from a multiple of the tile to the extent or an earlier end.
     if let ExprData::Ref(v) = k.exprs[start] {
         return all_stmts(k, k.body).into_iter().any(|s| match k.stmts[s] {
             StmtData::For { var, start, end, step, .. } => {

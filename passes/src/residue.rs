@@ -1,15 +1,16 @@
 //! `residue`: puts the partial tile of a reduction first.
 //!
-//! A loop `for k in S..E step B` that loads windows `k..` of dimensions of extent `K`, where `E` is `K` or the smaller of
-//! `K` and a bound that is whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one (`S..S + r`,
-//! `r = (E - S) - (ceildiv(E - S, B) - 1) * B`). The steady iterations then read full tiles, and their remaining checks
-//! (rows) are loop-invariant, so masked registers keep the zeros with which they were initialised (`keep`) and the
-//! predicates are computed once. CUTLASS 2.x also loads its residue tile first. `expand` writes the loop: a pipelined loop loads
-//! the ragged tile in its prologue, another one has the first iteration in front.
+//! A loop `for k in S..E step B` that loads windows `k..` of dimensions of extent `K`, where `E` is `K` or the minimum
+//! of `K` and a bound that is whole steps away from `S`, becomes `@(ragged)`: its *first* tile is the ragged one
+//! (`S..S + r`, `r = (E - S) - (ceildiv(E - S, B) - 1) * B`). The steady iterations then read full tiles, and their
+//! remaining checks (rows) are loop-invariant. So masked registers keep the zeros with which they were initialised
+//! (`keep`), and the predicates are computed once. CUTLASS 2.x also loads its residue tile first. `expand` writes the
+//! loop: a pipelined loop loads the ragged tile in its prologue; in other loops the first iteration is peeled.
 //!
 //! If the loop may have no iteration, the windows in front of it have the condition `S < E`.
 //!
-//! Needs: stages of loops that have them; `expand`. Declines, with a remark, if the result depends on where the reduction is cut. Switched off: every tile is checked.
+//! Needs: stages of loops that have them; `expand`. Declines, with a remark, if the result depends on where the
+//! reduction is cut. Switched off: every tile is checked.
 
 use crate::Cx;
 use crate::analysis::bounds::End;
@@ -30,7 +31,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 pub(crate) const NAME: &str = "residue";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
-    // Roles walk past the slots of a channel in step: a loop of one is not divided.
+    // Loops of roles must match the other roles' loops over the same channels, so they are not changed.
     if !cx.enabled || !cx.options.expands() || is_scheduled(k) {
         return Ok(());
     }
@@ -62,10 +63,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Loops that a condition around them leaves few iterations, `if 64 < K { .. } else { for k in 0..K step 32 { .. } }`, so that a ragged tile in front gains nothing.
-/// `expand` writes such a loop beside a pipelined one.
+/// Loops that run few iterations because of a condition around them,
+/// `if 64 < K { .. } else { for k in 0..K step 32 { .. } }`, so that a peeled ragged tile gains nothing. `expand`
+/// writes such a loop as the alternative of a pipelined one.
 fn short_loops(k: &Kernel) -> Vec<Stmt> {
-    /// A pipeline has no more slots than this.
+    /// Most iterations of such a loop: a pipeline has at most this many slots.
     const FEW: i64 = 16;
     let beyond = |start: Expr, a: Expr| match k.exprs[a] {
         _ if k.as_int(start) == Some(0) => k.as_int(a),
@@ -86,17 +88,17 @@ fn short_loops(k: &Kernel) -> Vec<Stmt> {
     short
 }
 
-/// A loop over a reduction whose first tile can be the ragged one.
+/// A loop over a reduction whose first tile can be ragged.
 pub(crate) struct Residue {
-    /// The extent `K`, that of a dimension of a tensor.
+    /// The extent `K` of a tensor's dimension.
     extent: Expr,
-    /// Where the reduction begins (`None`: at 0), and ends.
+    /// Start (`None`: 0) and end of the reduction.
     start: Option<Expr>,
     end: Expr,
-    /// It runs over all of the extent: it has an iteration, and past its end everything reads as zero.
+    /// Whether it covers the whole extent: it has an iteration, and everything past its end reads as zero.
     pub(crate) whole: bool,
     step: i64,
-    /// Copies of the body that fetch windows of the reduction, and the dimension of their tensor.
+    /// Copies of the body that load windows along the reduction, and the dimension of their tensor.
     fetches: Vec<(Stmt, usize)>,
 }
 
@@ -108,7 +110,7 @@ impl Residue {
         let Some(step) = k.as_int(step).filter(|&s| s > 1 && s.count_ones() == 1) else { return Ok(None) };
         let start = match k.as_int(start) {
             Some(0) => None,
-            // What is in front of a tensor is not a reduction over it.
+            // A range with a negative start is no reduction over the tensor.
             Some(n) if n < 0 => return Ok(None),
             _ => Some(start),
         };
@@ -118,7 +120,7 @@ impl Residue {
         if facts.divisor(k, bound.extent) >= tiles && begins_whole {
             return Ok(None);
         }
-        // One stage orders the statements of an iteration, no more: the loop is divided as one without stages.
+        // With a single stage, the loop is treated like one without stages.
         let last = k.blocks[body].iter().filter_map(|&s| k.plans[s].stage).max().filter(|&last| last > 0);
         let mut fetches: Vec<(Stmt, usize)> = Vec::new();
         for s in all_stmts(k, body) {
@@ -129,7 +131,7 @@ impl Residue {
             let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else {
                 return Err(format!("`{}` is used by more than copies", k.values[var].name));
             };
-            // Nobody checks anything: what is past the end arrives as zero.
+            // TMA needs no checks: elements past the end are zero.
             if !attrs.is_by_threads() {
                 return Ok(None);
             }
@@ -153,7 +155,7 @@ impl Residue {
             }
             fetches.push((s, dim));
         }
-        // Fetches that are not checked along the reduction read full tiles already: the loop has been peeled before.
+        // Loads without a check along the reduction read full tiles already: the loop has been peeled before.
         if fetches.iter().all(|&(s, dim)| unchecked(k, s, dim)) {
             return Ok(None);
         }
@@ -171,12 +173,12 @@ impl Residue {
         Ok(Some(Residue { extent: bound.extent, start, end, whole, step, fetches }))
     }
 
-    /// The dimension of the reduction in what a statement of the loop fetches, if it does.
+    /// The reduction dimension of the tensor that a statement of the loop loads.
     pub(crate) fn fetched(&self, s: Stmt) -> Option<usize> {
         self.fetches.iter().find(|&&(fetch, _)| fetch == s).map(|&(_, dim)| dim)
     }
 
-    /// `S + r + n * B`, without what is 0.
+    /// `S + r + n * B`, without zero terms.
     pub(crate) fn place(&self, k: &mut Kernel, r: Value, n: i64, span: Span) -> Expr {
         let head = k.value_ref(r, span);
         let first = match self.start {
@@ -190,7 +192,7 @@ impl Residue {
         k.binary(Op::Add, first, rest, span)
     }
 
-    /// Where the reduction begins.
+    /// The start of the reduction.
     pub(crate) fn first(&self, k: &mut Kernel, span: Span) -> Expr {
         match self.start {
             None => k.int(0, span),
@@ -202,7 +204,7 @@ impl Residue {
     pub(crate) fn head(&self, k: &mut Kernel, span: Span) -> Expr {
         let step = self.step;
         if !self.whole {
-            // B - (S - E) % B, which is from 1 to B whatever S and E are.
+            // B - (S - E) % B, which is from 1 to B for any S and E.
             let (start, end) = (self.first(k, span), k.copy_expr(self.end));
             let (b1, b2) = (k.int(step, span), k.int(step, span));
             let back = k.binary(Op::Sub, start, end, span);
@@ -217,7 +219,7 @@ impl Residue {
         k.binary(Op::Sub, e1, covered, span)
     }
 
-    /// The window of a copy of a fetch becomes that of the first tile, `S..S + r`.
+    /// Makes a copied load read the window of the first tile, `S..S + r`.
     pub(crate) fn cut(&self, k: &mut Kernel, s: Stmt, dim: usize, r: Value) {
         let span = k.stmt_spans[s];
         let (start, end) = (self.first(k, span), self.place(k, r, 0, span));
@@ -230,7 +232,7 @@ impl Residue {
         k.binary(Op::Lt, start, end, span)
     }
 
-    /// The window of a copy of a fetch begins at `begin`; with `ends`, it is nothing where that is past the end.
+    /// Makes a copied load start at `begin`. With `ends`, the window is empty if that is past the end.
     pub(crate) fn begin(&self, k: &mut Kernel, s: Stmt, dim: usize, begin: Expr, ends: bool) {
         let span = k.stmt_spans[s];
         if ends {
@@ -242,7 +244,7 @@ impl Residue {
     }
 }
 
-/// Whether a copy's window is written as ranges of the tensor itself, which can be changed.
+/// Whether a copy's window is written as ranges of the tensor itself, so that it can be changed.
 fn has_range(k: &Kernel, src: Expr, tensor: Value) -> bool {
     matches!(&k.exprs[src], ExprData::View(view) if view.base == tensor && !view.ranges.is_empty())
 }
@@ -256,9 +258,8 @@ fn set_range(k: &mut Kernel, s: Stmt, dim: usize, range: Range) {
     }
 }
 
-/// Why cutting the reduction into tiles at other places would change what the loop computes; `None` if it would not: the
-/// body only fetches tiles, moves them, and accumulates products of them, and a sum of products does not depend on where it
-/// is cut.
+/// Why other cuts of the reduction would change the loop's result. `None`: they would not, because the body only loads
+/// and moves tiles and accumulates their products, and a sum of products does not depend on the cuts.
 fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<String> {
     for s in all_stmts(k, body) {
         if fetches.iter().any(|&(fetch, _)| fetch == s) {
@@ -290,14 +291,14 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
     unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
 }
 
-/// The tile of which an expression has a window with an end.
+/// A tile of which an expression reads a window with an end.
 fn read_to_an_end(k: &Kernel, e: Expr) -> Option<Value> {
     let own = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_none());
     let ends = own.filter(|view| view.dims.iter().any(|dim| matches!(dim, ViewDim::From { end: Some(_), .. })));
     ends.map(|view| view.base).or_else(|| k.children(e).into_iter().find_map(|child| read_to_an_end(k, child)))
 }
 
-/// Whether something else than a channel slot gets what a fetch puts into a register tile.
+/// Whether a register tile that a load fills is used otherwise than to fill a channel slot.
 fn used_elsewhere(k: &Kernel, fetch: Stmt) -> bool {
     let StmtData::Copy { dst, .. } = k.stmts[fetch] else { unreachable!("a fetch is a copy") };
     let Some(filled) = resolve_view(k, dst).filter(|v| v.slot.is_none()).map(|v| v.base) else { return false };
@@ -309,7 +310,7 @@ fn used_elsewhere(k: &Kernel, fetch: Stmt) -> bool {
     })
 }
 
-/// The dimension of the tensor whose window starts at `var` and whose extent is `extent`, if that is the only use of `var`.
+/// The tensor's dimension whose window starts at `var` and whose extent is `extent`, if `var` has no other use.
 fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> Option<usize> {
     if view.transposed {
         return None;
@@ -337,7 +338,7 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> O
     found
 }
 
-/// Whether the text says that a fetch is not checked in a dimension of its tensor.
+/// Whether the text says that a load is not checked in a dimension of its tensor.
 fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
     let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
     let (Some(view), Some(check)) = (resolve_view(k, *src), &attrs.check) else { return false };
@@ -345,7 +346,7 @@ fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
     check.iter().all(|&d| kept.get(d as usize) != Some(&dim))
 }
 
-/// A copy of a fetch, of full tiles: its reduction dimension is not checked, and masked registers keep their zeros.
+/// Makes a copied load read full tiles: its reduction dimension is not checked, and masked registers keep their zeros.
 pub(crate) fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
     let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { unreachable!("a fetch is a copy") };
     let view = resolve_view(k, src).expect("a fetch is of a window");
@@ -354,7 +355,7 @@ pub(crate) fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
     let all: Vec<u32> = (0..kept.len() as u32).collect();
     let check: Vec<u32> =
         attrs.check.unwrap_or(all).into_iter().filter(|&d| kept.get(d as usize) != Some(&dim)).collect();
-    // What is on lines of padding changes from tile to tile.
+    // Lines in the padding change from tile to tile.
     let keep = zero_initialised(k, dst) && k.tensor_ty(view.base).is_none_or(|t| t.padded.is_empty());
     if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
         attrs.keep = keep && !check.is_empty() && attrs.unaligned().is_none() && !attrs.is_prefetch();
@@ -362,7 +363,7 @@ pub(crate) fn steady(k: &mut Kernel, s: Stmt, dim: usize) {
     }
 }
 
-/// Whether a register tile starts as zeros and is written by loads only, so that masked elements are zero before and after.
+/// Whether a register tile starts as zeros and is only written by loads, so that masked elements are always zero.
 fn zero_initialised(k: &Kernel, dst: Expr) -> bool {
     let Some(var) = crate::analysis::views::plain_var(k, dst) else { return false };
     let mut zero = false;
@@ -386,7 +387,7 @@ fn zero_initialised(k: &Kernel, dst: Expr) -> bool {
             _ => {}
         }
     }
-    // The rows that are masked must be the same in every load: same tensor, same other windows.
+    // The masked rows must be the same in every load: same tensor, same other windows.
     let same = windows.windows(2).all(|pair| {
         pair[0].base == pair[1].base
             && pair[0].dims.len() == pair[1].dims.len()

@@ -1,10 +1,10 @@
-//! Copying statements with fresh names, replacing references, and the stages of statements that a pass writes.
+//! Copies of statements with fresh names, replaced references, and stages of new statements.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Next, Range, StmtData, ValueData, ValueDef, View};
 use tilec_ir::ops::Op;
 
-/// What references to a value become in a copy.
+/// The replacement of references to a value in a copy.
 pub(crate) enum Subst {
     /// Another value.
     Value(Value),
@@ -146,7 +146,7 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
     copy
 }
 
-/// The same text form: equal trees.
+/// Whether two expressions have the same text.
 pub(crate) fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Int(x), ExprData::Int(y)) => x == y,
@@ -180,7 +180,8 @@ fn same_view(k: &Kernel, v: &View, w: &View) -> bool {
         && v.ranges.iter().zip(&w.ranges).all(|(a, b)| same_range(a, b))
 }
 
-/// Gives what a pass has written into a loop with stages the stage of the statement that it is in front of, and serves.
+/// Gives new statements in a loop with stages the stage of the statement in front of which they are, and which they
+/// serve.
 pub(crate) fn inherit_stages(k: &mut Kernel) {
     let staged = |k: &Kernel, s: Stmt| k.plans[s].stage.is_some();
     let mut blocks = Vec::new();
@@ -206,7 +207,7 @@ pub(crate) fn inherit_stages(k: &mut Kernel) {
     }
 }
 
-/// The copy moves nothing unless `cond` holds.
+/// Adds a condition to a copy.
 pub(crate) fn add_condition(k: &mut Kernel, s: Stmt, cond: Expr) {
     let span = k.stmt_spans[s];
     let StmtData::Copy { attrs, .. } = &k.stmts[s] else { unreachable!("a condition is a copy's") };

@@ -12,14 +12,16 @@ use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, Target, WARP, register_share};
 use tilec_ir::typing::resolve_view;
 
-/// Registers of a thread of the producer where its threads fill slots themselves: addresses of what each copies.
+/// Registers of a producer thread if threads fill slots themselves, for the addresses of each copy.
 const FILLING: i64 = 72;
-/// The same where its threads request TMA copies alone, and where these are few. Where three warpgroups multiply, `SOME` are all that is left.
+/// Registers of a producer thread that only issues TMA loads, and the smallest number. With three consumer warpgroups,
+/// only `SOME` are left.
 const USUAL: i64 = 40;
 const SOME: i64 = 32;
 const FEW: i64 = 24;
-/// What a producer with the fewest registers holds at most, as [`held_by_producer`] counts it (ptxas 13: of the 22 registers that it has for code, `gemm.tile` takes
-/// 20 and `gemm_fused.tile` 22, with 5; of those with 6 or more `gemm_splitk.tile`, `gemm_batched.tile`, `swiglu.tile` and `attention.tile` spill 4 to 12 bytes).
+/// Most values that a producer with the smallest number of registers can hold, as [`held_by_producer`] counts them
+/// (ptxas 13: of its 22 registers for code, `gemm.tile` takes 20, and `gemm_fused.tile` 22 with 5 values; with 6 or
+/// more, `gemm_splitk.tile`, `gemm_batched.tile`, `swiglu.tile` and `attention.tile` spill 4 to 12 bytes).
 const HELD_BY_FEW: usize = 5;
 /// Bytes that a block reserves for its barriers.
 const BARRIER_BYTES: u64 = 1024;
@@ -29,15 +31,15 @@ pub(crate) fn ping_pong(k: &Kernel) -> Option<Expr> {
     k.schedule.ping_pong.filter(|&e| k.as_int(e) == Some(1))
 }
 
-/// Groups of warps that multiply, each its own tiles.
+/// Number of replicas of the consumer, each with its own tiles.
 pub(crate) fn replicas(k: &Kernel) -> u32 {
     if ping_pong(k).is_some() { 2 } else { 1 }
 }
 
-/// The threads that the schedule names; of a kernel with roles, those of a role that computes.
+/// The thread count in the schedule; for a kernel with roles, that of a role that computes.
 ///
 /// # Panics
-/// It names none, because `select-mma` has not run yet.
+/// There is none, because `select-mma` has not run yet.
 pub(crate) fn threads_of(k: &Kernel) -> u32 {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok());
     threads.unwrap_or_else(|| panic!("bug: the threads of `{}` are not known yet", k.name))
@@ -63,10 +65,10 @@ pub(crate) fn role(
     k.stmt(StmtData::Role { name: name.to_owned(), warps, replicas, registers, body }, span)
 }
 
-/// Registers of a thread of the producer and of the consumer; `None`: all have enough.
+/// Registers of a thread of the producer and of the consumer; `None`: no change is needed.
 ///
-/// A block starts with equal shares, in steps of 8; what the producer returns the consumer takes. The sum must be what
-/// there was: a warpgroup that requests more waits for ever.
+/// A block starts with equal shares, in multiples of 8; the producer releases registers and the consumer takes them.
+/// The sum must not grow, because a warpgroup that requests more waits for ever.
 pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, Option<i64>) {
     let few = match warps * replicas(k) {
         _ if filling => FILLING,
@@ -77,21 +79,22 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
     dealt(k, warps, few)
 }
 
-/// The slots of the channel that has fewest; `None`: there is none.
+/// The smallest number of slots of a channel; `None`: there is no channel.
 pub(crate) fn least_slots(k: &Kernel) -> Option<u64> {
     let channels = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Channel { .. }));
     channels.filter_map(|v| slots(k, v)).min()
 }
 
-/// Slots at least of a block that leaves room for one of the next launch: fewer were not measured.
+/// Fewest slots of a block that leaves room for a block of the next launch: fewer were not measured.
 pub(crate) const LEAST_BESIDE: u64 = 4;
 
-/// The same where a block leaves room for another one: the producer has what it has beside three warpgroups.
+/// Registers of producer and consumer if the block leaves room for another one: the producer has as many as with three
+/// warpgroups.
 pub(crate) fn registers_beside(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
     dealt(k, warps, SOME)
 }
 
-/// What the consumer has where the producer has `few`.
+/// Registers of both if the producer has `few`.
 fn dealt(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
     let share = share(k, warps);
     let warps = warps * replicas(k);
@@ -104,14 +107,14 @@ fn dealt(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
         m if m <= share => (None, None),
         m => {
             let many = m.min(240);
-            // What is left over is the producer's.
+            // The producer keeps the remainder.
             let left = (share * (producer + consumer) - many * consumer) / producer / 8 * 8;
             (Some(left.clamp(few, share)), Some(many))
         }
     }
 }
 
-/// What the threads that request TMA copies hold in loops: coordinates of windows, indices, and starts that are computed.
+/// Values that the threads which issue TMA loads hold in loops: coordinates of windows, indices, and computed starts.
 fn held_by_producer(k: &Kernel) -> usize {
     let slot = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_)),
@@ -135,34 +138,35 @@ fn held_by_producer(k: &Kernel) -> usize {
     all_stmts(k, k.body).iter().map(held).sum()
 }
 
-/// Registers of each thread as a block starts, whose consumer has so many warps.
+/// Registers of each thread when a block starts, with this number of consumer warps.
 pub(crate) fn share(k: &Kernel, warps: u32) -> i64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     i64::from(register_share((warps * replicas(k) + PRODUCER_WARPS) * WARP, blocks))
 }
 
-/// Registers of a thread of the consumer, if it has so many warps.
+/// Registers of a consumer thread, with this number of consumer warps.
 pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
     registers(k, warps, false).1.unwrap_or_else(|| share(k, warps))
 }
 
-/// Bytes of shared memory that a block may have for slots and buffers, beside its barriers.
+/// Bytes of shared memory for slots and buffers of a block, without barriers.
 pub(crate) fn slots_limit(k: &Kernel, target: Target) -> u64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|x| u64::try_from(x).ok()).unwrap_or(1).max(1);
     slots_of(target, blocks)
 }
 
-/// The same beside the tiles that blocks of a cluster hand on.
+/// The same, without tiles of distributed shared memory.
 pub(crate) fn slots_room(k: &Kernel, target: Target) -> u64 {
     slots_limit(k, target).saturating_sub(cluster::memory_bytes(k))
 }
 
-/// The same where so many blocks share a multiprocessor.
+/// Bytes for each of `blocks` blocks on a multiprocessor.
 pub(crate) fn slots_of(target: Target, blocks: u64) -> u64 {
     target.smem_of_each(blocks).saturating_sub(BARRIER_BYTES)
 }
 
-/// Registers of a thread for the tiles that its stores read: of wgmma's warps what their role has, else what so many threads leave it.
+/// Registers of a thread for the tiles that its stores read: for wgmma those of the role, else those of a block with
+/// this number of threads.
 pub(crate) fn epilogue_registers(k: &Kernel, threads: u64) -> u64 {
     let has = match is_scheduled(k) {
         true => {

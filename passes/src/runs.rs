@@ -1,4 +1,4 @@
-//! The functions of the passes after `choose`. The pipeline runs them all; `choose` runs some of them on candidates.
+//! The functions of the passes after `choose`. The pipeline runs all of them; `choose` runs some on candidates.
 
 use crate::table::{PASSES, PassInfo};
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::Kernel;
 
-/// What a pass does with a kernel.
+/// The function of a pass.
 pub(crate) type Run = fn(&mut Kernel, &mut Cx<'_>) -> Result<(), Reported>;
 
 /// The function of a pass of [`PASSES`].
 ///
 /// # Panics
-/// It is none of those after `choose`.
+/// The pass is not one of those after `choose`.
 pub(crate) fn of(pass: &PassInfo) -> Run {
     match pass.name {
         specialize::NAME => specialize::run,
@@ -41,7 +41,7 @@ pub(crate) fn of(pass: &PassInfo) -> Run {
     }
 }
 
-/// The passes from one to another, both with them, in their order.
+/// The passes from `first` to `last`, inclusive, in their order.
 pub(crate) fn between(first: &str, last: &str) -> impl Iterator<Item = (&'static PassInfo, Run)> {
     let place = |name: &str| PASSES.iter().position(|pass| pass.name == name);
     let (Some(first), Some(last)) = (place(first), place(last)) else {

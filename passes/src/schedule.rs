@@ -42,7 +42,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    // The registers of roles are distributed already.
+    // Roles have their register counts already.
     if !k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. })) {
         occupancy::choose(k, cx);
     }
@@ -52,7 +52,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Moves loads up; returns how many moved.
+/// Moves loads up; returns the number of moved loads.
 fn hoist_loads(k: &mut Kernel, body: Block) -> usize {
     let stmts = k.blocks[body].clone();
     let mut out: Vec<Stmt> = Vec::with_capacity(stmts.len());
@@ -82,11 +82,11 @@ fn hoist_loads(k: &mut Kernel, body: Block) -> usize {
     moved
 }
 
-/// A copy from global memory to registers: what it reads, what it writes.
+/// A copy from global memory to registers.
 struct Load {
     tensor: Value,
     register: Value,
-    /// What it reads beside the tensor: in its window, and in its condition.
+    /// The values that it reads in addition to the tensor: in its window and its condition.
     uses: Vec<Value>,
 }
 
@@ -109,7 +109,7 @@ impl Load {
             all.extend(all_stmts(k, block));
         }
         all.iter().any(|&s| {
-            // What other threads have done by then may be what the load is to see.
+            // The load may have to see stores of other threads in front of these.
             if matches!(
                 k.stmts[s],
                 StmtData::Barrier
@@ -132,7 +132,7 @@ impl Load {
             if declares.is_some_and(|v| v == self.register || self.uses.contains(&v)) {
                 return true;
             }
-            // Another load is passed only if it already is at the head: order among loads is kept.
+            // Another load is passed only if it is at the head already: the order of loads is kept.
             let other_load = Load::of(k, s).is_some();
             let writes = matches!(k.stmts[s], StmtData::Copy { dst, .. }
                 if resolve_view(k, dst).is_some_and(|v| v.base == self.tensor || self.uses.contains(&v.base)));

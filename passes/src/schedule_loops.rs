@@ -45,7 +45,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     plan(k, cx).map(drop)
 }
 
-/// Schedules the loops, and says how many clocks an iteration of each takes whose schedule was found: `choose` asks.
+/// Schedules the loops, and returns the clocks of an iteration for each loop with a schedule; `choose` uses this.
 pub(crate) fn plan(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Block, u64)>, Reported> {
     let mut lengths = Vec::new();
     let mut buffers: Vec<Value> = Vec::new();
@@ -84,7 +84,7 @@ fn marked(k: &Kernel) -> Vec<Value> {
         .collect()
 }
 
-/// The bodies of loops in which a wgmma is directly.
+/// The bodies of loops that contain a wgmma directly.
 fn loops_with_products(k: &Kernel) -> Vec<Block> {
     let mut found = Vec::new();
     k.walk(k.body, &mut |k, _, s| {

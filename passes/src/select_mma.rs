@@ -96,9 +96,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
         match mma.atom {
             None => select(k, cx, s, (dst, src, mma), &mut given)?,
-            // Its operands are slots or registers already: nothing is left to decide.
+            // Operands are slots or registers already, so nothing is left to decide.
             Some(atom) if atom.row().asynchronous() && in_roles::in_slots(k, &mma) => {
-                // Of a scheduled kernel `expand` makes the roles.
+                // For a scheduled kernel, `expand` makes the roles.
                 if !crate::analysis::wgmma::is_scheduled(k) {
                     in_roles::demand_role(k, cx, s, src)?;
                 } else {
@@ -106,7 +106,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 }
             }
             Some(atom) if atom.row().asynchronous() && wgmma::is_decided(k, &mma) => {}
-            // An instruction in the text; the operands may still have to be made fragments.
+            // The instruction is written, but operands may still have to become fragments.
             Some(atom) if is_open(k, s, (dst, &mma, atom)) => select(k, cx, s, (dst, src, mma), &mut given)?,
             Some(atom) => check_written(k, cx, (dst, src, &mma, atom), &mut given.shares)?,
         }
@@ -122,11 +122,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !products {
         lost::refuse_odd_extents(k, cx, "the kernel has no such product")?;
     }
-    // Layouts in the text may be for another number of threads than the one chosen here, or for another instruction.
+    // Written layouts may be for another thread count or instruction than the chosen one.
     if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
 }
 
-/// Whether an operand of a product with a written instruction is not a fragment yet.
+/// Whether an operand of a product with a written instruction is no fragment yet.
 fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
     let operands = [(mma.a, !mma.swap), (mma.b, mma.swap)];
     let computed = operands.map(|(e, _)| plain_var(k, e).is_none());
@@ -135,13 +135,13 @@ fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
     computed == [true, true] || !atom.row().asynchronous() && !laid_out() && (computed.contains(&true) || apart())
 }
 
-/// Whether a kernel multiplies.
+/// Whether a kernel has products.
 fn products(k: &Kernel) -> bool {
     let product = |s: &StmtData| matches!(s, StmtData::Assign { src, .. } if matches!(k.exprs[*src], ExprData::Mma(_)));
     k.statement_data().any(product)
 }
 
-/// A product whose instruction is written: if layouts are still to be found, the warp tile must allow them.
+/// Checks a product with a written instruction: if layouts are missing, the warp tile must allow them.
 fn check_written(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
@@ -149,7 +149,7 @@ fn check_written(
     shares: &mut Shares,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
-    // What a warp computes says the accumulator's layout then.
+    // The accumulator's layout then gives the warp tile.
     let laid_out = k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some());
     written::exists(k, cx, span, (atom, !laid_out))?;
     if laid_out {
@@ -196,9 +196,9 @@ fn check_written(
     Ok(())
 }
 
-/// What is known of a kernel's products in front of any of them.
+/// Facts about a kernel's products that are determined before the first one is selected.
 struct Given {
-    /// Accumulators whose products are to be cut into slices, in whatever way suits, and what their sums are added to.
+    /// New accumulators with partial sums for each slice (sliced-K), and the original accumulators.
     cut: Vec<(Value, Value)>,
     shares: Shares,
 }
@@ -250,7 +250,7 @@ fn select(
             (atom, mma.swap || column_major && fits(atom, transposed(tile)))
         }
         None => {
-            // Runs of a column are worth less than tensor cores.
+            // Tensor cores are worth more than contiguous stores.
             let whole =
                 |tile| best_atom(cx.options.target, cx.enabled, types, tile).is_some_and(|a| a.row().tensor_core);
             let swap = mma.swap || column_major && (whole(transposed(tile)) || !whole(tile));
@@ -289,7 +289,7 @@ fn select(
             *operand = self::operand(k, cx, e, k_dim)?;
         }
     }
-    // Every group of warps its own part of the slice.
+    // Each group of warps takes its own part of the slice.
     let along = [&a, &b].map(|o| (o.k_contiguous || transposes(row, o.elem)).then(|| o.elem.size()));
     let depth = slice_depth(row, along, tile.2) * groups;
     let fragments = [
@@ -300,7 +300,7 @@ fn select(
     Ok(())
 }
 
-/// Says which instruction a product has.
+/// Remarks on the instruction of a product.
 fn say(cx: &mut Cx<'_>, span: Span, (inputs, acc): (Inputs, Elem), (atom, swap): (Atom, bool), (wm, wn): (u64, u64)) {
     if !cx.enabled {
         return;
@@ -312,7 +312,8 @@ fn say(cx: &mut Cx<'_>, span: Span, (inputs, acc): (Inputs, Elem), (atom, swap):
     cx.remark(span, message);
 }
 
-/// Gives an accumulator the layout of its share, if that is another than the schedule's: the text has no other place for it.
+/// Gives an accumulator the layout of its share, if the share differs from the schedule's: the text has no other place
+/// for it.
 fn lay_out(k: &mut Kernel, acc: Value, (atom, swap): (Atom, bool), inputs: Inputs, share: Share) {
     if share.scheduled {
         return;

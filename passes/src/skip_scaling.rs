@@ -30,7 +30,7 @@ use tilec_ir::typing::{layout_of, let_init};
 
 pub(crate) const NAME: &str = "skip-scaling";
 
-/// Elements that a thread multiplies by one factor, at least: fewer are multiplied in the time of the vote.
+/// Fewest elements that a thread multiplies by one factor: fewer are multiplied in the time of the vote.
 const WORTH: u64 = 16;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -56,7 +56,7 @@ fn destination(k: &Kernel, s: Stmt) -> Value {
     dst
 }
 
-/// Whether a thread multiplies many elements by few factors, which are one most of the time.
+/// Whether a thread multiplies many elements by few factors that are usually 1.
 fn is_worth(k: &Kernel, s: Stmt, factor: Value) -> bool {
     let held = |v: Value| k.tile_ty(v).and_then(|t| t.reg_layout.clone()).map(|l| 1u64 << l.value_bits().min(32));
     let Some(init) = let_init(k, factor) else { return false };
@@ -64,12 +64,12 @@ fn is_worth(k: &Kernel, s: Stmt, factor: Value) -> bool {
     elements >= WORTH << factors.value_bits().min(32) && matches!(settled(k, init), Some(Settled::One))
 }
 
-/// What an expression is where the extremes that a loop keeps stay as they are.
+/// The value of an expression if the loop's extremes do not change.
 #[derive(Clone, Debug)]
 enum Settled {
     Zero,
     One,
-    /// A tile that the loop keeps, multiplied by these, and by minus one.
+    /// A loop-carried tile, multiplied by these factors, negated if the flag is set.
     Kept {
         tile: Value,
         by: Vec<Expr>,
@@ -115,7 +115,7 @@ fn settled(k: &Kernel, e: Expr) -> Option<Settled> {
     k.by_names(e, |e, known| settled_by(k, e, known))
 }
 
-/// The same, where it is known of the names in the expression.
+/// [`settled`], with the known values of names in the expression.
 fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option<Settled> {
     match &k.exprs[e] {
         ExprData::Ref(v) => match let_init(k, *v) {
@@ -145,7 +145,7 @@ fn kept(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option
     settled_by(k, e, known).filter(|s| matches!(s, Settled::Kept { by, negative: false, .. } if by.is_empty()))
 }
 
-/// Whether a register tile only becomes the larger, or the smaller, of itself and something else.
+/// Whether a register tile only changes to the maximum, or minimum, of itself and something else.
 fn keeps_extreme(k: &Kernel, v: Value) -> bool {
     let mut changed = false;
     let only = all_stmts(k, k.body).into_iter().all(|s| match k.stmts[s] {

@@ -3,8 +3,9 @@
 //! References to compile-time parameters become literals, in place; types and orders likewise. Then every expression is
 //! folded bottom-up. Preconditions that always hold are dropped, and preconditions that cannot hold are errors.
 //!
-//! Needs: parsed IR. Leaves: no compile-time parameter; promises of tensors as preconditions; literal tile extents; ends of windows only if they
-//! cut something off; `transpose` of register tiles only in copies between them and in products; a target in the schedule.
+//! Needs: parsed IR. Leaves: no compile-time parameter; promises of tensors as preconditions; literal tile extents;
+//! ends of windows only if they cut something off; `transpose` of register tiles only in copies between them and in
+//! products; a target in the schedule.
 
 mod begun;
 mod bind;
@@ -47,10 +48,10 @@ use tilec_ir::typing::resolve_view;
 
 pub(crate) const NAME: &str = "specialize";
 
-/// The result of the pass for the query of another pass; its messages are dropped.
+/// Runs the pass for another pass, and drops its messages.
 ///
 /// # Errors
-/// It refuses it.
+/// The pass refuses the kernel.
 pub(crate) fn quietly(k: &mut Kernel, options: &Options) -> Result<(), Reported> {
     let mut sink = Sink::new();
     run(k, &mut Cx::new(options, NAME, &mut sink).unheard())
@@ -58,7 +59,7 @@ pub(crate) fn quietly(k: &mut Kernel, options: &Options) -> Result<(), Reported>
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let bindings = bind::bind(k, cx)?;
-    // As written: after folding a precondition that does not hold reads `16 == 0`.
+    // The text before folding, because a violated precondition would read `16 == 0` afterwards.
     let written: Vec<String> = k.requires.iter().map(|&e| tilec_ir::print::print_expr(k, e)).collect();
     substitute(k, &bindings);
     k.const_params.clear();
@@ -95,11 +96,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     moves::settle(k);
     transposed::settle(k);
     truths::settle(k);
-    // Rules over extents and layouts hold or not only now that the parameters have values.
+    // Rules about extents and layouts can only be checked now that parameters have values.
     cx.verify(k)
 }
 
-/// Every root expression of the kernel.
+/// All root expressions of the kernel.
 pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     let mut out: Vec<Expr> = k.requires.clone();
     out.extend(k.grid.iter().map(|g| g.extent));
@@ -161,7 +162,7 @@ pub(crate) fn roots(k: &Kernel) -> Vec<Expr> {
     out
 }
 
-/// Folds every expression, and branches on what is known.
+/// Folds every expression, and branches on known conditions.
 pub(crate) fn fold(k: &mut Kernel) {
     for root in roots(k) {
         fold_tree(k, root);
@@ -169,7 +170,7 @@ pub(crate) fn fold(k: &mut Kernel) {
     fold_branches(k);
 }
 
-/// Replaces branches, and selections, on conditions over compile-time parameters by what they choose.
+/// Replaces branches and selections on known conditions by the selected side.
 fn fold_branches(k: &mut Kernel) {
     for e in roots(k) {
         fold_selections(k, e);
@@ -196,7 +197,7 @@ fn fold_branches(k: &mut Kernel) {
     }
 }
 
-/// What is outside the bounds reads as zero anyway.
+/// Drops fill values of zero, which is the default.
 fn drop_zero_fills(k: &mut Kernel) {
     for data in k.stmts.values_mut() {
         if let StmtData::Copy { attrs, .. } = data {
@@ -205,7 +206,7 @@ fn drop_zero_fills(k: &mut Kernel) {
     }
 }
 
-/// What a dropped block declares is not a tile or buffer any more.
+/// Removes the tiles and buffers that a dropped block declares.
 fn forget(k: &mut Kernel, block: Block) {
     for s in all_stmts(k, block) {
         if let StmtData::Var { value, .. } | StmtData::Alloc { value, .. } = k.stmts[s] {
@@ -214,7 +215,7 @@ fn forget(k: &mut Kernel, block: Block) {
     }
 }
 
-/// `select(c, a, b)` of a known condition is `a` or `b`, if that has the type of the whole.
+/// Replaces `select(c, a, b)` with a known condition by `a` or `b`, if it has the type of the whole.
 fn fold_selections(k: &mut Kernel, e: Expr) {
     for child in k.children(e) {
         fold_selections(k, child);
@@ -230,7 +231,8 @@ fn fold_selections(k: &mut Kernel, e: Expr) {
     }
 }
 
-/// A precondition without the sides of `||` and `&&` that are decided.
+/// A precondition without the decided operands of `
+/// ` and `&&`.
 fn open_part(k: &Kernel, e: Expr) -> Expr {
     let ExprData::Op { op: op @ (Op::Or | Op::And), args } = &k.exprs[e] else { return e };
     let idle = Some(*op == Op::And);
@@ -265,7 +267,7 @@ fn check_requires(k: &mut Kernel, cx: &mut Cx<'_>, written: &[String]) -> Result
     result
 }
 
-/// Refuses places that are read and that nothing is ever stored to: what they hold is undefined.
+/// Refuses tiles and buffers that are read but never written, whose contents are undefined.
 fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let (mut written, mut read) = (EntitySet::new(), SecondaryMap::<Value, Option<Stmt>>::new());
     for s in all_stmts(k, k.body) {
@@ -308,12 +310,12 @@ fn check_written(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// The truth of a condition, as far as literals decide it.
+/// The truth of a condition, if literals decide it.
 fn constant_truth(k: &Kernel, e: Expr) -> Option<bool> {
     index::truth(&OfKernel::new(k, |_| None), e)
 }
 
-/// Divisors are positive: `x % 0` means nothing, and no precondition may promise it.
+/// Checks that divisors are positive: `x % 0` is undefined, so preconditions must not use it.
 fn check_divisors(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     let mut stack = roots(k);
@@ -338,9 +340,9 @@ fn check_divisors(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// Columns that rasterisation may group.
+/// Most columns for rasterisation.
 const MAX_RASTER: i64 = 1024;
-/// Largest literal stride, in elements, as for run-time strides.
+/// The largest literal stride in elements, as for run-time strides.
 const MAX_STRIDE: i64 = 1 << 40;
 
 fn check_limits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -390,15 +392,15 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
 }
 
-/// Tile extents must be positive literals and powers of two from here on: layouts are linear over address bits. Columns of products of
-/// warpgroups may be others; `select-mma` refuses them where it finds none.
-/// `stay`: those of what warpgroups may multiply, of which `select-mma` sees whether they do.
+/// Checks that tile extents are positive literals and powers of two from here on, because layouts are linear over
+/// address bits. Columns of wgmma products may be others; `select-mma` refuses them if it finds no wgmma. `stay`:
+/// extents of possible wgmma operands, which `select-mma` checks.
 fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Reported> {
     let mut result = Ok(());
     let stays = pad::extents(k, cx, pad::Windows::Any, stay);
     for d in bad_extents(k, cx.options.target, stay) {
         result = Err(cx.report(match &stays {
-            // Tiles with more elements are no way out where these count.
+            // Larger tiles are no way out if the number of elements matters.
             Some(pad::Unpadded { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
                 .with_note(
                                         "register and shared-memory tiles have power-of-two extents; in a larger tile, mask the elements beyond: \
@@ -419,7 +421,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
     result
 }
 
-/// Extents of tiles that are known and that no tile can have, but for those that stay.
+/// Extents of tiles that are known and never legal, except those in `stay`.
 pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagnostic> {
     let mut wrong = wrong_extents(k, |x| is_extent(x, stay.contains(&x)));
     if target.has_tensor_copies() {
@@ -429,12 +431,12 @@ pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagn
     wrong
 }
 
-/// Extents of tiles that are known and no powers of two.
+/// Known tile extents that are no powers of two.
 pub(crate) fn odd_extents(k: &Kernel) -> Vec<Diagnostic> {
     wrong_extents(k, |x| is_extent(x, false))
 }
 
-/// Whether a tile may have such an extent. `warpgroups`: it may be one of their products'.
+/// Whether a tile may have this extent. `warpgroups`: it may belong to a wgmma product.
 pub(crate) fn is_extent(n: u64, warpgroups: bool) -> bool {
     n.is_power_of_two() || warpgroups && is_columns(n)
 }
@@ -445,7 +447,7 @@ fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
         let (ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. }) = &data.def else { continue };
         for x in t.shape.iter().filter_map(|&e| k.as_int(e)).filter(|&x| !u64::try_from(x).is_ok_and(&right)) {
             let d = extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two"));
-            // A tile without a layout of its own is made larger.
+            // A tile without its own layout is padded.
             let laid_out = t.reg_layout.is_some() || t.smem_layout.is_some();
             let layout = k.spots_behind(data.span, Spot::Layout).next().filter(|_| laid_out);
             wrong.push(d.with_left_out(layout));

@@ -1,6 +1,6 @@
-//! What the text of a kernel shows of its code: [`Code`] of each statement.
+//! Properties of a kernel's code that its text shows: [`Code`] of each statement.
 //!
-//! The copies and products of a loop take their registers as long as it runs, and in no other place; functions take them where they are computed.
+//! The copies and products of a loop take registers during the loop only; functions take them where they are computed.
 
 use super::beside::{Code, Products, USUAL_ACCESSES, USUAL_POINTERS};
 use super::thread::Context;
@@ -29,11 +29,12 @@ pub(crate) fn of(k: &Kernel, deferred: &Deferred, context: &Context, target: Tar
     reader.found
 }
 
-/// Bytes of an access below which a tile passes through registers in pieces (ptxas 13, sm_80: of those of 8 gemm_mixed.tile takes 23 beside its tiles, as of
-/// those of 16).
+/// Bytes of an access below which a tile passes through registers in pieces (ptxas 13, sm_80: with accesses of 8 bytes,
+/// gemm_mixed.tile takes 23 registers next to its tiles, like with 16).
 const PIECE: u64 = 8;
 
-/// Whether a place in a tensor is found by the digits of an index: a pointer, two registers, for each access.
+/// Whether addresses in a tensor are computed from the digits of an index: then each access has a pointer, two
+/// registers.
 fn has_digits(k: &Kernel, tensor: Value) -> bool {
     let ty = k.tensor_ty(tensor).expect("a window of a tensor");
     (0..ty.shape.len()).any(|d| ty.modes(d).is_some_and(|modes| modes.len() > 1))
@@ -50,7 +51,7 @@ fn product(k: &Kernel, s: Stmt) -> Option<&Mma> {
     }
 }
 
-/// Whether products are in a loop itself, or in what is unrolled or branches there.
+/// Whether products are directly in a loop, or in unrolled loops or branches there.
 fn multiplies(k: &Kernel, body: Block) -> bool {
     k.blocks[body].iter().any(|&s| match k.stmts[s] {
         StmtData::For { unroll: false, .. } => false,
@@ -65,7 +66,7 @@ fn loaded(k: &Kernel, s: Stmt) -> Option<(ResolvedView, Expr, &CopyAttrs)> {
     (attrs.is_by_threads() && !attrs.is_prefetch()).then_some((view, *dst, attrs))
 }
 
-/// Whether a register tile goes on into shared memory.
+/// Whether a register tile is then stored to shared memory.
 fn passes_on(k: &Kernel, body: Block, tile: Value) -> bool {
     all_stmts(k, body).into_iter().any(|s| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } => {
@@ -132,7 +133,7 @@ impl Reader<'_> {
         Code { shifted: words > 1, ..code }
     }
 
-    /// What multiplies in a block, and what of that its loops and its epilogue know.
+    /// The products in a block, with properties of its loops and epilogue.
     fn products(&self, body: Block) -> Code {
         let mut code = Code::default();
         for s in all_stmts(self.k, body) {
@@ -146,7 +147,7 @@ impl Reader<'_> {
         code
     }
 
-    /// Registers of a tile that a statement hands to other lanes.
+    /// Registers of a tile that a statement exchanges with other lanes.
     fn exchanged(&self, s: Stmt) -> u64 {
         let StmtData::Copy { src, dst, .. } = self.k.stmts[s] else { return 0 };
         let (Some(from), Some(to)) = (plain_var(self.k, src), plain_var(self.k, dst)) else { return 0 };

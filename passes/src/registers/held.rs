@@ -1,9 +1,10 @@
 //! Peak register pressure of a thread's tiles.
 //!
-//! The tiles that are live at a statement are those whose elements are read later. Each counts with the registers of its layout. Tiles that copies load right in front of the one
-//! statement that reads them do not count, because the assembler may load them piece by piece. If both operands of a product are
-//! loaded so, the smaller one counts: instructions use all of one for each piece of the other. An unaligned tile counts twice, as the
-//! words that cover it. [`super::beside`] adds the other registers.
+//! The tiles that are live at a statement are those whose elements are read later. Each counts with the registers of
+//! its layout. A tile does not count if copies load it directly in front of the one statement that reads it, because
+//! the assembler may load it piece by piece. If both operands of a product are loaded so, the smaller one counts:
+//! instructions use all of it for each piece of the other. An unaligned tile counts twice, as the words that cover it.
+//! [`super::beside`] adds the other registers.
 
 use super::beside::{Code, beside};
 use super::code;
@@ -18,10 +19,10 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target};
 use tilec_ir::typing::resolve_view;
 
-/// Where a thread takes most registers.
+/// The point of highest register pressure.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Most {
-    /// The first statement at which it does.
+    /// The first statement at that pressure.
     pub(crate) at: Stmt,
     /// For tiles.
     pub(crate) tiles: u64,
@@ -31,7 +32,8 @@ pub(crate) struct Most {
     pub(crate) code: Code,
 }
 
-/// Where the threads of a role take most; `None`: it has no tiles, or one that is too large by itself, which is refused elsewhere.
+/// The point of highest pressure in a role. `None`: it has no tiles, or a tile that is too large by itself, which is
+/// refused elsewhere.
 pub(crate) fn most(k: &Kernel, deferred: &Deferred, context: &Context, target: Target) -> Option<Most> {
     let mut tiles = BTreeMap::new();
     for s in all_stmts(k, context.body) {
@@ -58,16 +60,16 @@ pub(crate) fn most(k: &Kernel, deferred: &Deferred, context: &Context, target: T
     walk.most
 }
 
-/// What fills tiles from memory, and what reads them.
+/// Loads of tiles from memory, and the readers of tiles.
 struct Loads<'a> {
     k: &'a Kernel,
-    /// The copies that fill each, and nothing else does.
+    /// For each tile, the copies that fill it, if nothing else does.
     fills: BTreeMap<Value, Vec<Stmt>>,
-    /// The tiles that take over another one's elements: where, and of which tile.
+    /// The tiles that take over another tile's elements: the statement, and the other tile.
     taken_over: BTreeMap<Value, (Stmt, Value)>,
-    /// The statements that read each.
+    /// The statements that read each tile.
     readers: BTreeMap<Value, Vec<Stmt>>,
-    /// Those that are filled in aligned words, which are shifted into place.
+    /// Tiles that are filled in aligned words and shifted into place.
     unaligned: BTreeSet<Value>,
 }
 
@@ -108,7 +110,7 @@ impl Loads<'_> {
         loads
     }
 
-    /// Tiles of which the assembler holds pieces alone.
+    /// Tiles of which the assembler only holds pieces.
     fn in_pieces(&self, tiles: &BTreeMap<Value, u64>) -> Vec<Value> {
         let mut pieces: BTreeSet<Value> = self.fills.keys().copied().filter(|&v| self.is_in_pieces(v)).collect();
         pieces.extend(self.taken_over.keys().copied().filter(|&v| self.is_stored_in_pieces(v)));
@@ -125,8 +127,8 @@ impl Loads<'_> {
         pieces.into_iter().collect()
     }
 
-    /// Whether one statement alone reads a tile, and each copy that fills it is in front of that, in the same block, with nothing between that waits or
-    /// computes for long.
+    /// Whether a single statement reads a tile, and each copy that fills it is in front of that statement in the same
+    /// block, without waits or long computations in between.
     fn is_in_pieces(&self, tile: Value) -> bool {
         let readers = self.readers.get(&tile).map_or(&[][..], |readers| readers);
         let [reader] = readers[..] else { return readers.is_empty() };
@@ -137,7 +139,8 @@ impl Loads<'_> {
         })
     }
 
-    /// Whether a tile takes over the elements of one that lives on, and is only stored: lanes exchange a piece when it is stored.
+    /// Whether a tile takes over elements of a tile that stays live, and is only stored: then lanes exchange pieces
+    /// when these are stored.
     fn is_stored_in_pieces(&self, tile: Value) -> bool {
         let k = self.k;
         let (taken, from) = self.taken_over[&tile];
@@ -155,7 +158,7 @@ impl Loads<'_> {
         stores(*store) && own == block && behind > at && lives
     }
 
-    /// Whether the assembler may move a load after a statement.
+    /// Whether the assembler may move a load past a statement.
     fn passes(&self, s: Stmt) -> bool {
         match self.k.stmts[s] {
             StmtData::Copy { .. } | StmtData::Let { .. } | StmtData::Var { .. } => true,
@@ -165,13 +168,13 @@ impl Loads<'_> {
     }
 }
 
-/// A walk against the order of the text.
+/// A backward walk over the text.
 struct Walk<'a> {
     k: &'a Kernel,
     deferred: &'a Deferred,
-    /// The tiles, and registers of a thread that hold each.
+    /// The tiles, and the registers of a thread for each.
     tiles: BTreeMap<Value, u64>,
-    /// What each statement does beside.
+    /// Code properties of each statement.
     code: BTreeMap<Stmt, Code>,
     most: Option<Most>,
 }
@@ -180,7 +183,7 @@ struct Walk<'a> {
 type Live = BTreeSet<Value>;
 
 impl Walk<'_> {
-    /// What lives in front of a block, of what lives after it.
+    /// The live tiles in front of a block, from those after it.
     fn block(&mut self, block: Block, behind: Live) -> Live {
         self.k.blocks[block].iter().rev().fold(behind, |live, &s| self.stmt(s, live))
     }
@@ -190,7 +193,7 @@ impl Walk<'_> {
         self.note(s, &live);
         match &k.stmts[s] {
             StmtData::For { body, .. } => {
-                // What one iteration hands to the next: more lives with each round until nothing is added.
+                // Values that are carried between iterations: repeated until no more tiles are live.
                 loop {
                     let mut more = self.block(*body, live.clone());
                     more.extend(&live);
@@ -232,7 +235,7 @@ impl Walk<'_> {
         live
     }
 
-    /// Adds what an expression reads, through names whose expressions are computed where they are used.
+    /// Adds the tiles that an expression reads, also through deferred names.
     fn read(&self, e: Expr, live: &mut Live) {
         let mut named = BTreeSet::new();
         let mut rest = vec![e];

@@ -1,4 +1,4 @@
-//! Registers that a thread has.
+//! Number of registers that a thread has.
 
 use crate::assign_layouts::Threads;
 use crate::roles::threads_of;
@@ -6,23 +6,23 @@ use tilec_ir::entities::Block;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_SM, REGISTERS_PER_THREAD, SCHEDULERS, WARP, register_share};
 
-/// Registers that a thread may have if so many blocks of so many threads are to be resident. A quarter of those of a multiprocessor belongs to each of
-/// its schedulers, among which the warps are distributed.
+/// Most registers of a thread for `blocks` resident blocks of `threads` threads. Each of the four schedulers has a
+/// quarter of the registers of a multiprocessor, and warps are distributed over them.
 pub(crate) fn cap(threads: u64, blocks: u64) -> u64 {
     let warps = (blocks * threads / u64::from(WARP)).div_ceil(SCHEDULERS).max(1);
     let registers = u64::from(REGISTERS_PER_SM) / SCHEDULERS / u64::from(WARP) / warps;
     (registers / 8 * 8).min(u64::from(REGISTERS_PER_THREAD))
 }
 
-/// Statements that the same threads run, and the registers that each of these has.
+/// Statements that the same threads execute, and their registers.
 pub(crate) struct Context {
     pub(crate) body: Block,
-    /// Threads that divide the tiles of these.
+    /// Number of threads that divide their tiles.
     pub(crate) threads: u64,
     pub(crate) has: u64,
 }
 
-/// The roles of a kernel, or the whole of it.
+/// The roles of a kernel, or the whole kernel.
 pub(crate) fn contexts(k: &Kernel) -> Vec<Context> {
     let int = |e| k.as_int(e).and_then(|n| u32::try_from(n).ok());
     let blocks = k.schedule.min_ctas.and_then(int).unwrap_or(1).max(1);

@@ -1,4 +1,5 @@
-//! 64-bit divisions in loops. The hardware has none; the emulation takes about three times as long as for 32 bits.
+//! 64-bit divisions in loops. The hardware has none, and the emulation takes about three times as long as a 32-bit
+//! division.
 
 use crate::Cx;
 use crate::analysis::made_of::{of_indices, of_sizes};
@@ -9,7 +10,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 
-/// Says which they are, and what would make them shorter.
+/// Remarks on them, with ways to make them narrower.
 pub(super) fn remark(k: &Kernel, cx: &mut Cx<'_>) {
     let ranges = Ranges::new(k);
     let mut found: Vec<Expr> = Vec::new();
@@ -29,12 +30,12 @@ pub(super) fn remark(k: &Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Adds those in an expression whose divisor is known at launch alone, each text once.
+/// Adds the divisions in an expression whose divisor is known only at launch, each text once.
 fn divisions(k: &Kernel, ranges: &Ranges<'_>, e: Expr, found: &mut Vec<Expr>) {
     k.children(e).into_iter().for_each(|child| divisions(k, ranges, child, found));
     let ExprData::Op { op: Op::Div | Op::Rem | Op::CeilDiv, args } = &k.exprs[e] else { return };
     let &[dividend, by] = &args[..] else { return };
-    // What sizes alone say is divided once, in front of the loop; a literal is a multiplication.
+    // Divisions of sizes are hoisted in front of the loop; a literal divisor becomes a multiplication.
     if k.as_int(by).is_some() || of_sizes(k, e) || !of_indices(k, e) {
         return;
     }

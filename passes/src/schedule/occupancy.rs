@@ -1,11 +1,12 @@
-//! How many blocks should be resident on a multiprocessor.
+//! Number of blocks that should be resident on a multiprocessor.
 //!
-//! `.minnctapersm` caps the registers per thread at `65536 / (threads · blocks)`, rounded down to 8. More resident blocks hide
-//! more latency, but a cap below what the tiles need makes the assembler spill. Shared memory, warps and blocks per
-//! multiprocessor bound the number too. The choice is the largest number of blocks whose cap leaves room for the register
-//! tiles and [`COMFORT`] registers of addresses, counters and predicates, and one block more if the cap still leaves
-//! [`LEAST`] for each operand whose shared-memory addresses the swizzle mixes (measured: ptxas recomputes the rest without
-//! spilling). Narrow accesses need a pointer or predicate each: with them only the comfortable number is chosen.
+//! `.minnctapersm` limits the registers per thread to `65536 / (threads · blocks)`, rounded down to 8. More resident
+//! blocks hide more latency, but a limit below what the tiles need makes the assembler spill. Shared memory, warps and
+//! blocks per multiprocessor limit the number too. The choice is the largest number of blocks that leaves room for the
+//! register tiles and [`COMFORT`] registers of addresses, counters and predicates. One block more is chosen if the
+//! limit still leaves [`LEAST`] registers for each operand whose shared-memory addresses the swizzle mixes (measured:
+//! ptxas recomputes the rest without spilling). Narrow accesses each need a pointer or predicate, so with them only the
+//! comfortable number is chosen.
 
 use crate::Cx;
 use crate::analysis::functions::function_registers;
@@ -31,10 +32,10 @@ use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of, layout_of_tuples, resolve_view, type_of};
 
-/// Below this many tile registers a tight fit is not worth the risk: there is room for several blocks anyway.
+/// Below this number of tile registers, a tight fit is not worth the risk: several blocks fit anyway.
 const LARGE: u64 = 128;
 
-/// What decides how many blocks are resident.
+/// The inputs of the occupancy decision.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Block {
     /// Threads.
@@ -43,23 +44,23 @@ pub(crate) struct Block {
     pub(crate) tiles: u64,
     /// Bytes of shared memory.
     pub(crate) shared: u64,
-    /// Whether every access to global memory in a loop is as wide as the hardware has.
+    /// Whether every access to global memory in a loop has the full hardware width.
     pub(crate) wide: bool,
     /// Operands of products whose shared-memory addresses the swizzle mixes.
     pub(crate) mixed: u64,
-    /// Whether the kernel is the loop of one product: for others a tight fit was not measured.
+    /// Whether the kernel is the loop of a single product: for others, a tight fit was not measured.
     pub(crate) lone: bool,
-    /// Registers that it takes beside tiles and addresses.
+    /// Registers in addition to tiles and addresses.
     pub(crate) beside: u64,
 }
 
 impl Block {
-    /// Registers that a thread may have if so many blocks are to be resident.
+    /// Most registers of a thread for this number of resident blocks.
     pub(crate) fn cap(&self, blocks: u64) -> u64 {
         thread::cap(self.threads, blocks)
     }
 
-    /// The number of blocks that should be resident on a multiprocessor; at least one.
+    /// The number of blocks that should be resident; at least 1.
     pub(crate) fn resident(&self, target: Target) -> u64 {
         let limit = self.limit(target);
         let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
@@ -69,18 +70,18 @@ impl Block {
         blocks + u64::from(one_more)
     }
 
-    /// Blocks that fit a multiprocessor if a thread has so many registers; at least one.
+    /// The number of blocks that fit if a thread has this number of registers; at least 1.
     pub(crate) fn with_registers(&self, registers: u64, target: Target) -> u64 {
         Occupancy::new(target, self.threads, registers, self.shared).resident()
     }
 
-    /// Blocks that shared memory, warps and slots allow; at least one.
+    /// The number of blocks that shared memory, warps and block slots allow; at least 1.
     fn limit(&self, target: Target) -> u64 {
         Occupancy::new(target, self.threads, 1, self.shared).beside_registers()
     }
 }
 
-/// Sets `min_ctas` where it is not written and more than one block is wanted.
+/// Sets `min_ctas` if it is not written and should be more than one.
 pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     if k.schedule.min_ctas.is_some() {
         return;
@@ -111,7 +112,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
     );
 }
 
-/// 32-bit registers of the tiles of a thread. A tile that only takes over another's elements replaces it.
+/// 32-bit registers of the tiles of a thread. A tile that only takes over another tile's elements replaces it.
 fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     let taken = |s: &StmtData| match s {
         StmtData::Copy { src, dst, .. } => plain_var(k, *dst).filter(|_| plain_var(k, *src).is_some()),
@@ -133,7 +134,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
             sum += known_elem(k, v).words(bits);
         }
     }
-    // So are elements that a `let` names beside accumulators, unless they are computed where they are stored.
+    // A `let` with elements takes registers next to accumulators, unless it is deferred.
     let deferred = Deferred::of(k);
     let products = k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
     for s in all_stmts(k, k.body).into_iter().filter(|_| products) {
@@ -153,8 +154,8 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
     sum
 }
 
-/// Registers of elements of less than 32 bits that are loaded one by one into a tile: each has one of its own until two are put together. Beside products
-/// that happens a slice at a time.
+/// Registers of narrow elements that are loaded one by one to a tile: each takes a register until two are packed. With
+/// products, this happens a slice at a time.
 fn apart(k: &Kernel, threads: u64) -> u64 {
     if k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Mma(_))) {
         return 0;
@@ -171,7 +172,7 @@ fn apart(k: &Kernel, threads: u64) -> u64 {
     k.statement_data().filter_map(more).max().unwrap_or(0)
 }
 
-/// Registers of the tuples of rows that are sorted, and half as many for what other lanes have of them: 115 in all for 64 of tuples.
+/// Registers of the tuples of sorted rows, and half as many for tuples of other lanes: 115 in total for 64 of tuples.
 fn sorted(k: &Kernel) -> u64 {
     let of = |e: Expr| match &k.exprs[e] {
         ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
@@ -187,7 +188,7 @@ fn sorted(k: &Kernel) -> u64 {
     k.expressions().into_iter().filter_map(of).max().unwrap_or(0)
 }
 
-/// What an element of an expression takes.
+/// Size of an element of an expression.
 fn size_of(k: &Kernel, e: Expr) -> Bits {
     match type_of(k, e).ok().and_then(|t| t.elem()) {
         Some(ElemRef::Known(elem)) => elem.size(),
@@ -195,7 +196,7 @@ fn size_of(k: &Kernel, e: Expr) -> Bits {
     }
 }
 
-/// Whether all products of a kernel add to one accumulator, in loops that no branch leaves out.
+/// Whether all products of a kernel add to one accumulator, in loops that no branch skips.
 fn lone_product(k: &Kernel) -> bool {
     let accumulator = |&s: &Stmt| match k.stmts[s] {
         StmtData::Assign { dst, src } if matches!(k.exprs[src], ExprData::Mma(_)) => Some(dst),
@@ -213,8 +214,8 @@ fn lone_product(k: &Kernel) -> bool {
     accumulators.len() == 1 && !branched
 }
 
-/// Whether every access to global memory in a loop is as wide as the hardware has, and at most one copy is made of words
-/// that are shifted into place.
+/// Whether every access to global memory in a loop has the full hardware width, and at most one copy loads unaligned
+/// words.
 fn wide_loads(k: &Kernel) -> bool {
     let mut shifted: Vec<Value> = Vec::new();
     for s in all_stmts(k, k.body) {
@@ -233,7 +234,7 @@ fn wide_loads(k: &Kernel) -> bool {
         })
 }
 
-/// Operands of products that are contiguous along the reduction in shared memory: each slice has an address of its own.
+/// Number of operands that are contiguous along the reduction in shared memory: each slice has its own address.
 fn mixed_operands(k: &Kernel) -> u64 {
     let mut found: Vec<Value> = Vec::new();
     for s in all_stmts(k, k.body) {

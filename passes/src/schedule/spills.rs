@@ -9,7 +9,7 @@ use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::kernel::Kernel;
 
-/// Warns of the statement at which most is too much, in each role.
+/// Warns in each role at the statement with the highest pressure, if that is too high.
 pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
     let deferred = Deferred::of(k);
     for context in contexts(k) {

@@ -1,4 +1,4 @@
-//! Whether stages and cycles that are written keep the dependences.
+//! Checks that written stages and cycles respect the dependences.
 
 use super::modulo::Loop;
 use crate::Cx;
@@ -8,7 +8,8 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::resolve_view;
 
-/// Checks stages and cycles that are written against the dependences: the first two statements whose order they break, and why.
+/// The first two statements whose dependence written stages and cycles violate: both, the value and the kind of
+/// dependence.
 pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt, Value, Why)> {
     let l = Loop::new(k, cx, body);
     let at = |i: usize| {
@@ -31,7 +32,8 @@ pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt
 }
 
 impl Loop<'_> {
-    /// What fills a slot is after the `acquire` that says it is free, and in front of the `publish` that says it is full: pairs in this order, the channel, and why.
+    /// A fill is after the `acquire` of its slot and in front of the `publish`: pairs in this order, the channel, and
+    /// why.
     fn fills(&self) -> Vec<(usize, usize, Value, Why)> {
         let k = self.k;
         let mut found = Vec::new();
@@ -53,7 +55,7 @@ impl Loop<'_> {
         found
     }
 
-    /// Between what reads a slot and what fills one: the iterations until it is the same slot.
+    /// The number of iterations after which a slot that a statement reads is filled again by another one.
     fn until_filled_again(&self, a: usize, b: usize, d: Dep) -> Option<u32> {
         let is_channel = matches!(self.k.values[d.value].def, ValueDef::Channel { .. });
         let fills = |i: usize| matches!(self.channel(i), Some((ChannelOp::Acquire | ChannelOp::Publish, _)));

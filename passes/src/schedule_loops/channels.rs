@@ -22,13 +22,13 @@ use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::WARP;
 use tilec_ir::tensor_store::is_stored;
 
-/// Slots of a channel in a loop at most, where the schedule names none.
+/// Most slots of a channel in a loop, if the schedule gives no number.
 const SLOTS: u64 = 8;
 
-/// Slots with which a loop hides what a load takes, where each holds a tile of some microsecond's work.
+/// Slots with which a loop hides the latency of loads, if each holds a tile of about a microsecond's work.
 const ENOUGH: u64 = 2;
 
-/// Copies that are operated together, and the channels that are.
+/// Copies and channels that are operated together.
 struct Group {
     feeds: Vec<Feed>,
     channels: Vec<Value>,
@@ -67,13 +67,13 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<()
     Ok(())
 }
 
-/// Copies in program order, those together that can be.
+/// Copies in program order, grouped where possible.
 fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
     let mut apart: Vec<(Value, Value)> = Vec::new();
     loop {
         let mut groups = neighbours(k, feeds, &apart);
         let Some((ring, group)) = at_odds(k, feeds, &groups) else {
-            // Channels that share barriers in one place do so in all of them.
+            // Channels that share barriers in one place do so everywhere.
             let rings: Vec<Vec<Value>> = groups.iter().map(|g| g.channels.clone()).collect();
             for group in &mut groups {
                 let whole = rings.iter().filter(|ring| group.channels.iter().all(|c| ring.contains(c)));
@@ -87,8 +87,8 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
     }
 }
 
-/// A group whose channels share their barriers, and another that has some of them alone although the others are filled beside it, too: their slots cannot
-/// pass empty there.
+/// A group whose channels share barriers, and another group with only some of them, although the others are filled in
+/// the same loop, too: their slots cannot be published empty there.
 fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize)> {
     let looped: Vec<bool> = groups.iter().map(|g| in_loop(k, g.feeds[0].block)).collect();
     let odd = |ring: &Group, at: usize| {
@@ -100,7 +100,7 @@ fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize
     groups.iter().enumerate().find_map(|(r, ring)| (0..groups.len()).find(|&g| odd(ring, g)).map(|g| (r, g)))
 }
 
-/// Copies that are next to each other, whose slots are held by the same statements, and whose channels are not to be kept apart.
+/// Groups of adjacent copies whose slots are held by the same statements, except channels that must be separate.
 fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group> {
     let kept_apart = |a: Value, b: Value| apart.contains(&(a, b)) || apart.contains(&(b, a));
     let mut groups: Vec<Group> = Vec::new();
@@ -108,7 +108,8 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
         let (Some(&first), Some(&last)) = (feed.readers.first(), feed.readers.last()) else {
             unreachable!("what nobody reads is not fed")
         };
-        // What goes to registers does so directly in front of the product: all slots are held from there to the product.
+        // An operand that is loaded to registers is loaded directly in front of the product: all slots are held from
+        // there to the product.
         let loaded = reduction::of(k, feed.block).ok().and_then(|step| Some((step.first_read()?, step.product)));
         let at = |s: Stmt| k.blocks[feed.block].iter().position(|&t| t == s);
         let within = |&(from, to): &(Stmt, Stmt)| at(from) <= at(first) && at(last) <= at(to);
@@ -134,7 +135,8 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
     groups
 }
 
-/// Whether two channels can share their barriers: they are filled as often, or one alone is filled after the loops, too. Then slots of the other pass empty.
+/// Whether two channels can share barriers: they are filled equally often, or only one is filled after the loops, too;
+/// then slots of the other one are published empty.
 fn may_share_barriers(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
     let count =
         |c: Value, looped: bool| feeds.iter().filter(|f| f.buffer == c && in_loop(k, f.block) == looped).count();
@@ -142,7 +144,8 @@ fn may_share_barriers(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
     inside[0] == inside[1] && (outside[0] == outside[1] || inside[0] > 0 && outside.contains(&0))
 }
 
-/// Writes the operations of a group's channels around its copies and its readers. Where stages are written, each has that of the statement it serves.
+/// Writes the channel operations of a group around its copies and readers. If stages are written, each operation has
+/// the stage of the statement that it serves.
 fn operate(k: &mut Kernel, group: &Group) {
     let span = k.stmt_spans[group.feeds[0].fill];
     let channels = group.channels.clone();
@@ -180,7 +183,7 @@ fn operation(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span, (pro
     s
 }
 
-/// The copy as the producer does it, into a slot.
+/// The copy to a slot, as the producer executes it.
 fn fill(k: &mut Kernel, feed: &Feed) {
     let StmtData::Copy { src, dst, attrs } = k.stmts[feed.fill].clone() else { unreachable!("a feed is a copy") };
     let slot = View { base: feed.buffer, slot: Some(Slot::Put), ranges: Vec::new() };
@@ -200,13 +203,13 @@ fn fill(k: &mut Kernel, feed: &Feed) {
     k.stmts[feed.fill] = StmtData::Copy { src, dst: slot, attrs };
 }
 
-/// The layout of a copy over the producer's threads: of those of the block's that it has.
+/// The layout of a copy over the producer's threads, which are fewer than the block's.
 fn producers(layout: &RegLayout) -> Option<RegLayout> {
     let own = layout.thread().cols().get(..(PRODUCER_WARPS * WARP).ilog2() as usize)?.to_vec();
     RegLayout::new(layout.value().cols().to_vec(), own, layout.out_bits())
 }
 
-/// References to a buffer under `s` become references to the slot that was waited for.
+/// Replaces references to a buffer under `s` by references to the slot that was waited for.
 fn read_slots(k: &mut Kernel, s: Stmt, buffer: Value) {
     let mut stmts = vec![s];
     for b in k.sub_blocks(s) {
@@ -227,7 +230,7 @@ fn read_slots(k: &mut Kernel, s: Stmt, buffer: Value) {
     }
 }
 
-/// The slots of each channel.
+/// The number of slots of each channel.
 fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)>, Reported> {
     let mut channels: Vec<(Value, bool)> = Vec::new();
     for feed in feeds {
@@ -238,9 +241,9 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
         }
     }
     let limit = slots_room(k, cx.options.target);
-    // The producer fills one channel while the consumer reads another: all of them live all the time.
+    // The producer fills one channel while the consumer reads another: all of them are live all the time.
     let needs = Needs::of(k, cx.options);
-    // What TMA stores read is awaited when the next tile is there.
+    // A buffer of TMA stores is live until the next tile.
     let stored = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_)) && is_stored(k, v));
     let stored: Vec<Supposed> = stored.map(|value| Supposed { value, slots: 1, within: None }).collect();
     let needed = |once: u64, looped: u64| {
@@ -252,11 +255,12 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let apart = channels.iter().filter(|&&(v, _)| overlays.over(v).is_empty());
     let bytes: Vec<(bool, u64)> = apart.map(|&(v, looped)| (looped, slot_bytes(k, v))).collect();
     let at_least = |once: u64, looped: u64| bytes.iter().map(|&(l, n)| n * if l { looped } else { once }).sum::<u64>();
-    // What they take by themselves says most of it.
+    // First a cheap lower bound, then the exact need.
     let fits = |once: u64, looped: u64| at_least(once, looped) <= limit && needed(once, looped) <= limit;
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
     let room = |once: u64| (1..=SLOTS).rev().find(|&n| fits(once, n)).unwrap_or(0);
-    // What is filled once for a tile of the output can be there before the last one is done with, if that leaves loops enough.
+    // A channel that is filled once for an output tile has two slots, so that the next tile can be loaded ahead, if
+    // loops still have enough.
     let ahead = room(2);
     let n = asked.unwrap_or(if ahead >= ENOUGH { ahead } else { room(1) }).max(1);
     if !fits(1, n) {

@@ -1,8 +1,9 @@
 //! Cost of the statements of a loop for a warpgroup, in clocks.
 //!
-//! A warpgroup has one warp in each of the four partitions of a multiprocessor. A partition issues one instruction of a warp per clock; special
-//! functions take eight clocks (16 results per clock and multiprocessor, CUDA C++ Programming Guide, arithmetic throughput). wgmma runs in parallel, at
-//! the rate of the card. The figures order a schedule; they do not predict a kernel's time.
+//! A warpgroup has one warp in each of the four partitions of a multiprocessor. A partition issues one instruction of a
+//! warp per clock. Special functions take eight clocks (16 results per clock and multiprocessor, CUDA C++ Programming
+//! Guide, arithmetic throughput). wgmma runs in parallel, at the rate of the card. The figures order a schedule; they
+//! do not predict a kernel's time.
 
 use crate::analysis::wgmma::is_product;
 use crate::analysis::width::{known_elem, tile_shape};
@@ -16,27 +17,27 @@ use tilec_ir::partial::accumulated;
 use tilec_ir::target::{SCHEDULERS, WARP, WARPGROUP};
 use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
 
-/// Clocks in which a warp gets the result of a special function.
+/// Clocks for a special function of a warp.
 const SPECIAL: u64 = 8;
-/// Instructions of a number that is rounded by chance.
+/// Instructions for stochastic rounding of a number.
 const ROUNDED: u64 = 8;
-/// Clocks in which four lanes put together what they have: two shuffles.
+/// Clocks for a reduction over four lanes: two shuffles.
 const ACROSS: u64 = 4 * SPECIAL;
-/// Clocks of a load or store of shared memory by a warpgroup, for each 16 bytes of a thread.
+/// Clocks for a load or store of shared memory by a warpgroup, with 16 bytes for each thread.
 const SHARED: u64 = 16;
 /// Clocks of an operation on a channel or an address.
 const STEP: u64 = 8;
-/// Clocks between the end of the last wgmma and the warp that waited for it.
+/// Clocks from the end of the last wgmma until the waiting warp continues.
 pub(super) const LATENCY: u64 = 60;
 
-/// What a statement takes.
+/// The cost of a statement.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Cost {
-    /// Clocks in which the warps issue it.
+    /// Issue clocks of the warps.
     pub(super) issue: u64,
-    /// Clocks of the special function units, which are among them.
+    /// The part of them for special function units.
     pub(super) special: u64,
-    /// Clocks of the tensor cores, beside them.
+    /// Clocks of the tensor cores, in parallel.
     pub(super) tensor: u64,
 }
 
@@ -54,13 +55,14 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     all
 }
 
-/// Clocks in which each warp issues a statement with everything inside it, for a block of so many threads.
+/// Issue clocks of each warp for a statement with everything inside it, in a block of `threads` threads.
 pub(crate) fn issue_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| issue_clocks(k, s, threads)).sum();
     own(k, s, threads).issue + inside
 }
 
-/// Clocks in which the special function units of a partition compute statements with everything inside them, for a block of so many threads.
+/// Clocks of a partition's special function units for statements with everything inside them, in a block of `threads`
+/// threads.
 pub(crate) fn special_clocks(k: &Kernel, stmts: &[Stmt], threads: u64) -> u64 {
     let inside = |s: Stmt| k.sub_blocks(s).iter().map(|&b| special_clocks(k, &k.blocks[b], threads)).sum::<u64>();
     let warps = threads.div_ceil(SCHEDULERS * u64::from(WARP));
@@ -96,17 +98,18 @@ fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     Cost { issue: STEP * steps.max(1), special: 0, tensor: elements * depth / groups / rate }
 }
 
-/// Multiply-adds of all tensor cores of a multiprocessor in a clock, by wgmma on elements of this size: twice the elements of 8 bits, half of 32.
+/// Multiply-adds per clock by wgmma on all tensor cores of a multiprocessor, for this element size: twice as many for 8
+/// bits, half for 32.
 pub(crate) fn tensor_rate(card: &Card, elem: Bits) -> u64 {
     ((card.warpgroups * 2.0) as u64 * 8 / u64::from(elem.get())).max(1)
 }
 
-/// Whether an operator takes the special function units.
+/// Whether an operator uses the special function units.
 fn is_special(op: Op) -> bool {
     op.is_function() || matches!(op, Op::Div | Op::Pow | Op::Random)
 }
 
-/// How often a thread combines two tuples.
+/// The number of tuple combinations in a thread.
 fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
     let shape = shape_of_tuples(k, combine).unwrap_or_default();
     let each = shape.iter().product::<u64>().div_ceil(threads);
@@ -119,13 +122,13 @@ fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
     }
 }
 
-/// What combining two tuples takes by itself, and their components by themselves, times what they are done.
+/// The cost of combining tuples and of computing their components, times the number of executions.
 fn of_tuples(k: &Kernel, combine: &Combine, threads: u64, cost: fn(&Kernel, Expr, u64) -> u64) -> u64 {
     let once: u64 = combine.body(k).into_iter().map(|e| cost(k, e, threads)).sum();
     once * combinations(k, combine, threads) + combine.args.iter().map(|&e| cost(k, e, threads)).sum::<u64>()
 }
 
-/// Clocks in which the special function units compute an expression.
+/// Clocks of the special function units for an expression.
 fn special(k: &Kernel, e: Expr, threads: u64) -> u64 {
     if let ExprData::Combine(combine) = &k.exprs[e] {
         return of_tuples(k, combine, threads, special);
@@ -140,7 +143,7 @@ fn special(k: &Kernel, e: Expr, threads: u64) -> u64 {
     own + k.children(e).into_iter().map(|c| special(k, c, threads)).sum::<u64>()
 }
 
-/// Instructions of an expression on tiles.
+/// Instructions for an expression on tiles.
 fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
     let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
     let each = elements.div_ceil(threads);
@@ -153,7 +156,7 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
             let of = fixed_shape(k, *arg).map_or(1, |s| s.iter().product::<u64>()).div_ceil(threads);
             return of + ACROSS + arithmetic(k, *arg, threads);
         }
-        // A combination for every bit of an element's place.
+        // One combination for every bit of an element's index.
         ExprData::Scan { axis, .. } => fixed_shape(k, e)
             .and_then(|shape| Some(u64::from(shape.get(*axis as usize)?.next_power_of_two().ilog2())))
             .unwrap_or(1),
@@ -164,7 +167,7 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
     own * each + k.children(e).into_iter().map(|c| arithmetic(k, c, threads)).sum::<u64>()
 }
 
-/// Instructions that reductions of an expression do without, where lanes keep their parts.
+/// Instructions that reductions of an expression save if lanes keep partial results.
 fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
     let partial = k.tile_ty(dst).and_then(|t| t.partial.as_ref());
     let own = partial
@@ -172,7 +175,7 @@ fn in_parts(k: &Kernel, dst: Value, src: Expr) -> u64 {
     own.map_or(0, |own| own.len() as u64 * ACROSS)
 }
 
-/// Clocks in which a tile in memory is read or written.
+/// Clocks for reading or writing a tile in memory.
 fn moved(k: &Kernel, e: Expr, threads: u64) -> u64 {
     let Some(view) = resolve_view(k, e) else { return 0 };
     let elem = known_elem(k, view.base);

@@ -1,13 +1,14 @@
 //! The number of slots of a channel that the consumer holds at once in a schedule.
 //!
-//! A product of stage 1 holds its slots for an iteration longer. If a channel is filled several times in an iteration, these slots are held together: a wait for
-//! one more than there are would never end.
+//! A product of stage 1 holds its slots for an iteration longer. If a channel is filled several times in an iteration,
+//! these slots are held together. A wait for more slots than the channel has would never end.
 
 use crate::analysis::width::slots_of;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 
-/// Whether a steady iteration in this order never holds more slots of a channel than it has. Prologue and drain hold no more than it does.
+/// Whether a steady iteration in this order never holds more slots of a channel than it has. Prologue and drain hold no
+/// more.
 pub(super) fn fit(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -> bool {
     let mut channels: Vec<Value> = Vec::new();
     for &i in order {
@@ -22,7 +23,7 @@ pub(super) fn fit(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -
             _ => 0,
         };
         let slots = i64::try_from(slots_of(k, channel)).expect("a count of slots");
-        // What earlier iterations still hold: they are as many after as their stage says.
+        // Slots that earlier iterations still hold: their stage is the number of these iterations.
         let mut held: i64 = order.iter().map(|&i| -taken(i) * i64::from(stages[i])).sum();
         order.iter().all(|&i| {
             held += taken(i);

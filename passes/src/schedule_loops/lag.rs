@@ -1,9 +1,11 @@
-//! Whether the products of a step stay pending while those of the next are issued, in a loop that only adds up products.
+//! Whether the products of a step stay pending while those of the next are issued, in a loop that only accumulates
+//! products.
 //!
-//! If a warpgroup waits for the products of a step before it issues those of the next, the tensor cores idle in between, unless another
-//! warpgroup keeps them busy. With pending products, slots are released a step later, after the products of the next step are issued. Promoted sums are also added a step later: one partial sum is
-//! added to the accumulator while the other is computed. What a step uses until its products are complete (a partial sum or an operand in registers)
-//! then alternates between two tiles (`expand`).
+//! If a warpgroup waits for the products of a step before it issues those of the next, the tensor cores idle in
+//! between, unless another warpgroup keeps them busy. With pending products, slots are released a step later, after the
+//! products of the next step are issued. Promoted sums are also added a step later: one partial sum is added to the
+//! accumulator while the other is computed. Tiles that a step uses until its products are complete (a partial sum or an
+//! operand in registers) are then doubled (`expand`).
 
 use crate::Cx;
 use crate::analysis::reduction::Reduction;
@@ -18,11 +20,12 @@ use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::WARP;
 
-/// Registers of a thread that sums and two tiles of an operand may take: with 192 the assembler (12.9) runs one product after the other.
+/// Most registers of a thread for sums and two tiles of an operand: with 192, the assembler (12.9) serialises the
+/// products.
 pub(crate) const IN_TURNS: u64 = 160;
 
-/// Whether products are to be pending: as the schedule says, else where additions or what computes an operand would wait for them, or another warpgroup waits for the
-/// tensor cores.
+/// Whether products should stay pending: as scheduled, else if additions or the computation of an operand would wait
+/// for them, or another warpgroup waits for the tensor cores.
 pub(super) fn wanted(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -66,14 +69,14 @@ pub(super) fn wanted(
     }
 }
 
-/// That `pending 1` cannot be had.
+/// The error that `pending 1` is not possible.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("no product can be pending while the next is issued: {why}");
     let note = "`pending` is for one wgmma product a step (sm_90a), from channels with at least 2 slots";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// The fewest slots of a channel that the loop returns.
+/// The smallest number of slots among channels that the loop releases.
 fn slots(k: &Kernel, body: Block) -> u64 {
     let released = k.blocks[body].iter().flat_map(|&s| match &k.stmts[s] {
         StmtData::Channel { op: ChannelOp::Release, channels, .. } => channels.as_slice(),
@@ -82,7 +85,8 @@ fn slots(k: &Kernel, body: Block) -> u64 {
     released.map(|&c| slots_of(k, c)).min().unwrap_or(1)
 }
 
-/// Whether a thread has registers for the sums, for two parts of them if they are promoted, and for two of an operand that comes from registers.
+/// Whether a thread has registers for the sums, for two partial sums if they are promoted, and for two tiles of an
+/// operand in registers.
 fn room(k: &Kernel, step: &Reduction) -> bool {
     if step.part.is_none() && step.load.is_none() {
         return true;
@@ -90,10 +94,10 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     let words = |v: Value| known_elem(k, v).bytes_of(tile_shape(k, v).iter().product()) / 4;
     let warps = consumer_warps(k);
     let (sums, fragment) = (words(step.sums), step.load.as_ref().map_or(0, |load| words(load.tile)));
-    // What the operand is computed of is gone when products run.
+    // The sources of the computed operand are dead when products run.
     let read: u64 = step.load.iter().flat_map(|load| &load.of).map(|&v| words(v)).sum();
     let parts = if step.part.is_some() { 3 } else { 1 };
-    // Those of a row each take next to nothing.
+    // A tile with one number for each row takes few registers.
     let factors = step.part.iter().flat_map(|part| &part.factors).filter(|&&v| k.tile_ty(v).is_some());
     let factors: u64 = factors.map(|&v| words(v)).sum();
     let threads = u64::from(warps.max(1) * WARP);

@@ -1,14 +1,17 @@
-//! A modulo schedule of a loop's body: the order of an iteration in the steady state, and which statements lag an iteration behind.
+//! A modulo schedule of a loop's body: the order of an iteration in the steady state, and which statements lag an
+//! iteration behind.
 //!
-//! The consumer's warps issue one statement after the other; wgmma runs in parallel until a statement needs its sums. So two decisions determine the
-//! overlap: which products run in the iteration after the one to which their operands belong (stage 1), and the order
-//! within an iteration. For each set of lagging products, the other lagging statements follow from the dependence graph. The order is a list schedule on two resources,
-//! the warps' issue slots and the tensor cores, in which a statement that need not wait comes before one that must. The set with the shortest
-//! iteration wins; of equals the one with fewer lagging products.
+//! The consumer's warps issue one statement after the other; wgmma runs in parallel until a statement needs its sums.
+//! So two decisions determine the overlap: which products run in the iteration after the one to which their operands
+//! belong (stage 1), and the order within an iteration. For each set of lagging products, the other lagging statements
+//! follow from the dependence graph. The order is a list schedule on two resources, the warps' issue slots and the
+//! tensor cores, in which a statement that need not wait precedes one that must. The set with the shortest iteration
+//! wins; of equals the one with fewer lagging products.
 //!
-//! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small enough to enumerate.
-//! Registers bound it. A value that one stage passes to the next is in one register tile, so it is read before it is written again. The tiles that
-//! are live at the same time must fit a thread's registers ([`super::pressure`]).
+//! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small
+//! enough to enumerate. It is limited by registers. A value that one stage passes to the next is in one register tile,
+//! so it is read before it is written again. The tiles that are live at the same time must fit a thread's registers
+//! ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
 use super::held;
@@ -33,14 +36,15 @@ use tilec_ir::pace::Pace;
 use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 
-/// Products of a loop whose stages are tried; of more none lags.
+/// Most products of a loop whose stages are searched; with more, none lags.
 const MOST: u32 = 8;
-/// A schedule in which more lags is taken if an iteration is shorter by one part in so many.
+/// A schedule with more lagging products must be shorter by one part in this number.
 const WORTH: u64 = 32;
-/// How much of what could overlap does so when several warpgroups share the tensor cores, of 16.
+/// The part, in sixteenths, of the shorter resource that is not overlapped when several warpgroups share the tensor
+/// cores.
 const EXPOSED: u64 = 4;
 
-/// What a statement is to the schedule.
+/// The role of a statement in the schedule.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Kind {
     /// The producer's.
@@ -57,27 +61,28 @@ pub(super) struct Loop<'k> {
     kinds: Vec<Kind>,
     costs: Vec<Cost>,
     groups: u64,
-    /// What it does, if that is nothing but adding up products.
+    /// The reduction, if the loop only accumulates products.
     sole: Option<Reduction>,
     tiles: Tiles,
     /// Registers of a thread for tiles.
     room: u64,
 }
 
-/// A schedule: stage and cycle of every statement, and how long an iteration takes.
+/// A schedule: stage and cycle of every statement, and the length of an iteration.
 #[derive(Clone, Debug)]
 struct Schedule {
     stages: Vec<u32>,
     cycles: Vec<u64>,
     length: u64,
     lagging: u32,
-    /// Registers that tiles take beyond those that a thread has for them.
+    /// Registers that tiles need beyond those available.
     lacks: u64,
-    /// Statements that the warpgroups run one after the other.
+    /// Statements that the warpgroups execute one after the other.
     ordered: Vec<usize>,
 }
 
-/// Gives each statement of `body` a stage and a cycle. Returns the clocks of an iteration, where something but the order of the text was found.
+/// Gives each statement of `body` a stage and a cycle. Returns the clocks of an iteration if the schedule differs from
+/// program order.
 pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<Option<u64>, Reported> {
     let sole = reduction::of(k, body);
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
@@ -89,7 +94,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let binds = format!("bound by {first} with {most}; {}", rest.join(", "));
     let found = if l.sole.is_some() { l.with(&|_| false, lag, 0) } else { l.best() };
     let Some(found) = found else {
-        // The order of the text is always one.
+        // Program order is always a valid schedule.
         let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
         let refused = match orders {
             Some(span) => Refused::asked_at(span, "this itself synchronises threads"),
@@ -114,7 +119,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
         0 => "no `wgmma` overlaps the next iteration".to_owned(),
         n => format!("{n} `wgmma` product(s) overlap the next iteration"),
     };
-    // No order is faster than what binds it.
+    // No schedule is faster than its most used resource.
     let length = found.length.max(most);
     let message = format!("an iteration takes about {length} clocks of a warpgroup ({binds}): {what}");
     let beside = beside::beside(k, cx.options.usual_card(), body);
@@ -122,7 +127,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     Ok(Some(length))
 }
 
-/// Everything in the order of the text.
+/// Schedules everything in program order.
 fn plain(k: &mut Kernel, body: Block) {
     for (i, s) in k.blocks[body].clone().into_iter().enumerate() {
         k.plans[s] = StmtPlan { stage: Some(0), cycle: Some(i as u32), ..k.plans[s] };
@@ -143,13 +148,13 @@ impl Loop<'_> {
         Loop { k, graph, kinds, costs, groups, sole, tiles, room }
     }
 
-    /// What an iteration takes of each resource, the one that it takes most of first.
+    /// Use of each resource by an iteration, largest first.
     fn units(&self) -> [(&'static str, u64); 3] {
-        // The producer's statements are those of other warps, and what is free is computed elsewhere.
+        // The producer's statements run in other warps, and free statements are computed elsewhere.
         let own = |&(kind, _): &(&Kind, &Cost)| !matches!(kind, Kind::Producer | Kind::Free);
         let costs: Vec<&Cost> = self.kinds.iter().zip(&self.costs).filter(own).map(|(_, cost)| cost).collect();
         let sum = |of: fn(&Cost) -> u64| costs.iter().map(|&cost| of(cost)).sum::<u64>();
-        // Warpgroups have issue slots of their own, and share the other units.
+        // Warpgroups have separate issue slots, and share the other units.
         let mut all = [
             ("tensor cores", sum(|c| c.tensor) * self.groups),
             ("special functions", sum(|c| c.special) * self.groups),
@@ -174,7 +179,7 @@ impl Loop<'_> {
                     continue;
                 }
                 let Some(found) = self.with(&late, late_release, set.count_ones()) else { continue };
-                // What lags takes registers or slots: it must be worth it.
+                // Lagging takes registers or slots, so it must gain enough.
                 let better = |b: &Schedule| match found.lagging > b.lagging {
                     _ if found.lacks != b.lacks => found.lacks < b.lacks,
                     true => found.length * WORTH < b.length * (WORTH - 1),
@@ -211,7 +216,8 @@ impl Loop<'_> {
         }
     }
 
-    /// The schedule in which these products lag; `late_release`: slots are returned an iteration after their products are issued.
+    /// The schedule in which these products lag; `late_release`: slots are released an iteration after their products
+    /// are issued.
     fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
         let stages = self.stages(late, late_release)?;
         let order = self.order(&stages)?;
@@ -220,7 +226,7 @@ impl Loop<'_> {
         }
         let (cycles, alone) = self.times(&order, &stages);
         let tensor: u64 = self.costs.iter().map(|c| c.tensor).sum::<u64>() * self.groups;
-        // Warpgroups fill one another's gaps, though not all of them.
+        // Warpgroups fill each other's gaps, except for a part.
         let (long, short) = (tensor.max(alone), tensor.min(alone));
         let length = if self.groups > 1 { long + short * EXPOSED / 16 } else { long.max(alone) };
         let ordered = self.in_turns(&order);
@@ -228,8 +234,9 @@ impl Loop<'_> {
         Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 
-    /// What the warpgroups do alternately: from the first product of an iteration to the last one, where nothing in between waits for sums and
-    /// the rest of the iteration is long enough for another warpgroup's products.
+    /// The statements that warpgroups execute alternately: from the first product of an iteration to the last one, if
+    /// nothing in between waits for sums, and the rest of the iteration is long enough for another warpgroup's
+    /// products.
     fn in_turns(&self, order: &[usize]) -> Vec<usize> {
         if self.groups < 2 || self.sole.is_some() {
             return Vec::new();
@@ -262,14 +269,14 @@ impl Loop<'_> {
             let release = matches!(self.channel(i), Some((ChannelOp::Release, _)));
             stages[i] = own.max(u32::from((release || self.adds_part(i)) && late_release));
         }
-        // A slot is waited for when its first reader needs it.
+        // The wait for a slot has the stage of the first reader.
         for i in (0..n).rev() {
             if matches!(self.channel(i), Some((ChannelOp::Wait, _))) {
                 let readers = (i + 1..n).filter(|&j| self.before(j).any(|(from, d)| from == i && d.distance == 0));
                 stages[i] = readers.map(|j| stages[j]).min().unwrap_or(0);
             }
         }
-        // Fills go with the wait for what they fill.
+        // Fills have the stage of the wait for their slot.
         for i in 0..n {
             if self.kinds[i] == Kind::Producer {
                 stages[i] = stages[self.wait_behind(i)?];
@@ -279,7 +286,7 @@ impl Loop<'_> {
         self.edges().all(legal).then_some(stages)
     }
 
-    /// Whether a statement adds a part of the sums to the others.
+    /// Whether a statement adds a partial sum to the accumulator.
     fn adds_part(&self, i: usize) -> bool {
         let part = self.sole.as_ref().and_then(|step| step.part.as_ref());
         part.is_some_and(|part| part.sum == self.graph.stmts[i])
@@ -298,8 +305,8 @@ impl Loop<'_> {
         self.graph.edges().filter_map(|(a, b, d)| Some((self.graph.position(a)?, self.graph.position(b)?, d)))
     }
 
-    /// Whether an edge binds nobody: between roles, of what is computed where it is needed, and from a slot that is returned to one that is waited for,
-    /// of which there are several.
+    /// Whether an edge is no constraint: between roles, from free statements, and from the release of a slot to a wait
+    /// for another one.
     pub(super) fn relaxed(&self, a: usize, b: usize, d: Dep) -> bool {
         let free = |i: usize| matches!(self.kinds[i], Kind::Producer | Kind::Free);
         if free(a) || free(b) {
@@ -313,7 +320,7 @@ impl Loop<'_> {
         released && slots > 1 && matches!(self.channel(b), Some((ChannelOp::Wait, _)))
     }
 
-    /// Which statements precede which within an iteration of the steady state; `None`: there is no such order.
+    /// The precedence of statements within an iteration of the steady state; `None`: it is cyclic.
     fn constraints(&self, stages: &[u32]) -> Option<Vec<Vec<usize>>> {
         let mut before = vec![Vec::new(); self.kinds.len()];
         for (a, b, d) in self.edges() {
@@ -324,11 +331,11 @@ impl Loop<'_> {
                 before[b].push(a);
             }
         }
-        // What lives from one stage to the next is read before the next iteration writes it again.
+        // A value that passes from one stage to the next is read before the next iteration overwrites it.
         for (at, access) in self.graph.accesses.iter().enumerate() {
             for touch in access.touches.iter().filter(|t| t.reads && !t.declares) {
                 let Some(declared) = self.declared(touch.value) else { continue };
-                // Two parts of the sums take turns.
+                // Two partial sums alternate.
                 let part = self.sole.as_ref().and_then(|step| step.part.as_ref());
                 if part.is_some_and(|part| part.value == touch.value) {
                     continue;
@@ -361,7 +368,7 @@ impl Loop<'_> {
         matches!(self.k.values[v].def, ValueDef::Let)
     }
 
-    /// The order of an iteration of the steady state, as numbers of statements.
+    /// The order of an iteration of the steady state, as indices of statements.
     fn order(&self, stages: &[u32]) -> Option<Vec<usize>> {
         let before = self.constraints(stages)?;
         let n = self.kinds.len();
@@ -380,7 +387,8 @@ impl Loop<'_> {
         Some(order)
     }
 
-    /// When each statement is issued in an iteration of the steady state, and how long one takes a warpgroup that has the tensor cores to itself.
+    /// The issue time of each statement in an iteration of the steady state, and the length of an iteration for a
+    /// single warpgroup.
     fn times(&self, order: &[usize], _stages: &[u32]) -> (Vec<u64>, u64) {
         let mut clock = Clock::new(self);
         let mut cycles = vec![0; self.kinds.len()];
@@ -405,13 +413,14 @@ impl Loop<'_> {
     }
 }
 
-/// The time of a warpgroup that issues statements one after the other.
+/// The time of a warpgroup that issues statements in order.
 struct Clock<'a> {
     of: &'a Loop<'a>,
     now: u64,
-    /// When the tensor cores are done with what they were given.
+    /// The time at which the tensor cores finish the issued products.
     tensor: u64,
-    /// When the sums of an accumulator are complete, and when a product has read a channel's slots or a register tile.
+    /// The times at which the sums of an accumulator are complete, or a product has read a channel's slots or a
+    /// register tile.
     complete: Vec<(Value, u64)>,
 }
 
@@ -420,7 +429,7 @@ impl Clock<'_> {
         Clock { of, now: 0, tensor: 0, complete: Vec::new() }
     }
 
-    /// How long the statement has to wait for products before it can be issued.
+    /// The time that the statement waits for products before it can be issued.
     fn waits(&self, i: usize) -> u64 {
         if self.of.kinds[i] == Kind::Product {
             return 0;
@@ -468,7 +477,7 @@ fn kind(k: &Kernel, s: Stmt) -> Kind {
     }
 }
 
-/// Whether a name stands for an index or a window, which nothing that a loop computes changes.
+/// Whether a name stands for an index or a window that no computation of a loop changes.
 pub(crate) fn is_index(k: &Kernel, init: tilec_ir::entities::Expr) -> bool {
     let scalar = matches!(k.exprs[init], ExprData::View(_)) || fixed_shape(k, init).is_none_or(|s| s.is_empty());
     scalar && computed(k, init).is_none_or(|v| matches!(k.values[v].def, ValueDef::Tensor(_)))

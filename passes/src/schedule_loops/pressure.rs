@@ -12,21 +12,21 @@ use tilec_ir::kernel::Kernel;
 
 /// The tiles of a loop.
 pub(super) struct Tiles {
-    /// Registers of those that live all the time.
+    /// Registers of tiles that are always live.
     always: u64,
-    /// Of each other one the value, its registers, and the statements that touch it.
+    /// For each other tile: the value, its registers, and the statements that use it.
     own: Vec<(Value, u64, Vec<Use>)>,
 }
 
 struct Use {
     at: usize,
     reads: bool,
-    /// It sets the tile to what the next product overwrites.
+    /// Whether it sets the tile to zeros that the next product replaces.
     zeroes: bool,
 }
 
 impl Tiles {
-    /// Those of the loop whose body has this graph; `zeroes`: whether a statement sets a tile to zero.
+    /// The tiles of the loop with this graph; `zeroes`: the tile that a statement sets to zero.
     pub(super) fn of(k: &Kernel, graph: &DepGraph, groups: u64, zeroes: &dyn Fn(Stmt) -> Option<Value>) -> Tiles {
         let ranges = live::ranges(k);
         let inside: Vec<usize> = graph.stmts.iter().filter_map(|&s| ranges.position(s)).collect();
@@ -53,13 +53,13 @@ impl Tiles {
         found
     }
 
-    /// The most that live at one place of an iteration that runs the statements in this order, each of its stage.
+    /// The highest pressure in an iteration that executes the statements in this order and with these stages.
     pub(super) fn most(&self, k: &Kernel, graph: &DepGraph, order: &[usize], stages: &[u32]) -> u64 {
         let n = order.len();
         let place = |at: usize| order.iter().position(|&o| o == at);
         let mut held = vec![self.always; n];
         for (value, registers, uses) in &self.own {
-            // Places count on through the stages.
+            // Positions continue through the stages.
             let when = |u: &Use| Some(place(u.at)? + n * stages[u.at] as usize);
             let Some(from) = uses.iter().filter(|u| !u.zeroes).filter_map(when).min() else { continue };
             let mut to = from;
@@ -69,7 +69,7 @@ impl Tiles {
                     is_product(k, graph.stmts[u.at]) && graph.accesses[u.at].get(*value).is_some_and(|t| !t.writes);
                 to = to.max(if operand { waited(k, graph, order, read) } else { read });
             }
-            // What is read for the last time makes room for what the statement writes.
+            // A tile that is read for the last time shares registers with the tile that the statement writes.
             for at in from..to.max(from + 1).min(from + n) {
                 held[at % n] += registers;
             }
@@ -78,7 +78,7 @@ impl Tiles {
     }
 }
 
-/// The place at which something waits for the product at place `from`, or for a later one.
+/// The position at which a statement waits for the product at position `from`, or for a later one.
 fn waited(k: &Kernel, graph: &DepGraph, order: &[usize], from: usize) -> usize {
     let n = order.len();
     let mut sums: Vec<Value> = Vec::new();

@@ -8,8 +8,8 @@ use crate::analysis::views::{plain_var, unassigned};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
 
-/// Whether the operand `e` of the product `s` is a tile that has another layout: the sums of a product, or a tile that a product in front of it, or this one's left
-/// operand, has on the other side. `left`: the side of the instruction that `e` is on.
+/// Whether the operand `e` of the product `s` is a tile with another layout: an accumulator, or a tile that an earlier
+/// product, or this one's left operand, uses on the other side. `left`: the side of the instruction for `e`.
 pub(super) fn is_taken(k: &Kernel, s: Stmt, mma: &Mma, (e, left): (Expr, bool)) -> bool {
     let Some(v) = plain_var(k, e) else { return false };
     let stmts = all_stmts(k, k.body);
@@ -35,7 +35,7 @@ fn product(k: &Kernel, s: Stmt) -> Option<Mma> {
     }
 }
 
-/// On which side of the instruction a tile is; on both: on that of the text's left operand.
+/// The side of the instruction on which a tile is; if on both, that of the text's left operand.
 fn side(k: &Kernel, mma: Mma, v: Value) -> Option<bool> {
     let is = |e: Expr| plain_var(k, e) == Some(v);
     if is(mma.a) {

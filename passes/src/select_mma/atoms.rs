@@ -9,26 +9,26 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::target::{Target, WARP};
 use tilec_ir::types::Elem;
 
-/// Whether tiles of an operand that are not contiguous along the reduction are made so on their way into shared memory.
+/// Whether operand tiles that are not contiguous along the reduction are transposed on their way to shared memory.
 pub(crate) fn transposes(row: &AtomRow, elem: Elem) -> bool {
     row.sums() && elem.bits() == 8
 }
 
-/// Elements of the reduction that one fragment holds. `along`: what an element takes of each operand that is contiguous along
-/// the reduction.
+/// Depth of a fragment along the reduction. `along`: the element size of each operand that is contiguous along the
+/// reduction.
 pub(crate) fn slice_depth(row: &AtomRow, along: [Option<Bits>; 2], k_extent: u64) -> u64 {
     let natural = u64::from(row.k);
     let wide = |elem: Option<Bits>| match elem {
         None => natural,
         Some(elem) if row.sums() => u64::from(elem.per(16)).max(natural),
-        // Scalar products hold k-slices in registers of their own: two at a time keep them few.
+        // Scalar products hold slices in registers: a depth of two keeps them few.
         Some(_) => 2,
     };
     along.map(wide).into_iter().max().unwrap_or(natural).min(k_extent)
 }
 
-/// The best instruction for a product in a warp tile of `wm x wn` and a reduction of `k_extent`; without `tensor_cores` plain
-/// multiply-add.
+/// The best instruction for a product with a warp tile of `wm x wn` and a reduction of `k_extent`; without
+/// `tensor_cores` scalar multiply-add.
 pub(crate) fn best_atom(
     target: Target,
     tensor_cores: bool,
@@ -44,12 +44,12 @@ pub(crate) fn best_atom(
     })
 }
 
-/// The warp tile as the instruction sees it that computes the transposed product.
+/// The warp tile of the transposed product.
 pub(crate) fn transposed((wm, wn, depth): (u64, u64, u64)) -> (u64, u64, u64) {
     (wn, wm, depth)
 }
 
-/// Whether a warp tile is at least as large as an instruction.
+/// Whether a warp tile is at least as large as the instruction.
 pub(crate) fn fits(atom: Atom, (wm, wn, depth): (u64, u64, u64)) -> bool {
     let (m, n, k) = atom.row().log2_shape;
     wm >= 1 << m && wn >= 1 << n && depth >= 1 << k
@@ -96,7 +96,7 @@ pub(crate) fn choose_atom(
     ))
 }
 
-/// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, of any depth.
+/// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, with any depth.
 pub(crate) fn tensor_cores(
     target: Target,
     inputs: Inputs,
@@ -112,7 +112,7 @@ pub(crate) fn tensor_cores(
     })
 }
 
-/// The products of a target, from the atom table.
+/// The products of a target from the atom table, as text.
 pub(crate) fn available(target: Target) -> String {
     let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
     let list: Vec<String> = rows
@@ -125,13 +125,13 @@ pub(crate) fn available(target: Target) -> String {
     format!("{} has {}", target.name(), list.join("; "))
 }
 
-/// Whether a block tile of extent `b` splits into tiles of extent `w` of warps, or of warpgroups.
+/// Whether an extent `b` of a block tile divides into extents `w` of warps, or of warpgroups.
 pub(crate) fn divides(w: u64, b: u64, warpgroups: bool) -> bool {
     let shared_out = b.is_power_of_two() || warpgroups && is_rows(b);
     w > 0 && (w == b || w.is_power_of_two() && shared_out && b.is_multiple_of(w))
 }
 
-/// Registers of a thread that hold the accumulator of a warp tile.
+/// Registers of a thread for the accumulator of a warp tile.
 pub(crate) fn accumulator_registers(wm: u64, wn: u64, acc: Bits) -> u64 {
     acc.bytes_of(wm.saturating_mul(wn) / u64::from(WARP)) / 4
 }

@@ -25,14 +25,14 @@ use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::typing::fixed_shape;
 
-/// Whether a register tile is computed of a buffer with narrower elements. `of`: the buffers.
+/// Whether a register tile is computed from a buffer with narrower elements. `of`: the buffers.
 pub(super) fn is_converted(k: &Kernel, tile: Value, of: &[Value]) -> bool {
     let own = known_elem(k, tile).bits();
     of.iter().any(|&v| elem_of(k, v).is_some_and(|elem| elem.bits() < own))
 }
 
-/// The instruction of a product of a buffer and what is converted, and whether it is computed transposed, if a thread takes no more registers for fragments of the whole depth
-/// than for slices of them.
+/// The instruction for a product of a buffer and a converted operand, and whether it is transposed, if fragments of the
+/// whole depth take no more registers of a thread than fragments of slices.
 pub(super) fn whole(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, u64)) -> Option<(Inputs, Atom, bool)> {
     let &(body, _) = path_to(k, product.s).last()?;
     let Product { mma, .. } = *product;
@@ -41,7 +41,7 @@ pub(super) fn whole(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, 
         (Some(a), _) if whole_buffer(k, mma.b).is_some() => (a, 1, mma.b, (wm, wn)),
         _ => return None,
     };
-    // Of elements that lie across the reduction lanes load single ones, and `ldmatrix` distributes those that it transposes.
+    // Elements across the reduction are loaded one by one, and `ldmatrix` distributes those that it transposes.
     let along =
         |&v: &Value| known_elem(k, v).bits() < known_elem(k, tile).bits() && smem_contiguous(k, v) == Some(k_dim);
     let narrow = buffers_of(k, body, tile).iter().any(along);
@@ -53,10 +53,10 @@ pub(super) fn whole(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, 
     instruction(k, cx, product, (wm, wn))
 }
 
-/// Bits of an element of which two share a register.
+/// Bits of elements of which two share a register.
 const HALF: u32 = 16;
 
-/// Makes fragments of the whole depth of the operands that are buffers, and the product that of an instruction.
+/// Makes fragments of the whole depth for operands in buffers, and selects the instruction.
 pub(super) fn multiply(k: &mut Kernel, product: &Product, (atom, swap): (Atom, bool)) {
     let span = k.expr_spans[product.src];
     let mut mma = Mma { atom: Some(atom), swap, ..product.mma };
@@ -77,7 +77,7 @@ pub(super) fn multiply(k: &mut Kernel, product: &Product, (atom, swap): (Atom, b
     k.exprs[product.src] = ExprData::Mma(mma);
 }
 
-/// The buffers out of which an iteration computes a register tile.
+/// The buffers from which an iteration computes a register tile.
 pub(super) fn buffers_of(k: &Kernel, body: Block, tile: Value) -> Vec<Value> {
     let (mut tiles, mut found) = (vec![tile], Vec::new());
     let mut done = 0;
@@ -101,11 +101,12 @@ pub(super) fn buffers_of(k: &Kernel, body: Block, tile: Value) -> Vec<Value> {
     found
 }
 
-/// The tensor-core product of a warp for fragments of the whole depth of both operands, and whether it is computed transposed.
+/// The tensor-core product of a warp for fragments of the whole depth of both operands, and whether it is transposed.
 ///
-/// Rather with what threads convert as the instruction's first operand. A lane loads neighbours along the reduction of the other one at once: those are the registers of a second
-/// operand's fragment as they come, but go to two fragments of a first one, whose registers are those of two rows alternately. The assembler moves each of them, once or more (a
-/// fifth of the instructions of 16x32x64 of a warp); what is converted is computed where it is wanted.
+/// The converted operand preferably is the instruction's first. A lane loads adjacent elements along the reduction of
+/// the other operand at once: for a second operand these registers are the fragment, but for a first operand they
+/// alternate between two rows of a fragment. Then the assembler moves each of them at least once (a fifth of the
+/// instructions for 16x32x64 in a warp). Converted elements are computed directly in the right registers.
 pub(super) fn instruction(
     k: &Kernel,
     cx: &Cx<'_>,

@@ -28,7 +28,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::fixed_shape;
 
-/// Has the numbers for each row that multiply a part of the sums read in front of its product.
+/// Makes per-row factors of partial sums be read in front of the product.
 pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));
@@ -39,7 +39,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
     let (block, from) = place_of(k, product);
     let (_, to) = place_of(k, part.sum);
     let between: Vec<Stmt> = k.blocks[block][from..to].to_vec();
-    // Of the instruction's columns a thread has many.
+    // A thread has many of the instruction's columns, so factors of columns are not loaded early.
     let per_row = usize::from(!decided.way.swap);
     for e in found {
         let (v, shape) = (buffer(k, e), fixed_shape(k, e).unwrap_or_default());
@@ -58,7 +58,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
     }
 }
 
-/// Has the single numbers that multiply a part of the sums brought through slots, where TMA can: returns the copies that do.
+/// Makes scalar factors of partial sums be loaded through slots, if TMA can: returns the copies.
 pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &Decided) -> Vec<Stmt> {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));
@@ -82,7 +82,7 @@ pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &Decided) -> Vec
     brought
 }
 
-/// Whether a statement copies a single element of a tensor to the scalar `f`, and nothing else is said of how.
+/// Whether a statement copies a single element of a tensor to the scalar `f`, without written attributes.
 fn copies_number(k: &Kernel, s: Stmt, f: Value) -> bool {
     let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
     let scalar = k.tile_ty(f).is_some_and(|tile| tile.shape.is_empty());
@@ -92,7 +92,8 @@ fn copies_number(k: &Kernel, s: Stmt, f: Value) -> bool {
         && matches!(&k.exprs[src], ExprData::View(view) if k.tensor_ty(view.base).is_some())
 }
 
-/// Has a copy of a number fill a buffer with the 16 bytes that it is one of, out of which the number is read in front of the product. `None`: there are none.
+/// Replaces a copy of a number by a copy of the 16 bytes that contain it to a buffer, from which the number is read in
+/// front of the product. `None`: not possible.
 fn through_slot(k: &mut Kernel, (copy, f): (Stmt, Value), product: Stmt) -> Option<Value> {
     let StmtData::Copy { src, .. } = k.stmts[copy] else { unreachable!("a number is copied") };
     let ExprData::View(mut view) = k.exprs[src].clone() else { unreachable!("of a tensor") };
@@ -130,7 +131,7 @@ fn through_slot(k: &mut Kernel, (copy, f): (Stmt, Value), product: Stmt) -> Opti
     Some(slot)
 }
 
-/// The buffers in shared memory that an expression reads as they are.
+/// The buffers in shared memory that an expression reads unconverted.
 fn buffers(k: &Kernel, e: Expr, out: &mut Vec<Expr>) {
     match k.exprs[e] {
         ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Smem(_)) => out.push(e),

@@ -30,7 +30,8 @@ use tilec_ir::diag::Reported;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{WARP, WARPGROUP};
 
-/// Has producer warps bring what the product of a kernel is computed of, if it is of warps, and an operand of it is converted in registers.
+/// Makes producer warps load the operands of a kernel's product, if it uses `mma.sync` with an operand that is
+/// converted in registers.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Result<(), Reported> {
     if !cx.enabled || !cx.options.target.has_tensor_copies() || cx.options.missing_for_roles().is_some() {
         return Ok(());
@@ -55,7 +56,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).unwrap_or(0);
     let instruction = converted::instruction(k, cx, &product, share.tile);
     let Some((inputs, atom, swap)) = instruction.filter(|_| threads % i64::from(WARPGROUP * WARP) == 0) else {
-        // What was decided stays, as expressions of the kernel as it was.
+        // The decisions are kept as literals, because the kernel is replaced.
         let warp_tile = k.schedule.warp_tile.and_then(|(rows, cols)| k.as_int(rows).zip(k.as_int(cols)));
         *k = before;
         if k.schedule.threads.is_none() {
@@ -75,7 +76,8 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
     Ok(())
 }
 
-/// The copies that producer warps do for a product in a loop that does nothing but add it up, if one operand of it is converted in registers and the other one is a buffer.
+/// The copies of the producer warps for a product in a loop that only accumulates it, with one operand converted in
+/// registers and the other in a buffer.
 fn fed(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec<Feed>> {
     let &(body, _) = path_to(k, product.s).last()?;
     reduction::of(k, body).ok()?;

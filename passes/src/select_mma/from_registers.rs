@@ -27,7 +27,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
-/// Computes operands that are expressions into register tiles, in front of the product `s`.
+/// Computes operands that are expressions to register tiles, in front of the product `s`.
 pub(super) fn name(k: &mut Kernel, s: Stmt, mma: &mut Mma) {
     for e in [&mut mma.a, &mut mma.b] {
         if resolve_view(k, *e).is_none() {
@@ -36,7 +36,7 @@ pub(super) fn name(k: &mut Kernel, s: Stmt, mma: &mut Mma) {
     }
 }
 
-/// A register tile that an expression is computed into, transposed where the whole expression is.
+/// A register tile for the value of an expression, transposed if the whole expression is.
 fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
     let span = k.expr_spans[e];
     if let ExprData::Transpose(arg) = k.exprs[e] {
@@ -46,12 +46,12 @@ fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
     let elem = type_of(k, e).ok().and_then(|t| known(t.elem())).expect("an operand has an element type");
     let shape = fixed_shape(k, e).expect("an operand has extents");
     let name = format!("{}_{}", first_tile(k, e), elem.name());
-    // What is computed of buffers is that of an iteration, which `expand` may do ahead in another tile.
+    // A tile that is computed from buffers belongs to one iteration, so `expand` may double it.
     let tile = match memory_views(k, e).is_empty() {
         true => declare(k, s, &name, elem, &shape, span),
         false => declare_beside(k, s, &name, elem, &shape, span),
     };
-    // The copy rounds as the conversion does, from floats to floats and from integers to integers.
+    // The copy converts like a cast between floats or between integers.
     let class = |arg: Expr| type_of(k, arg).ok().and_then(|t| known(t.elem())).map(Elem::class);
     let source = match k.exprs[e] {
         ExprData::Cast { arg, .. } if class(arg) == Some(elem.class()) => arg,
@@ -71,14 +71,14 @@ fn first_tile(k: &Kernel, e: Expr) -> String {
     name.unwrap_or_else(|| "operand".to_owned())
 }
 
-/// Whether fragments of an operand of a product of warps, the instruction's first or second, come from registers of a tile: no lane repeats
-/// what another has.
+/// Whether the fragments of an `mma.sync` operand (the instruction's first or second) can come from a register tile: no
+/// lane repeats another lane's elements.
 pub(crate) fn keeps(row: &AtomRow, first: bool) -> bool {
     let variants = if first { row.a } else { row.b };
     row.sums() && variants.iter().all(|f| !f.lane.contains(&Bit::Same))
 }
 
-/// The operand `e`, a register tile, as fragments of the product `s` are loaded from it: a tile in registers (`keeps`), or a buffer.
+/// The register tile `e` as source of fragments for the product `s`: a tile in registers if `keeps`, else a buffer.
 pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: Elem, keeps: bool) -> Expr {
     let span = k.expr_spans[e];
     let name = operand_name(k, e);

@@ -32,10 +32,10 @@ use tilec_ir::target::{WARP, WARPGROUP};
 
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// What a person can do where warpgroups do not divide a product.
+/// The way out if warpgroups cannot divide a product.
 const TILE: &str = "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows";
 
-/// Whether a role holds register tiles, or copies other than into slots of channels.
+/// Whether a role has register tiles, or copies to anything but slots of channels.
 pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     let holds = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { .. } => true,
@@ -45,7 +45,7 @@ pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
     k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(holds))
 }
 
-/// Whether the text says which threads of a role hold what, for every register tile in it, and no copy is between memories but into slots.
+/// Whether every register tile in a role has a written layout, and its only copies between memories are to slots.
 pub(super) fn is_laid_out(k: &Kernel, role: Stmt) -> bool {
     let open = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { value, .. } => k.tile_ty(*value).is_none_or(|t| t.reg_layout.is_none()),
@@ -58,13 +58,13 @@ pub(super) fn is_laid_out(k: &Kernel, role: Stmt) -> bool {
     !k.sub_blocks(role).into_iter().any(|b| all_stmts(k, b).iter().any(open))
 }
 
-/// The threads of a role (of a replica).
+/// The number of threads of a role (of one replica).
 pub(super) fn threads_of(k: &Kernel, role: Stmt) -> Option<i64> {
     let StmtData::Role { warps, .. } = k.stmts[role] else { return None };
     k.as_int(warps)?.checked_mul(i64::from(WARP))
 }
 
-/// Without a scheduled thread count, that of the roles that hold register tiles, where they agree.
+/// Sets the thread count, if it is not scheduled, to that of the roles with register tiles, if they agree.
 pub(super) fn threads(k: &mut Kernel) {
     if k.schedule.threads.is_some() {
         return;
@@ -78,7 +78,7 @@ pub(super) fn threads(k: &mut Kernel) {
     }
 }
 
-/// Chooses the instruction of products in roles, and the tile of a warpgroup.
+/// Selects the instruction of products in roles, and the tile of a warpgroup.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !cx.options.target.has_tensor_copies() {
         return Ok(());
@@ -124,7 +124,7 @@ pub(super) fn in_role(k: &Kernel, s: Stmt) -> bool {
     path.iter().any(|&(block, index)| matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. }))
 }
 
-/// Refuses a wgmma product on slots that is in no role: who fills slots beside it would be the same threads.
+/// Refuses a wgmma product on slots outside of roles, because the same threads would also have to fill the slots.
 pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Result<(), Reported> {
     if in_role(k, s) {
         return Ok(());
@@ -135,7 +135,8 @@ pub(super) fn demand_role(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, src: Expr) -> Re
     )))
 }
 
-/// Checks a product on slots whose instruction and stage are written, and that is in no role yet: the warpgroups divide its sums.
+/// Checks a product on slots with written instruction and stage, outside of roles: warpgroups must be able to divide
+/// its accumulator.
 pub(super) fn check_scheduled(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
@@ -168,7 +169,8 @@ fn laid_out(k: &Kernel, acc: Value) -> bool {
     k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
 }
 
-/// Whether both operands are slots of channels, or buffers that the threads of a role fill which multiplies them, or the instruction's A is a register tile.
+/// Whether both operands are slots of channels or buffers that the role's own threads fill, or the instruction's A is a
+/// register tile.
 pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     let base = |e: Expr| resolve_view(k, e).map(|v| v.base);
     let slot = |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Channel { .. }));
@@ -180,7 +182,8 @@ pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     in_roles && (decided(a) || plain_var(k, a).is_some()) && decided(b)
 }
 
-/// `Some` if the operands are whole slots that copies fill, or one is and the other is a register tile: inside, whether that is the second one.
+/// `Some` if the operands are whole slots that copies fill, or one is and the other is a register tile; the inner value
+/// says whether the second operand is the register tile.
 fn of_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     let slot = |e: Expr| {
         resolve_view(k, e).is_some_and(|v| {
@@ -198,8 +201,8 @@ fn of_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     }
 }
 
-/// How warpgroups compute a product; inside, why they do not. `registers`: the second operand is in registers, or the first; `reduced`:
-/// the tiles of the kernel that are reduced.
+/// How warpgroups compute a product, or why they cannot. `registers`: the second operand (true) or the first is in
+/// registers; `reduced`: the reduced tiles of the kernel.
 fn product(
     k: &Kernel,
     cx: &mut Cx<'_>,

@@ -1,4 +1,4 @@
-//! Products that could be wgmma by their types and extents, and are not.
+//! Products that could use wgmma by their types and extents, but do not.
 
 use super::operands::{acc_shape, known};
 use super::tiles::Wanted;
@@ -14,10 +14,10 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::{fixed_shape, type_of};
 
-/// What is said of one product.
+/// The message for a single product.
 pub(super) const ONE: &str = "no wgmma product";
 
-/// Reports why products are not wgmma: a loss, if they could be and nothing else was requested.
+/// Reports why products do not use wgmma: a loss, if they could and nothing else was requested.
 pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
     let target = cx.options.target;
     let mut at = products.to_vec();
@@ -26,7 +26,7 @@ pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, pr
     refused.say(k, cx, what, (FastPath::Wgmma, at));
 }
 
-/// Whether warpgroups compute products of such types and extents.
+/// Whether wgmma supports the types and extents of a product.
 fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     let StmtData::Assign { dst: acc, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("it is a product") };
@@ -52,7 +52,7 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     mma.atom.is_none() && wanted.is_possible()
 }
 
-/// Refuses extents that are no powers of two, where there is no wgmma product and why.
+/// Refuses extents that are no powers of two without wgmma, with the reason why there is no wgmma.
 pub(super) fn refuse_odd_extents(k: &Kernel, cx: &mut Cx<'_>, why: &str) -> Result<(), Reported> {
     let mut result = Ok(());
     for d in odd_extents(k) {

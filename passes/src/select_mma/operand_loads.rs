@@ -1,7 +1,7 @@
-//! Loads of the inputs of a computed operand: each buffer into its own register tile.
+//! Loads of the inputs of a computed operand: each buffer to its own register tile.
 //!
-//! A computed operand may read several windows of shared memory with different orders and widths, such as weights and a row of
-//! scales. Each of them is first copied to a register tile:
+//! A computed operand may read several windows of shared memory with different orders and widths, such as weights and a
+//! row of scales. Each of them is first copied to a register tile:
 //!
 //! ```text
 //! copy w -> w_read
@@ -9,8 +9,8 @@
 //! copy cast<f32>(w_read) * s_read -> b
 //! ```
 //!
-//! So each is read with its full width, broadcast inputs are read once, and layouts are inferred for each. Operands whose only shared-memory inputs
-//! broadcast stay unchanged.
+//! So each is read with its full width, broadcast inputs are read once, and layouts are inferred for each. Operands
+//! whose only shared-memory inputs are broadcast do not change.
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
@@ -20,7 +20,8 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// Reads what the operands of a product are computed of into tiles of their own, in front of the statements that compute them.
+/// Loads the inputs of a product's computed operands to tiles of their own, in front of the statements that compute
+/// them.
 pub(super) fn write_out(k: &mut Kernel, mma: &Mma) {
     for e in [mma.a, mma.b] {
         let inner = match k.exprs[e] {
@@ -36,7 +37,7 @@ pub(super) fn write_out(k: &mut Kernel, mma: &Mma) {
     }
 }
 
-/// The expression that a statement computes a register tile of.
+/// The expression by which a statement computes a register tile.
 fn computes(k: &Kernel, s: Stmt, tile: Value) -> Option<Expr> {
     match k.stmts[s] {
         StmtData::Copy { src, dst, ref attrs } => {
@@ -49,14 +50,16 @@ fn computes(k: &Kernel, s: Stmt, tile: Value) -> Option<Expr> {
     }
 }
 
-/// Copies the windows of shared memory in `e`, if it is more than one of them and conversions, to tiles in front of `s`.
+/// Copies the windows of shared memory in `e` to tiles in front of `s`, unless `e` is a single window, possibly
+/// converted.
 fn split(k: &mut Kernel, s: Stmt, e: Expr) {
     if window(k, converted(k, e)).is_some() {
         return;
     }
     let mut windows = Vec::new();
     find(k, e, &mut windows);
-    // Rows of numbers beside tiles in registers are read where they are needed: they would take registers.
+    // Broadcast rows next to register tiles are read where they are needed, because tiles for them would take
+    // registers.
     let shape = fixed_shape(k, e);
     if shape.is_none() || !windows.iter().any(|&at| fixed_shape(k, at) == shape) {
         return;
@@ -84,7 +87,7 @@ fn converted(k: &Kernel, e: Expr) -> Expr {
     }
 }
 
-/// A window of shared memory that an expression is.
+/// The window of shared memory that is the whole expression.
 fn window(k: &Kernel, e: Expr) -> Option<Expr> {
     let view = resolve_view(k, e)?;
     matches!(k.values[view.base].def, ValueDef::Smem(_)).then_some(e)

@@ -1,4 +1,4 @@
-//! The operands and the accumulator of a product: their types, where they are, and how they lie.
+//! Operands and accumulator of a product: types, memory, and order.
 
 use crate::Cx;
 use crate::analysis::facts::contiguous_dim;
@@ -13,15 +13,15 @@ use tilec_ir::space::Space;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
 
-/// What the operand `e` is made of.
+/// Properties of an operand.
 pub(crate) struct Operand {
     pub(super) elem: Elem,
     pub(super) space: Space,
-    /// Contiguous along the reduction dimension, as far as is known.
+    /// Whether it is contiguous along the reduction, as far as known.
     pub(super) k_contiguous: bool,
 }
 
-/// The warp tile of the schedule; inside, `None` where it is not constant.
+/// The warp tile of the schedule; the inner `None`: it is not constant.
 pub(crate) fn scheduled_tile(k: &Kernel) -> Option<Option<(u64, u64)>> {
     let int = |e: Expr| k.as_int(e).and_then(|x| u64::try_from(x).ok());
     k.schedule.warp_tile.map(|(m, n)| Some((int(m)?, int(n)?)))
@@ -42,7 +42,7 @@ pub(crate) fn acc_shape(k: &Kernel, acc: Value) -> Option<(u64, u64)> {
     }
 }
 
-/// What an operand is, if it is a tile or a window of one. `k_dim`: which dimension of the operand is the reduction.
+/// The properties of an operand that is a tile or a window of one. `k_dim`: its reduction dimension.
 pub(crate) fn described(k: &Kernel, e: Expr, k_dim: usize) -> Option<Operand> {
     let view = resolve_view(k, e)?;
     let (elem, space) = (elem_of(k, view.base)?, view.space(k));
@@ -55,7 +55,7 @@ pub(crate) fn described(k: &Kernel, e: Expr, k_dim: usize) -> Option<Operand> {
     Some(Operand { elem, space, k_contiguous: contiguous == Some(dim) })
 }
 
-/// The same; refuses what is neither.
+/// [`described`], with an error for other operands.
 pub(crate) fn operand(k: &Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) -> Result<Operand, Reported> {
     described(k, e, k_dim).ok_or_else(|| {
         let message = "this operand of a product is neither a tile nor a view of one";
@@ -70,7 +70,7 @@ pub(crate) fn operand_name(k: &Kernel, e: Expr) -> String {
     resolve_view(k, e).map_or_else(|| "operand".into(), |v| k.values[v.base].name.to_lowercase())
 }
 
-/// Whether the accumulator ends up in a column-major tensor.
+/// Whether the accumulator is stored to a column-major tensor.
 pub(crate) fn stored_column_major(k: &Kernel, acc: Value) -> bool {
     all_stmts(k, k.body).into_iter().any(|s| {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };

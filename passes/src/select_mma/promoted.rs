@@ -6,9 +6,9 @@
 //! acc = acc + part
 //! ```
 //!
-//! Each tile of the reduction is summed separately, and added to the accumulator in f32. By default this is done for sums that
-//! a loop carries and that only products change. An accumulator that begins anew in each iteration is only as deep as a tile, and one that the loop also rescales
-//! (`o = o * a` of attention) keeps its sums in the instruction.
+//! Each tile of the reduction is summed separately, and added to the accumulator in f32. By default this is done for
+//! loop-carried sums that only products change. An accumulator that is reset in each iteration is only as deep as a
+//! tile. If the loop also rescales an accumulator (`o = o * a` of attention), its sums stay in the instruction.
 
 use super::warpgroup;
 use crate::Cx;
@@ -21,8 +21,8 @@ use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
-/// How deep the parts are that the sums of the product `s` are added up in; `None`: they stay in the instruction. `Err`: they have to be parts, and a tile of
-/// the reduction is deeper.
+/// The depth of the partial sums of product `s`; `None`: sums stay in the instruction. `Err`: partial sums are
+/// required, and a tile of the reduction is deeper.
 pub(super) fn parts(k: &Kernel, s: Stmt, (acc, mma): (Value, &Mma), atom: Atom) -> Result<Option<u64>, Refused> {
     let Some(most) = warpgroup::acc_elem(k, acc).and_then(|elem| warpgroup::promoted_of(k, atom, elem)) else {
         return Ok(None);
@@ -39,14 +39,15 @@ pub(super) fn parts(k: &Kernel, s: Stmt, (acc, mma): (Value, &Mma), atom: Atom) 
     if depth > most { Err(deep(depth, most)) } else { Ok(Some(most)) }
 }
 
-/// Why sums are none of parts.
+/// Why sums cannot be promoted.
 pub(super) fn deep(depth: u64, most: u64) -> Refused {
     Refused::from(format!(
         "a tile of the reduction is {depth} deep, and its sums are added to the accumulator every {most} (`promote`)"
     ))
 }
 
-/// Whether only products change an accumulator that the innermost loop around the product `s` carries; `None`: none carries it.
+/// Whether only products change an accumulator that the innermost loop around the product `s` carries; `None`: no loop
+/// carries it.
 fn carried(k: &Kernel, s: Stmt, acc: Value) -> Option<bool> {
     let body = path_to(k, s).into_iter().rev().find_map(|(block, index)| loop_body(k, k.blocks[block][index]))?;
     let inside = all_stmts(k, body);
@@ -61,7 +62,7 @@ fn carried(k: &Kernel, s: Stmt, acc: Value) -> Option<bool> {
     Some(!inside.into_iter().any(changes))
 }
 
-/// Has the product `s` sum into a tile of its own, which is then added to its accumulator.
+/// Makes the product `s` sum to a separate tile, which is then added to the accumulator.
 pub(super) fn sum_apart(k: &mut Kernel, s: Stmt) {
     let StmtData::Assign { dst: acc, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("it is a product") };
@@ -80,7 +81,7 @@ pub(super) fn sum_apart(k: &mut Kernel, s: Stmt) {
     k.blocks[block].insert(index, begin);
 }
 
-/// Says that sums are added up in parts.
+/// Remarks that sums are promoted.
 pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom, u64), acc: Value) {
     let message = format!(
         "`{}` keeps fewer bits than f32: sums of at most {depth} products are added to `{}`",
@@ -90,7 +91,7 @@ pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom,
     cx.remark_note(span, message, "`promote 0` in the schedule leaves the sums to the instruction");
 }
 
-/// Says that they stay in the instruction.
+/// Remarks that sums stay in the instruction.
 pub(super) fn say_none(cx: &mut Cx<'_>, span: Span) {
     let message = "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
     cx.remark_note(span, message, "for a long reduction, accumulate in a separate tile and add it to an f32 tile");

@@ -18,10 +18,12 @@
 //!                                              copy dw -> P[..]
 //! ```
 //!
-//! If shared memory has room for [`SLOTS`] of them, sums stay in registers, and tiles that are loaded once for all rows are in shared memory, too: two rows are loaded ahead while one is used.
+//! If shared memory has room for [`SLOTS`] rows, sums stay in registers, and tiles that are loaded once for all rows
+//! are in shared memory, too: two rows are loaded ahead while one is used.
 //!
-//! The copies to buffers then run an iteration ahead as in other loops (`pipeline`), if there is room for two rows. Two blocks of a cluster that
-//! share a row are faster (docs/notes/rows.md), so this is for targets without clusters, and for rows that are too long for two blocks.
+//! The copies to buffers then run an iteration ahead as in other loops (`pipeline`), if there is room for two rows. Two
+//! blocks of a cluster that share a row are faster (docs/notes/rows.md), so this is for targets without clusters, and
+//! for rows that are too long for two blocks.
 
 use crate::Cx;
 use crate::analysis::live;
@@ -32,33 +34,35 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::typing::resolve_view;
 
-/// Registers of a thread for the elements of one row, and for what all rows need, of a block of [`THREADS`].
+/// Most registers of a thread for the elements of one row and for tiles of all rows, in a block of [`THREADS`].
 const REGISTERS: u64 = 96;
-/// Threads of a block that has rows in shared memory.
+/// Threads of a block with rows in shared memory.
 pub(super) const THREADS: u64 = 512;
-/// Bytes of shared memory that are left for what warps exchange.
+/// Bytes of shared memory left for exchanges between warps.
 const BESIDE: u64 = 8 << 10;
-/// Rows in shared memory where registers hold the sums, and bytes that are left beside them.
+/// Rows in shared memory if registers hold the sums, and bytes left in addition.
 const SLOTS: i64 = 3;
 const BESIDE_SLOTS: u64 = 2 << 10;
-/// Registers of a thread there for the elements of one row, and for the sums: what is computed of the row takes more than as many again, and of more elements the assembler spills.
+/// Most registers of a thread in that case for the elements of one row, and for the sums: values computed from the row
+/// take more than as many again, and with more elements the assembler spills.
 const REGISTERS_OF_SLOTS: u64 = 48;
 
-/// A loop whose rows go through shared memory.
+/// A loop whose rows pass through shared memory.
 pub(super) struct InMemory {
     at: Stmt,
-    /// Tiles that it loads, with the copies that do.
+    /// Tiles that it loads, with the copies.
     loads: Vec<(Value, Stmt)>,
-    /// Tiles that it sums up, with their declarations and the statements that do.
+    /// Tiles that it accumulates, with their declarations and accumulating statements.
     sums: Vec<(Value, Stmt, Stmt)>,
-    /// Tiles that are loaded in front of it, with the copies that do.
+    /// Tiles that are loaded in front of it, with the copies.
     constants: Vec<(Value, Stmt)>,
-    /// Rows that are in shared memory at a time, where it is said.
+    /// Number of rows in shared memory at a time, if it is given.
     slots: Option<i64>,
 }
 
 impl InMemory {
-    /// The loop `at`, whose rows have so many elements, if its tiles fit `room` bytes of shared memory and what is left of them registers.
+    /// The loop `at` with rows of `elements` elements, if its tiles fit `room` bytes of shared memory, and the rest
+    /// fits registers.
     pub(super) fn of(k: &Kernel, at: Stmt, elements: u64, room: u64) -> Option<InMemory> {
         let StmtData::For { body, .. } = k.stmts[at] else { return None };
         let (list, inside) = (&k.blocks[body], all_stmts(k, body));
@@ -86,7 +90,8 @@ impl InMemory {
         found.then_some(InMemory { at, loads, sums, constants: Vec::new(), slots: None })
     }
 
-    /// The same where several rows fit, beside what is loaded in front of the loop, and the sums fit registers.
+    /// The variant for several rows in shared memory: they fit next to the tiles loaded in front of the loop, and the
+    /// sums fit registers.
     pub(super) fn of_several(k: &Kernel, at: Stmt, elements: u64, room: u64) -> Option<InMemory> {
         let StmtData::For { body, .. } = k.stmts[at] else { return None };
         let slots = k.schedule.stages.map_or(Some(SLOTS), |e| k.as_int(e)).filter(|&slots| slots > 1)?;
@@ -213,7 +218,7 @@ impl InMemory {
     }
 }
 
-/// Whether loads of a loop's statements can be where the last one of them does: up to it nothing reads them, and nothing writes memory.
+/// Whether all loads of a loop can move to the last one: up to it, nothing reads their tiles or writes memory.
 fn can_meet(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
     let places: Vec<usize> = loads.iter().filter_map(|(_, s)| list.iter().position(|other| other == s)).collect();
     let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else { return false };
@@ -229,7 +234,8 @@ fn can_meet(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
     list[first..=last].iter().all(passes)
 }
 
-/// Whether a statement outside of a loop, whose own are `inside`, and that is not the one that loads a tile, mentions it.
+/// Whether a statement outside of a loop mentions a tile. `inside`: the loop's statements; `load`: the one that loads
+/// the tile.
 fn reads_elsewhere(k: &Kernel, inside: &[Stmt], load: Stmt, v: Value) -> bool {
     let outside = |s: &Stmt| *s != load && !inside.contains(s) && k.sub_blocks(*s).is_empty() && !declares(k, *s, v);
     all_stmts(k, k.body).into_iter().filter(outside).any(|s| reads(k, s, v))
@@ -244,7 +250,7 @@ fn declares(k: &Kernel, s: Stmt, v: Value) -> bool {
     matches!(k.stmts[s], StmtData::Var { value, .. } if value == v)
 }
 
-/// Whether a statement copies elements of a tensor to a tile as a whole.
+/// Whether a statement copies elements of a tensor to a whole tile.
 fn loads_whole(k: &Kernel, s: Stmt, v: Value) -> bool {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return false };
     let plain = attrs.when.is_none() && !attrs.keep && attrs.is_by_threads();
@@ -252,7 +258,8 @@ fn loads_whole(k: &Kernel, s: Stmt, v: Value) -> bool {
     plain && !gathered && reads_tensor(k, *src) && plain_var(k, *dst) == Some(v)
 }
 
-/// The declaration, in front of the loop `at`, of the tile that a statement `sum` of the loop alone uses before the loop ends.
+/// The declaration in front of the loop `at` of a tile that only the statement `sum` of the loop uses before the loop
+/// ends.
 fn begin_of_sum(k: &Kernel, at: Stmt, inside: &[Stmt], (v, sum): (Value, Stmt)) -> Option<Stmt> {
     let (block, index) = place_of(k, at);
     let front = &k.blocks[block][..index];

@@ -1,9 +1,9 @@
 //! Shared-memory operands of scalar products.
 //!
-//! A thread multiplies every row of its fragment of A with every column of its fragment of B, one reduction index after the
-//! other. Tiles are stored with the rows of A (the columns of B) contiguous, so that the rows a thread owns for one index are
-//! read 16 bytes at a time, and the fragments are one index deep. A tensor that is contiguous along the reduction is
-//! transposed on its way into shared memory.
+//! A thread multiplies every row of its fragment of A with every column of its fragment of B, one reduction index after
+//! the other. Tiles are stored with the rows of A (the columns of B) contiguous. So the rows of a thread for one index
+//! are read 16 bytes at a time, and the fragments are one index deep. A tensor that is contiguous along the reduction
+//! is transposed on its way to shared memory.
 
 use super::Cx;
 use tilec_ir::entities::Expr;
@@ -11,8 +11,8 @@ use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::types::Order;
 use tilec_ir::typing::resolve_view;
 
-/// Gives the buffer after the operand `e` that order, unless the text gave it one. `k_dim`: which dimension of the operand
-/// is the reduction.
+/// Gives the buffer of operand `e` that order, unless the text has an order. `k_dim`: the operand's reduction
+/// dimension.
 pub(super) fn order_operand(k: &mut Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) {
     let Some(view) = resolve_view(k, e) else { return };
     let (ValueDef::Smem(tile) | ValueDef::Channel { tile, .. }) = &k.values[view.base].def else { return };

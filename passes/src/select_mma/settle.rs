@@ -17,22 +17,22 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
 use tilec_ir::target::WARPGROUP;
 
-/// A product whose instruction is found.
+/// A product with its decisions.
 pub(super) struct Decided {
     pub(super) product: Product,
     pub(super) atom: Atom,
     pub(super) way: Way,
     pub(super) shape: (u64, u64),
-    /// What a warpgroup computes of it.
+    /// The tile of a warpgroup.
     pub(super) tile: (u64, u64),
-    /// How many warpgroups compute the same.
+    /// Number of warpgroups that compute the same tile.
     pub(super) repeats: u64,
-    /// Where its operands are, and why it is computed transposed, in words.
+    /// The memory of its operands, and why it is transposed, as text.
     pub(super) operands: &'static str,
     pub(super) why: String,
 }
 
-/// Writes down the instructions of products, and the tile of a warpgroup.
+/// Writes the instructions of products, and the tile of a warpgroup.
 pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Result<(), Reported> {
     if found.is_empty() {
         return Ok(());
@@ -82,8 +82,8 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
     Ok(())
 }
 
-/// Gives an accumulator of which a warpgroup has another tile than the schedule's a layout that says so, and the instruction's A if that is in registers;
-/// `false`: another layout of these is decided.
+/// Gives an accumulator whose warpgroup tile differs from the schedule's a layout with that tile, and also the
+/// instruction's A if it is in registers. `false`: these have another layout already.
 fn own_layout(k: &mut Kernel, p: &Decided, decided: &Mma) -> bool {
     let StmtData::Assign { dst, .. } = k.stmts[p.product.s] else { unreachable!("a product is assigned") };
     let Some((sums, fragment)) = warpgroup_layouts(k, dst, decided, p.tile, p.repeats) else { return false };
@@ -97,7 +97,7 @@ fn own_layout(k: &mut Kernel, p: &Decided, decided: &Mma) -> bool {
     }
 }
 
-/// The warps of the role of a statement, and the first of them, where that is no first one of a group.
+/// The warps of a statement's role, and the first of them, if it is not the first warp of a warpgroup.
 fn misplaced(k: &Kernel, s: Stmt) -> Option<(Expr, i64)> {
     let path = path_to(k, s);
     let warps = |s: Stmt| match k.stmts[s] {
@@ -113,7 +113,7 @@ fn misplaced(k: &Kernel, s: Stmt) -> Option<(Expr, i64)> {
     (before % i64::from(WARPGROUP) != 0).then_some((own, before))
 }
 
-/// A tile that is no larger than the accumulator.
+/// The tile, clamped to the accumulator.
 fn cut((wm, wn): (u64, u64), (bm, bn): (u64, u64)) -> (u64, u64) {
     (wm.min(bm), wn.min(bn))
 }

@@ -1,9 +1,9 @@
 //! `k_warps`: the warps of a block share the reduction of a product.
 //!
-//! A small output tile gives a block few warps, each with a long chain of products. With
-//! `k_warps 4` there are four times as many: every group of warps computes the whole output tile from a slice of each tile
-//! of the reduction (CUTLASS calls it sliced-K). The sums become a tile of three dimensions, the first of which is the
-//! slice. All threads add them up after the loop, in order:
+//! A small output tile gives a block few warps, each with a long chain of products. With `k_warps 4` there are four
+//! times as many: every group of warps computes the whole output tile from a slice of each tile of the reduction
+//! (CUTLASS calls it sliced-K). The accumulator becomes a tile of three dimensions, the first of which is the slice.
+//! All threads add the partial sums after the loop, in order:
 //!
 //! ```text
 //! var acc_slices = reg f32[4, 32, 64] = 0
@@ -35,10 +35,11 @@ use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 
-/// A statement, by its place.
+/// A position in a block.
 type Place = (Block, usize);
 
-/// Groups of warps that share the reduction of the products of `acc`: the slices that it has a sum for.
+/// The number of groups of warps that share the reduction of the products of `acc`, which is the number of partial
+/// sums.
 pub(super) fn groups(k: &Kernel, acc: Value) -> u64 {
     match k.tile_ty(acc).and_then(|t| k.const_shape(&t.shape)).as_deref() {
         Some(&[slices, _, _]) => slices.max(1),
@@ -46,8 +47,8 @@ pub(super) fn groups(k: &Kernel, acc: Value) -> u64 {
     }
 }
 
-/// Gives every accumulator of products a sum for each slice, if the schedule says so. Returns the new accumulators, whose
-/// products are still to be cut, each with the one that its sums are added to.
+/// Gives every accumulator of products a partial sum for each slice, if the schedule demands it. Returns the new
+/// accumulators, whose products are still to be sliced, each with the original accumulator.
 pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>, Reported> {
     let mut made = Vec::new();
     let Some(e) = k.schedule.k_warps else { return Ok(made) };
@@ -100,8 +101,8 @@ pub(super) fn cut(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, Value)>
     Ok(made)
 }
 
-/// The least depth that a slice of a reduction of `k_extent` may have. Scalar products have slices of any depth; but a cut is
-/// not to cost the tensor cores.
+/// The least depth of a slice of a reduction of `k_extent`. Scalar products may have slices of any depth, but slicing
+/// must not prevent the use of tensor cores.
 pub(crate) fn least_depth(
     target: Target,
     tensor_cores: bool,
@@ -111,12 +112,12 @@ pub(crate) fn least_depth(
     let depths =
         crate::select_mma::atoms::tensor_cores(target, inputs, acc, (wm, wn)).map(|a| 1u64 << a.row().log2_shape.2);
     let least = depths.filter(|&d| tensor_cores && d <= k_extent).min();
-    // Nor the scalar sums, where there are none.
+    // Nor may it lose `dp4a`, unless scalar products are used anyway.
     let best = || crate::select_mma::atoms::best_atom(target, tensor_cores, (inputs, acc), (wm, wn, k_extent));
     least.or_else(|| best().map(|a| 1 << a.row().log2_shape.2)).unwrap_or(1)
 }
 
-/// How deep a slice of a reduction of `k_extent` is that `groups` share: at least as deep as an instruction.
+/// The depth of a slice of a reduction of `k_extent` for `groups` groups: at least that of an instruction.
 pub(super) fn depth(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -143,7 +144,7 @@ pub(super) fn depth(
     ))
 }
 
-/// The accumulator of a product that accumulates in place, and the product.
+/// The accumulator of an accumulating product, and the product.
 fn product(k: &Kernel, s: Stmt) -> Option<(Value, Mma)> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };
@@ -155,7 +156,7 @@ fn within(k: &Kernel, s: Stmt) -> Vec<Stmt> {
     std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b))).collect()
 }
 
-/// The outermost statement around the product `s` in which `acc` does nothing but accumulate products.
+/// The outermost statement around the product `s` in which `acc` only accumulates products.
 fn region(k: &Kernel, s: Stmt, acc: Value) -> Place {
     let path = path_to(k, s);
     let accumulates =
@@ -163,7 +164,7 @@ fn region(k: &Kernel, s: Stmt, acc: Value) -> Place {
     path.iter().rev().copied().take_while(accumulates).last().expect("the product itself accumulates")
 }
 
-/// Whether a statement by itself does not touch `acc`, or adds a product to it.
+/// Whether a statement itself does not access `acc`, or only adds a product to it.
 fn accumulates(k: &Kernel, s: Stmt, acc: Value) -> bool {
     if let Some((dst, mma)) = product(k, s)
         && dst == acc
@@ -178,7 +179,7 @@ fn accumulates(k: &Kernel, s: Stmt, acc: Value) -> bool {
     }
 }
 
-/// Has the product accumulate in `sums`.
+/// Makes the product accumulate in `sums`.
 fn retarget(k: &mut Kernel, s: Stmt, sums: Value) {
     let StmtData::Assign { src, .. } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
@@ -196,7 +197,7 @@ struct Slices {
 }
 
 impl Slices {
-    /// A tile type of the sums (`all`), or of one of them.
+    /// The tile type of all partial sums (`all`), or of one.
     fn tile(&self, k: &mut Kernel, all: bool) -> TileTy {
         let extents = [self.groups, self.shape.0 as i64, self.shape.1 as i64];
         let shape = extents[usize::from(!all)..].iter().map(|&x| k.int(x, self.span)).collect();
@@ -215,14 +216,14 @@ impl Slices {
         self.elem.bytes_of(self.groups.unsigned_abs() * self.shape.0 * self.shape.1)
     }
 
-    /// The accumulator of the sums.
+    /// Declares the accumulator of the partial sums.
     fn sums(&self, k: &mut Kernel, name: &str) -> Value {
         let ty = self.tile(k, true);
         k.value(&format!("{name}_slices"), self.span, ValueDef::Var(ty))
     }
 
-    /// Puts the sums, zero, in front of the statement at `place`, and after it what adds them to `acc`. Returns the buffers
-    /// in whose memory that is done; none: in memory of its own.
+    /// Inserts the zeroed partial sums in front of the statement at `place`, and after it the code that adds them to
+    /// `acc`. Returns the buffers whose memory the exchange reuses; empty: it has its own memory.
     fn add_up(&self, k: &mut Kernel, (block, mut index): Place, acc: Value, sums: Value) -> Vec<Value> {
         let span = self.span;
         let name = k.values[acc].name.clone();
@@ -253,7 +254,7 @@ impl Slices {
             k.stmt(StmtData::Copy { src: from, dst: to, attrs: CopyAttrs::default() }, span),
             k.stmt(StmtData::Var { value: slice, init: None }, span),
         ];
-        // Its registers are needed from here on only.
+        // The registers of `acc` are needed only from here on.
         if let Some(declared) = late_declaration(k, (block, index), acc) {
             after.push(k.blocks[block].remove(declared));
             index -= 1;
@@ -266,8 +267,8 @@ impl Slices {
     }
 }
 
-/// The buffers that only the statement at `place` uses, if it uses no others and they are declared in front of it, in its
-/// block: their memory is free after it.
+/// The buffers that only the statement at `place` uses, if it uses no others and they are declared in front of it in
+/// its block: their memory is free after it.
 fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
     let whole = within(k, k.blocks[block][index]);
     let mut used = Vec::new();
@@ -278,7 +279,7 @@ fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
             }
         });
     }
-    // Channels are the author's: they may hold what is to come.
+    // Channels are written by the author, and may hold later tiles.
     let channels = whole.iter().any(|&s| matches!(k.stmts[s], StmtData::Channel { .. }));
     let outside = |v: Value| {
         let mentions_it = |s: Stmt| stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v));
@@ -293,8 +294,8 @@ fn spent(k: &Kernel, (block, index): Place) -> Vec<Value> {
     if channels || used.iter().any(|&v| outside(v) || !declared(v)) { Vec::new() } else { used }
 }
 
-/// Where `acc` is declared, if it can as well be declared after the statement at `place`: in its block, with a literal,
-/// and not used in between.
+/// The declaration of `acc`, if it can move after the statement at `place`: it is in the same block, with a literal
+/// value, and not used in between.
 fn late_declaration(k: &Kernel, (block, index): Place, acc: Value) -> Option<usize> {
     let stmts = &k.blocks[block][..index];
     let declared = stmts.iter().position(|&s| matches!(k.stmts[s], StmtData::Var { value, .. } if value == acc))?;

@@ -6,7 +6,8 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 
-/// Makes the product `s` a loop over slices of a reduction of `extent`, `depth` deep, that copies fragments and multiplies them.
+/// Turns the product `s` into a loop over slices of depth `depth` of a reduction of `extent`, which copies fragments
+/// and multiplies them.
 pub(crate) fn in_slices(
     k: &mut Kernel,
     s: Stmt,
@@ -33,14 +34,14 @@ pub(crate) fn in_slices(
     k.stmts[s] = StmtData::For { var: kk, start, end, step, cond: None, next: None, unroll: true, body };
 }
 
-/// Declares a register tile before the outermost statement around `at`.
+/// Declares a register tile in front of the outermost statement around `at`.
 pub(crate) fn declare(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
     let (value, decl) = tile(k, name, elem, shape, span);
     insert_before_outermost(k, at, decl);
     value
 }
 
-/// Declares a register tile directly before `at`.
+/// Declares a register tile directly in front of `at`.
 pub(crate) fn declare_beside(k: &mut Kernel, at: Stmt, name: &str, elem: Elem, shape: &[u64], span: Span) -> Value {
     let (value, decl) = tile(k, name, elem, shape, span);
     let place = place_of(k, at);
@@ -54,12 +55,12 @@ fn tile(k: &mut Kernel, name: &str, elem: Elem, shape: &[u64], span: Span) -> (V
     (value, k.stmt(StmtData::Var { value, init: None }, span))
 }
 
-/// Inserts statements at a place in a block.
+/// Inserts statements at a position of a block.
 pub(crate) fn insert_at(k: &mut Kernel, (block, index): (Block, usize), new: Vec<Stmt>) {
     k.blocks[block].splice(index..index, new);
 }
 
-/// Inserts a statement before the outermost statement around `at` (inside its role, if it has one).
+/// Inserts a statement in front of the outermost statement around `at` (inside its role, if it has one).
 pub(crate) fn insert_before_outermost(k: &mut Kernel, at: Stmt, new: Stmt) {
     let path = path_to(k, at);
     let place = path.iter().copied().find(|&(b, i)| !matches!(k.stmts[k.blocks[b][i]], StmtData::Role { .. }));
@@ -69,7 +70,7 @@ pub(crate) fn insert_before_outermost(k: &mut Kernel, at: Stmt, new: Stmt) {
     }
 }
 
-/// `e` from `kk` on along dimension `dim`: a window of whatever view `e` is.
+/// The window of `e` that begins at `kk` along dimension `dim`.
 pub(crate) fn slice(k: &mut Kernel, e: Expr, dim: usize, kk: Value, span: Span) -> Expr {
     match k.exprs[e].clone() {
         ExprData::Transpose(inner) => {

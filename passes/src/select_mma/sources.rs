@@ -1,12 +1,14 @@
 //! Sources of the operands of wgmma: shared memory, or registers that threads load.
 //!
-//! The instruction reads both operands from shared memory, or A from registers. Types other than 16 bits must be contiguous along the
-//! reduction in shared memory. So an operand is loaded from its buffer into registers in front of the product in two cases:
+//! The instruction reads both operands from shared memory, or A from registers. Types other than 16 bits must be
+//! contiguous along the reduction in shared memory. So an operand is loaded from its buffer to registers in front of
+//! the product in two cases:
 //!
-//! * It has 32 bits and another order: threads can read single elements from any buffer (with less than 32 bits the elements of a register would come
-//!   from different rows).
-//! * It is converted, or looked up in a table, on its way into the buffer. TMA does not convert, so it loads the stored elements, and threads
-//!   convert on the way from the buffer. Otherwise the threads that multiply would fill the buffer themselves, and wait for global memory.
+//! * It has 32 bits and another order: threads can read single elements from any buffer (with less than 32 bits, the
+//!   elements of a register would come from different rows).
+//! * It is converted, or looked up in a table, on its way to the buffer. TMA does not convert, so it loads the stored
+//!   elements, and threads convert on the way from the buffer. Otherwise the consumer threads would fill the buffer
+//!   themselves, and wait for global memory.
 //!
 //! If that is the second operand, the product is computed transposed:
 //!
@@ -43,7 +45,7 @@ pub(super) struct Product {
     pub(super) mma: Mma,
 }
 
-/// The product that a statement is.
+/// The product of a statement.
 pub(super) fn product_of(k: &Kernel, s: Stmt) -> Option<Product> {
     let StmtData::Assign { dst: acc, src } = k.stmts[s] else { return None };
     match k.exprs[src] {
@@ -55,35 +57,35 @@ pub(super) fn product_of(k: &Kernel, s: Stmt) -> Option<Product> {
 /// Where an operand is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Place {
-    /// A whole buffer, as it is stored or transposed; whether it is contiguous along the reduction.
+    /// A whole buffer, as it is stored or transposed, and whether it is contiguous along the reduction.
     Buffer(Value, bool),
     /// A register tile.
     Registers,
 }
 
-/// An operand that is loaded out of its buffer: the first or the second.
+/// An operand that is loaded from its buffer: the first or the second.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Load {
     pub(super) buffer: Value,
     pub(super) second: bool,
-    /// It is converted there.
+    /// Whether it is converted there.
     pub(super) converted: bool,
 }
 
-/// What is loaded into registers.
+/// The buffers to load to registers.
 #[derive(Clone, Debug)]
 pub(super) struct Loads {
     /// For each product.
     pub(super) of: Vec<Option<Load>>,
     /// The buffers that are loaded.
     pub(super) buffers: Vec<Value>,
-    /// Those whose elements are those of the tensors then.
+    /// Buffers that hold the unconverted elements of tensors then.
     pub(super) converted: Vec<Value>,
-    /// Why what is converted into another buffer is not so in registers.
+    /// Why an operand that is converted to a buffer is not converted in registers.
     pub(super) refused: Option<Refused>,
 }
 
-/// The whole buffer that an operand is, as it is stored or transposed; `None`: it is something else.
+/// The whole buffer that is an operand, as it is stored or transposed; `None`: another operand.
 pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Option<Value> {
     match k.exprs[e] {
         ExprData::Transpose(whole) => whole_buffer(k, whole),
@@ -92,8 +94,8 @@ pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Option<Value> {
     }
 }
 
-/// What products load into registers, or why an operand can be none of wgmma's. `converting`: what is converted on its way into a buffer is so on its way out of
-/// it where that is possible.
+/// The operands that products load to registers, or why an operand is impossible for wgmma. `converting`: conversions
+/// on the way to a buffer move to the way from it, if possible.
 pub(super) fn plan(k: &Kernel, options: &Options, products: &[Product], converting: bool) -> Result<Loads, Refused> {
     let (mut converted, mut refused) = (Vec::new(), None);
     for buffer in buffers(k, products).into_iter().filter(|&v| converting && converts(k, v)) {
@@ -134,7 +136,7 @@ fn place(k: &Kernel, e: Expr, k_dim: usize) -> Result<Place, Refused> {
     Ok(Place::Buffer(v, described(k, e, k_dim).is_some_and(|o| o.k_contiguous)))
 }
 
-/// Refuses types that no instruction of the target takes, wherever the operands lie.
+/// Refuses types that no wgmma instruction takes, wherever the operands are.
 fn instruction_for(k: &Kernel, options: &Options, p: &Product) -> Result<(), Refused> {
     let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
     let (Some(a), Some(b), Some(acc)) = (elem(p.mma.a, 1), elem(p.mma.b, 0), warpgroup::acc_elem(k, p.acc)) else {
@@ -143,7 +145,7 @@ fn instruction_for(k: &Kernel, options: &Options, p: &Product) -> Result<(), Ref
     warpgroup::instruction(options, &p.mma, (Inputs { a, b }, acc)).map(|_| ())
 }
 
-/// Which operand of a product is loaded into registers.
+/// The operand of a product that is loaded to registers, if any.
 fn loaded(k: &Kernel, options: &Options, p: &Product, converted: &[Value]) -> Result<Option<Load>, Refused> {
     let places = [place(k, p.mma.a, 1)?, place(k, p.mma.b, 0)?];
     if places == [Place::Registers; 2] {
@@ -179,7 +181,7 @@ pub(super) fn fills(k: &Kernel, buffer: Value) -> Vec<Stmt> {
     all_stmts(k, k.body).into_iter().filter(into).collect()
 }
 
-/// What a conversion converts: to another type, or to the numbers of a table.
+/// The operand of a conversion to another type, or of a table lookup.
 pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
     match k.exprs[e] {
         ExprData::Cast { arg, .. } | ExprData::Lookup { index: arg, .. } => Some(arg),
@@ -187,7 +189,7 @@ pub(super) fn unconverted(k: &Kernel, e: Expr) -> Option<Expr> {
     }
 }
 
-/// Whether windows of tensors are converted on their way into a buffer.
+/// Whether windows of tensors are converted on their way to a buffer.
 fn converts(k: &Kernel, buffer: Value) -> bool {
     fills(k, buffer).into_iter().any(|fill| match k.stmts[fill] {
         StmtData::Copy { src, .. } => {
@@ -198,7 +200,7 @@ fn converts(k: &Kernel, buffer: Value) -> bool {
     })
 }
 
-/// How what is copied is converted.
+/// The conversion of a copy.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Conversion {
     Cast(Elem),
@@ -213,8 +215,8 @@ fn conversion(k: &Kernel, e: Expr) -> Option<Conversion> {
     }
 }
 
-/// Whether what is converted on its way into a buffer can be converted on its way out of it: all copies into it convert in the same way, and only products
-/// read it, each as the instruction's A.
+/// Checks that a conversion on the way to a buffer can move to the way from it: all copies to it convert in the same
+/// way, and only products read it, each as the instruction's A.
 pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], buffer: Value) -> Result<(), Refused> {
     let (name, elem) = (&k.values[buffer].name, known_elem(k, buffer));
     let facts = Facts::new(k);
@@ -261,8 +263,8 @@ pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], b
     Ok(())
 }
 
-/// Whether only products read a buffer, and each of them can take it from registers: its elements become those of the tensor, and whoever else reads it would have
-/// to convert them.
+/// Checks that only products read a buffer, and each of them can take it from registers: the buffer's elements become
+/// those of the tensor, so other readers would have to convert them.
 fn read_as_first(k: &Kernel, products: &[Product], buffer: Value, fills: &[Stmt]) -> Result<(), Refused> {
     let name = &k.values[buffer].name;
     for s in all_stmts(k, k.body).into_iter().filter(|s| !fills.contains(s)) {
@@ -287,7 +289,7 @@ fn read_as_first(k: &Kernel, products: &[Product], buffer: Value, fills: &[Stmt]
     Ok(())
 }
 
-/// A register tile that a buffer is loaded into.
+/// A register tile that is loaded from a buffer.
 struct Loaded {
     buffer: Value,
     transposed: bool,
@@ -295,7 +297,7 @@ struct Loaded {
     tile: Value,
 }
 
-/// Loads what is planned, in front of the products that read it; buffers that are converted hold what is in the tensors then.
+/// Inserts the planned loads in front of the products. Converted buffers hold the tensor's elements afterwards.
 pub(super) fn load(k: &mut Kernel, products: &mut [Product], loads: &Loads) {
     let converted: Vec<(Value, Elem, Expr)> =
         loads.converted.iter().map(|&v| (v, known_elem(k, v), unconvert(k, v))).collect();
@@ -308,7 +310,7 @@ pub(super) fn load(k: &mut Kernel, products: &mut [Product], loads: &Loads) {
     }
 }
 
-/// Has all copies fill a buffer with elements as they are in the tensor, which those of the buffer then are. Returns how they converted.
+/// Makes all copies fill a buffer with the tensor's elements, whose type the buffer gets. Returns the conversion.
 fn unconvert(k: &mut Kernel, buffer: Value) -> Expr {
     let mut conversion = None;
     for fill in fills(k, buffer) {
@@ -326,7 +328,8 @@ fn unconvert(k: &mut Kernel, buffer: Value) -> Expr {
     conversion.expect("bug: nothing fills a buffer that is to be unconverted")
 }
 
-/// Where what the product `s` reads of a buffer is loaded: in front of it, or of the loops around it whose iterations all read what was filled in front of them.
+/// Where the product `s` loads from a buffer: in front of it, or of the loops around it whose iterations all read the
+/// same contents.
 fn load_place(k: &Kernel, s: Stmt, buffer: Value) -> (Block, usize) {
     let writes = |s: Stmt| Accesses::of(k, s).get(buffer).is_some_and(|t| t.writes);
     let mut looped = false;
@@ -343,7 +346,8 @@ fn load_place(k: &Kernel, s: Stmt, buffer: Value) -> (Block, usize) {
     place_of(k, s)
 }
 
-/// A register tile that the buffer `e` is copied to, in front of the product `s`: that of an earlier product of the block, if it read the same.
+/// A register tile with the contents of buffer `e`, loaded in front of the product `s`; an earlier product of the block
+/// that reads the same shares it.
 fn fragment(k: &mut Kernel, s: Stmt, e: Expr, converted: &[(Value, Elem, Expr)], loaded: &mut Vec<Loaded>) -> Expr {
     let span = k.expr_spans[e];
     let view = resolve_view(k, e).expect("an operand is a buffer");

@@ -20,8 +20,8 @@ use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM, WARP, WARPGROUP};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
 
-/// Layouts of roles are for the threads of each, and nothing here knows more than one number of threads: the role that holds
-/// register tiles has as many as the schedule says.
+/// Refuses roles without a thread count: layouts of a role are for its own threads, and this pass uses one thread
+/// count, that of the schedule, for the role that holds register tiles.
 pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
     let tensor_copies = cx.options.target.has_tensor_copies();
@@ -84,7 +84,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Ok(())
 }
 
-/// Without a scheduled thread count, that of the first layout in the text: it must be the same in all of them.
+/// Without a scheduled thread count, takes that of the first written layout: all layouts must have the same.
 pub(crate) fn written_threads(k: &mut Kernel) {
     if k.schedule.threads.is_some() {
         return;
@@ -109,27 +109,28 @@ pub(crate) fn written_threads(k: &mut Kernel) {
     }
 }
 
-/// Elements of what is reduced for each thread, of up to [`SHORT`] elements of 4 bytes in all, half as many of 2 bytes, and of more. On an H200, the share of a copy's rate: softmax of 4096 f32 0.99
-/// with 16 each, 0.74 with 4; of 8192 bf16 0.99 with 32 each, 0.93 with 16; layer norm of 4096 bf16 0.97 with 32 each, 0.79 with 16.
+/// Elements of a reduced row for each thread: for rows of up to [`SHORT`] bytes, and for longer ones; counted in 4-byte
+/// elements, twice as many of 2 bytes. On an H200, the share of a copy's rate: softmax of 4096 f32 0.99 with 16 each,
+/// 0.74 with 4; of 8192 bf16 0.99 with 32 each, 0.93 with 16; layer norm of 4096 bf16 0.97 with 32 each, 0.79 with 16.
 const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
-/// Elements of a row that a block has for itself.
+/// Most elements of a row in a single block.
 const ALONE: u64 = 8192;
 
-/// How many threads there are.
+/// Threads and blocks of a kernel that reduces rows.
 pub(crate) struct Blocks {
     /// Threads of a block.
     threads: i64,
     /// Blocks of a cluster that share rows.
     ctas: i64,
-    /// Blocks that share a multiprocessor, where it is said.
+    /// Blocks that share a multiprocessor, if the schedule should set it.
     together: Option<i64>,
-    /// A loop whose rows go through shared memory.
+    /// A loop whose rows pass through shared memory.
     in_memory: Option<InMemory>,
 }
 
-/// Threads of a kernel that does no more than reduce rows, and the blocks that share them: fewer threads than usual of short ones, for warps would repeat what others
-/// have, and more of long ones.
+/// Threads of a kernel that only reduces rows, and the blocks that share them: fewer threads than usual for short rows,
+/// because warps would be replicas, and more for long ones.
 pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let shares = |d: &ValueDef| d.space().is_of_block();
     let others = k.values.values().any(|d| shares(&d.def))
@@ -148,7 +149,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let fewest = u64::from(WARP) * rows.clamp(1, 2);
     let most = u64::from(MAX_THREADS);
     let loaded = loaded(k, elements);
-    // Of the tiles that are as large; what is left of rows is small.
+    // Number of tiles of full size; reduced tiles are small.
     let tiles = live::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
     let (mut together, mut in_memory, mut in_turns) = (None, None, None);
@@ -201,13 +202,17 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     Some(Blocks { threads: i64::try_from(threads).ok()?, ctas: i64::try_from(ctas).ok()?, together, in_memory })
 }
 
-/// Elements of rows that are sorted for each thread, and most threads of a block for that. Comparisons between registers of a thread are written out, of lanes are loops: more registers
-/// are more text and fewer warps, fewer registers more exchanges. On an H100 rows of 1024 f32 take 577 us with 8 elements each and 670 with 16, of 4096 914 with 8, 810 with 16 and 910 with 32.
+/// Elements of sorted rows for each thread, and most threads of a block with that number. Comparisons between registers
+/// of a thread are unrolled, those between lanes are loops: more registers mean longer code and fewer warps, fewer
+/// registers more exchanges. On an H100, rows of 1024 f32 take 577 us with 8 elements each and 670 us with 16; rows of
+/// 4096 take 914 us with 8, 810 us with 16 and 910 us with 32.
 const OF_SORT: [(u64, u64); 2] = [(8, 128), (16, LARGE)];
-/// Registers of a thread for the tuples of such rows where a block has no more threads: those of this comparison, and as many for its results.
+/// Most registers of a thread for the tuples of such rows if a block has the maximum of threads: those of a comparison;
+/// its results take as many.
 const MOST_OF_SORT: u64 = 64;
 
-/// Blocks that share rows that are sorted, and threads of each. A warp has a row for itself while its lanes have room for it: comparisons within a warp take no memory.
+/// Blocks that share sorted rows, and threads of each. A warp has a whole row if its lanes have room, because
+/// comparisons within a warp need no shared memory.
 fn of_sorts(k: &Kernel, cx: &Cx<'_>, rows: u64, elements: u64) -> (u64, u64) {
     let words = |e| match &k.exprs[e] {
         ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
@@ -228,54 +233,60 @@ fn of_sorts(k: &Kernel, cx: &Cx<'_>, rows: u64, elements: u64) -> (u64, u64) {
     (ctas, threads / ctas)
 }
 
-/// Threads of a block that takes rows alternately, of which two or more would share a row only where it holds more than they can.
+/// Threads of a block in kernels that loop over rows, unless its rows need more registers than these threads have.
 const LARGE: u64 = 512;
-/// Registers of a thread for its elements in a block that takes rows alternately: those of this iteration, of the next one, and sums of all. On an H200 the gradients of RMS norm of 4096 bf16 take
-/// 63 us with 8 and with 16 elements for a thread (28 and 56 registers), 90 with 32, which spill.
+/// Most registers of a thread for its elements in a block that loops over rows: those of this iteration, of the next
+/// one, and sums of all. On an H200, the gradients of RMS norm of 4096 bf16 take 63 us with 8 and with 16 elements for
+/// a thread (28 and 56 registers), and 90 us with 32, which spill.
 const IN_TURNS: u64 = 64;
-/// The same where a row would otherwise take more threads than a block of [`LARGE`].
+/// The same limit if a row would otherwise need more threads than [`LARGE`].
 const ALONE_IN_TURNS: u64 = 80;
 
-/// Threads of a block whose threads have all the registers that a thread can have, and registers of a thread for its elements there.
+/// Threads of a block in which each thread can have the maximum of registers, and registers of a thread for its
+/// elements there.
 const FEWER: u64 = 256;
 const FEWER_IN_TURNS: u64 = 200;
 
-/// Registers of a thread for its elements where an iteration takes several rows, and fewest threads of a block there. The sums and what else there is once for all rows are fewer registers beside as many
-/// elements, and warps meet once for all rows of an iteration. On an H100, with two rows, gradients of layer norm of 4096 bf16 reach 0.91 of a copy's rate with 32 elements for a thread and 0.89 with 16.
+/// Most registers of a thread for its elements if an iteration has several rows, and fewest threads of a block then.
+/// Sums and other values for all rows take fewer registers relative to the elements, and warps synchronise once for all
+/// rows of an iteration. On an H100, with two rows, gradients of layer norm of 4096 bf16 reach 0.91 of a copy's rate
+/// with 32 elements for a thread, and 0.89 with 16.
 const SEVERAL_IN_TURNS: u64 = 104;
 const FEWEST_OF_SEVERAL: u64 = 128;
-/// The same where blocks of a cluster may share a row: a thread has 8 elements of 4 bytes, 16 of 2 bytes, and others begin while it waits for the cluster. With as many clusters as run at once,
-/// gradients of layer norm and of RMS norm reach these shares of a copy's rate on an H200: rows of 16384 f32 0.89 and 0.90 in four blocks of 512 threads, 0.76 and 0.87 in two; of 8192 f32 0.94 and 0.95 in two
-/// of 512, 0.93 in one of 256; of 8192 bf16 0.84 and 0.90 in two of 256, 0.82 and 0.88 in one of 512.
+/// The same limit if blocks of a cluster may share a row: a thread has 8 elements of 4 bytes, or 16 of 2 bytes, and
+/// other blocks run while it waits for the cluster. With as many clusters as are resident at once, gradients of layer
+/// norm and of RMS norm reach these shares of a copy's rate on an H200: rows of 16384 f32 0.89 and 0.90 in four blocks
+/// of 512 threads, 0.76 and 0.87 in two; of 8192 f32 0.94 and 0.95 in two of 512, 0.93 in one of 256; of 8192 bf16 0.84
+/// and 0.90 in two of 256, 0.82 and 0.88 in one of 512.
 const IN_CLUSTER: u64 = 80;
-/// Most rows of an iteration: more are no rows that threads share.
+/// Most rows of an iteration.
 const MOST_IN_TURNS: u64 = 8;
-/// Blocks that share a multiprocessor at most.
+/// Most blocks that share a multiprocessor.
 const MOST_TOGETHER: u64 = 32;
-/// Registers of a thread beside those for its elements.
+/// Registers of a thread in addition to its elements.
 const BESIDE_IN_TURNS: u64 = 40;
 
-/// A loop that takes row after row, or several rows after several, and carries something along them.
+/// A loop over rows, with one or several rows in each iteration, that carries values.
 struct InTurns {
     at: Stmt,
     share: Share,
-    /// Registers hardly hold a row and the next one: rows go through shared memory where they can.
+    /// Whether registers hardly hold two rows: then rows pass through shared memory if possible.
     crowded: bool,
-    /// What a thread has where blocks of a cluster may share a row, if rows are loaded in the loop.
+    /// The share of a thread if blocks of a cluster may share a row and rows are loaded in the loop.
     in_cluster: Option<Share>,
 }
 
-/// What a thread has of the rows of an iteration.
+/// A thread's share of the rows of an iteration.
 #[derive(Clone, Copy)]
 struct Share {
     /// Elements.
     each: u64,
-    /// Registers, beside addresses and the like, where rows are loaded in the loop.
+    /// Registers, without addresses and the like, if rows are loaded in the loop.
     registers: Option<u64>,
 }
 
 impl InTurns {
-    /// The first such loop of a kernel whose largest tile that is reduced has so many `elements`; `None`: there is none.
+    /// The first such loop of a kernel, whose largest reduced tile has `elements` elements; `None`: there is none.
     fn of(k: &Kernel, reduced: &Reduced, elements: u64) -> Option<InTurns> {
         let row = reduced.longest_of(elements).filter(|&row| row > 0 && elements <= MOST_IN_TURNS * row)?;
         let whole = |v| live::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= row);
@@ -293,7 +304,7 @@ impl InTurns {
             let bytes: u64 = vars().map(|v| if declared(v) { 2 * bytes_of(v) } else { bytes_of(v) }).sum();
             let registers = |each: u64| (bytes * each).div_ceil(4 * elements);
             let fitting = |most: u64| (0..6).map(|bits| 1 << bits).rfind(|&each| registers(each) <= most).unwrap_or(1);
-            // Blocks that share a multiprocessor load while others reduce, where the loop loads at all.
+            // Blocks that share a multiprocessor load while others reduce, if the loop has loads.
             let loads = inside.iter().any(|&s| match k.stmts[s] {
                 StmtData::Copy { src, dst, .. } => {
                     reads_tensor(k, src) && plain_var(k, dst).is_some_and(|v| declared(v) && whole(v).is_some())
@@ -304,7 +315,7 @@ impl InTurns {
                 continue;
             }
             let each = fitting(IN_TURNS).clamp(4, 32);
-            // Elements of less than 32 bits are converted, and of each thread's elements at least one product is held.
+            // Narrow elements are converted, and at least one product of each thread's elements is held.
             let narrow = |v: &Value| declared(*v) && whole(*v).is_some_and(|tile| tile.elem.bytes_of(1) < 4);
             let computed = (vars().filter(narrow).count() as u64).max(1);
             let share =
@@ -316,7 +327,7 @@ impl InTurns {
             if elements > row {
                 return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
             }
-            // Half of the threads, or fewer threads that have all the registers there are.
+            // Half the threads, or fewer threads with the maximum of registers.
             let fewer = elements.div_ceil(FEWER);
             return match elements > LARGE * each {
                 true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, loads),
@@ -329,13 +340,14 @@ impl InTurns {
 }
 
 impl Share {
-    /// Blocks of a cluster for so many threads. Two clusters of two blocks on a multiprocessor load while others wait, which one block of as many threads does not.
+    /// Blocks of a cluster for `threads` threads in total. Of two clusters of two blocks on a multiprocessor, one loads
+    /// while the other waits; a single block of as many threads cannot do this.
     fn blocks(&self, threads: u64) -> u64 {
         let halves = threads > FEWER && threads <= LARGE && self.together(FEWER).is_some_and(|blocks| blocks > 1);
         if halves { 2 } else { threads.div_ceil(LARGE).max(1) }
     }
 
-    /// Blocks of so many threads that share a multiprocessor.
+    /// Blocks of `threads` threads that share a multiprocessor.
     fn together(&self, threads: u64) -> Option<i64> {
         let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);
         let blocks = u64::from(REGISTERS_PER_SM) / (threads * registers);
@@ -343,7 +355,7 @@ impl Share {
     }
 }
 
-/// The sizes of elements of the tiles that a kernel loads so many elements of at once.
+/// The element sizes of the tiles with `elements` elements that a kernel loads.
 fn loaded(k: &Kernel, elements: u64) -> Vec<Bits> {
     let tiles = k.statement_data().filter_map(|s| match *s {
         StmtData::Copy { src, dst, .. } if reads_tensor(k, src) => live::tile_of(k, plain_var(k, dst)?),
@@ -352,16 +364,17 @@ fn loaded(k: &Kernel, elements: u64) -> Vec<Bits> {
     tiles.filter(|tile| tile.shape.iter().product::<u64>() >= elements).map(|tile| tile.elem).collect()
 }
 
-/// Whether a block may have so many threads. `warpgroups`: there are products of these.
+/// Whether a block may have this number of threads. `warpgroups`: there are wgmma products.
 pub(crate) fn is_count(threads: u64, warpgroups: bool) -> bool {
     let three = warpgroups && threads == u64::from(3 * WARPGROUP * WARP);
     (u64::from(WARP)..=u64::from(MAX_THREADS)).contains(&threads) && (threads.is_power_of_two() || three)
 }
 
-/// Threads of a kernel without products, where nothing is said.
+/// Default thread count of a kernel without products.
 pub(crate) const PLAIN: u32 = 128;
 
-/// Kernels without products still need a thread count. `warpgroups`: there are products of these, of which three may share a tile.
+/// Sets the thread count of kernels without products. `warpgroups`: there are wgmma products, for which three
+/// warpgroups may share a tile.
 pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {

@@ -1,7 +1,7 @@
-//! Tiles of a product that a warp or a warpgroup can compute, and the thread count that results.
+//! Tiles of a product that a warp or a warpgroup can compute, and the resulting thread count.
 //!
-//! Nothing here looks at the statements of a kernel: `select-mma` requests its products, and `choose` for candidates, whose extents are numbers before they
-//! are in any text.
+//! This file does not use the statements of a kernel: `select-mma` calls it for products, and `choose` for candidates,
+//! whose extents are plain numbers.
 
 use crate::analysis::wgmma::{ROWS, is_rows};
 use crate::refused::Refused;
@@ -15,7 +15,7 @@ use tilec_ir::roles::PRODUCER_WARPS;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
-/// Who has a tile: each of so many groups of warps that share the reduction, or warpgroups.
+/// The unit that owns a tile: a warp in each of several groups that share the reduction, or a warpgroup.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Owners {
     Warps { groups: u64 },
@@ -25,18 +25,18 @@ pub(crate) enum Owners {
 /// Why a tile is none.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Unfit {
-    /// It does not divide the accumulator.
+    /// The tile does not divide the accumulator.
     Divides,
-    /// The registers that the accumulator takes, more than a thread has.
+    /// The accumulator needs this number of registers, more than a thread has.
     Registers(u64),
-    /// The threads that it takes, more than a block has.
+    /// The tiles need this number of threads, more than a block has.
     TooMany(u64),
-    /// The threads that it takes, others than those that are written.
+    /// The tiles need this number of threads, but another one is written.
     Threads(u64),
 }
 
 impl Owners {
-    /// The threads of a block with tiles of `tile` of an accumulator.
+    /// The threads of a block for an accumulator with tiles of `tile`.
     pub(crate) fn threads(self, (bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
         let tiles = (bm / wm.max(1)).saturating_mul(bn / wn.max(1));
         tiles.saturating_mul(match self {
@@ -45,7 +45,7 @@ impl Owners {
         })
     }
 
-    /// The threads of a block with such tiles of an accumulator whose elements are of this size. `written`: those that the schedule says.
+    /// The threads of a block for an accumulator with this element size. `written`: the scheduled thread count.
     pub(crate) fn fit(
         self,
         block: (u64, u64),
@@ -57,7 +57,7 @@ impl Owners {
         if !divides(tile.0, block.0, warpgroups) || !divides(tile.1, block.1, warpgroups) {
             return Err(Unfit::Divides);
         }
-        // A warpgroup computes its tile as a warp does, with four times the threads.
+        // A warpgroup computes its tile like a warp, with four times the threads.
         let registers = accumulator_registers(tile.0, tile.1, acc) / if warpgroups { u64::from(WARPGROUP) } else { 1 };
         if registers > u64::from(REGISTERS_PER_THREAD) {
             return Err(Unfit::Registers(registers));
@@ -70,53 +70,53 @@ impl Owners {
     }
 }
 
-/// A product that warpgroups are to compute.
+/// A wgmma product to be divided.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) atom: Atom,
-    /// How it is computed: rather transposed or not.
+    /// The preferred way: transposed or not.
     pub(crate) way: Way,
-    /// It is computed in no other way.
+    /// Whether no other way is possible.
     pub(crate) fixed: bool,
-    /// The instruction is written: whether it finds registers is up to who wrote it.
+    /// Whether the instruction is written: then registers are the author's responsibility.
     pub(crate) written: bool,
     /// Rows, columns and depth.
     pub(crate) block: (u64, u64, u64),
     /// The type of the sums.
     pub(crate) acc: Elem,
-    /// The tile that the schedule says.
+    /// The warp tile of the schedule.
     pub(crate) scheduled: Option<(u64, u64)>,
-    /// How deep sums may get before they are added to the accumulator.
+    /// The depth after which sums are promoted.
     pub(crate) promoted: Option<u64>,
-    /// Dimensions along which tiles like the accumulator are reduced.
+    /// Dimensions along which tiles with the accumulator's shape are reduced.
     pub(crate) reduced: &'a [usize],
 }
 
-/// How warpgroups compute a product.
+/// The division of a wgmma product.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Tiled {
-    /// Rows and columns of each.
+    /// Rows and columns of a warpgroup's tile.
     pub(crate) tile: (u64, u64),
-    /// How it is computed in the end.
+    /// The final way: transposed or not.
     pub(crate) way: Way,
-    /// Registers for a sum: two where parts of it are summed beside it.
+    /// Registers for each sum: two if partial sums are promoted.
     pub(crate) sums: u64,
-    /// Registers of a thread that hold sums, and an operand that comes from them.
+    /// Registers of a thread for sums, and for an operand in registers.
     pub(crate) registers: u64,
 }
 
-/// Why warpgroups do not compute a product.
+/// Why warpgroups cannot compute a product.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum NoTile {
-    /// A tile of the reduction is deeper than its sums may get.
+    /// A tile of the reduction is deeper than promotion allows.
     Deep { depth: u64, most: u64 },
-    /// The instruction does not compute such tiles.
+    /// The instruction does not support such tiles.
     Shape,
-    /// The instruction takes so many registers, and a thread starts with fewer.
+    /// The instruction needs more registers than a thread has at the start.
     Instruction { wanted: u64, has: u64 },
 }
 
-/// That an instruction takes more registers than a thread starts with.
+/// The message that an instruction needs more registers than a thread has at the start.
 pub(crate) fn short_of(wanted: u64, has: u64) -> Refused {
     Refused::room(format!(
         "an instruction of so many columns takes {wanted} registers, and threads of so many warps start with {has}"
@@ -127,22 +127,24 @@ pub(crate) fn short_of(wanted: u64, has: u64) -> Refused {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) groups: u64,
-    /// Products may be computed the other way round than they rather are.
+    /// Whether products may be computed in the way that they do not prefer.
     turned: bool,
-    /// Of tiles that are reduced several warps have elements along what is reduced, and exchange them first (`assign-layouts`).
+    /// Whether several warps may have elements along reduced dimensions, and exchange them first (`assign-layouts`).
     pub(crate) exchanged: bool,
-    /// Each has all rows, and a share of the columns: of few rows and many columns a thread would else have no registers for the sums. What is reduced along the
-    /// columns all of them compute, so that nothing goes from one to the other.
+    /// Whether each warpgroup has all rows and a share of the columns: with few rows and many columns, a thread would
+    /// otherwise lack registers for the sums. Parts that are reduced along the columns are computed by all of them, so
+    /// that no data moves between warpgroups.
     pub(crate) beside: bool,
 }
 
-/// Numbers of warpgroups that are tried, best first: two hide one another's waits and leave each most registers.
+/// Numbers of warpgroups to try, best first: two hide each other's waits, and have the most registers each.
 const GROUPS: [u64; 4] = [2, 3, 1, 4];
 
 impl Shared {
-    /// All ways, best first. One product is rather divided by another number of warpgroups than computed the other way round, since results are stored in pieces
-    /// then. Of several, two warpgroups hide the waits between them, which is worth more: by their schedule two loops of 64x128 bytes take 609 and 319 clocks an
-    /// iteration with two, 644 and 380 with one.
+    /// All ways, best first. A single product is preferably divided by another number of warpgroups than computed in
+    /// the other way, because results are stored in pieces then. With several products, two warpgroups hide the waits
+    /// between them, which is worth more: by their schedule, two loops of 64x128 bytes take 609 and 319 clocks an
+    /// iteration with two warpgroups, 644 and 380 with one.
     pub(crate) fn all(several: bool) -> impl Iterator<Item = Shared> {
         let ways = move |exchanged| {
             let of = move |(turned, groups)| Shared { groups, turned, exchanged, beside: false };
@@ -157,14 +159,14 @@ impl Shared {
         [false, true].into_iter().flat_map(ways).chain(beside)
     }
 
-    /// Of how many warpgroups each part of a product is, of which each computes `tile`.
+    /// The number of warpgroups that compute the same part of a product, with tiles of `tile`.
     pub(crate) fn repeats(&self, (bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u64 {
         self.groups / (bm / wm * (bn / wn)).max(1)
     }
 }
 
 impl Tiled {
-    /// Whether a thread has registers for these, and those for addresses beside them.
+    /// Whether a thread has registers for the tile and for addresses.
     pub(crate) fn has_room(&self, k: &Kernel, block: (u64, u64)) -> bool {
         warpgroup::room(k, block, self.tile).is_some_and(|room| self.registers + ADDRESSES <= room)
     }
@@ -175,7 +177,7 @@ impl Wanted<'_> {
         1 + u64::from(self.promoted.is_some())
     }
 
-    /// The tile of a warpgroup, in a kernel whose schedule says how many blocks there are.
+    /// The tile of a warpgroup, in a kernel whose schedule gives the number of resident blocks.
     pub(crate) fn plan(&self, k: &Kernel) -> Result<Tiled, NoTile> {
         let mut why = NoTile::Shape;
         for shared in Shared::all(false) {
@@ -189,7 +191,7 @@ impl Wanted<'_> {
         Err(why)
     }
 
-    /// The same where warpgroups share all products in this way.
+    /// [`Self::plan`] for a given division.
     pub(crate) fn tiled(&self, k: &Kernel, shared: Shared) -> Result<Tiled, NoTile> {
         let depth = self.block.2;
         if let Some(most) = self.promoted.filter(|&most| depth > most) {
@@ -205,12 +207,12 @@ impl Wanted<'_> {
         Ok(Tiled { tile, way, sums, registers: warpgroup::tiles_of(self.atom, (tile, depth), way, (self.acc, sums)) })
     }
 
-    /// Whether warpgroups can compute it, were there registers for the instruction.
+    /// Whether warpgroups could compute it with unlimited registers.
     pub(crate) fn is_possible(&self) -> bool {
         Shared::all(false).any(|shared| self.way(shared).is_some())
     }
 
-    /// How it is computed where warpgroups share all products in this way; `None`: they cannot.
+    /// The way of computing it in this division; `None`: impossible.
     fn way(&self, shared: Shared) -> Option<Way> {
         let ways =
             [Some(self.way.swap), (shared.turned && !self.fixed && !self.way.registers).then_some(!self.way.swap)];
@@ -218,7 +220,8 @@ impl Wanted<'_> {
         ways.into_iter().flatten().find(fits).map(|swap| Way { swap, ..self.way })
     }
 
-    /// What each warpgroup computes: as scheduled, else a share of the instruction's rows, or of its columns; `None`: they do not share it out.
+    /// The tile of each warpgroup: as scheduled, else a share of the instruction's rows or columns; `None`: they cannot
+    /// divide it.
     fn tile(&self, shared: Shared, swap: bool) -> Option<(u64, u64)> {
         let ((bm, bn, _), groups) = (self.block, shared.groups);
         let all = shared.beside && !self.reduced.is_empty();
@@ -232,20 +235,22 @@ impl Wanted<'_> {
         (divides && bm / tile.0 * (bn / tile.1) == if all { 1 } else { groups }).then_some(tile)
     }
 
-    /// Whether so many warpgroups compute it, each its tile: an instruction has 64 rows, and a thread registers for sums, and for an operand that comes from them.
-    /// `reduced`: dimensions along which a warp has all elements, those of a row of the instruction.
+    /// Whether this number of warpgroups can compute it: an instruction has 64 rows, and a thread needs registers for
+    /// sums and for an operand in registers. `reduced`: dimensions along which a warp must have all elements of an
+    /// instruction's row.
     fn fits(&self, shared: Shared, swap: bool, reduced: &[usize]) -> bool {
         let (bm, bn, depth) = self.block;
         let Some((wm, wn)) = self.tile(shared, swap) else { return false };
         let whole_rows = reduced.iter().all(|&d| d == usize::from(!swap));
         let (rows, cols) = if swap { (bn, bm) } else { (bm, bn) };
         let (own_rows, own_cols) = if swap { (wn, wm) } else { (wm, wn) };
-        // Columns of other than a power of two are those of one warpgroup, and so are all columns where rows are no power of two.
+        // If the columns are no power of two, one warpgroup has all of them; the same holds if rows are no power of
+        // two.
         let odd = !rows.is_power_of_two();
         let whole =
             (own_cols == cols || reduced.is_empty() && cols.is_power_of_two() && !odd) && (!odd || own_rows == ROWS);
         let steps = depth.is_multiple_of(1 << self.atom.row().log2_shape.2);
-        // Those that fill the slots need a place in the block, too.
+        // Producer warps need a place in the block, too.
         let place = shared.groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
         let way = Way { swap, ..self.way };
         let registers = warpgroup::tiles_of(self.atom, ((wm, wn), depth), way, (self.acc, self.sums()));
@@ -266,7 +271,7 @@ mod tests {
         assert_eq!(warps.fit((256, 256), (128, 128), Bits::new(32), None), Err(Unfit::Registers(512)));
         assert_eq!(warps.fit((256, 256), (16, 16), Bits::new(32), None), Err(Unfit::TooMany(8192)));
         assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), Some(128)), Err(Unfit::Threads(256)));
-        // Three warpgroups share 192 rows; warps do not.
+        // Three warpgroups can divide 192 rows; warps cannot.
         assert_eq!(Owners::Warpgroups.fit((192, 128), (64, 128), Bits::new(32), None), Ok(384));
         assert_eq!(warps.fit((192, 128), (64, 128), Bits::new(32), None), Err(Unfit::Divides));
     }

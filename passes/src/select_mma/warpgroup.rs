@@ -14,7 +14,7 @@ use tilec_ir::kernel::{Kernel, Mma};
 use tilec_ir::target::{MAX_THREADS, Target, WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 
-/// The instruction for inputs and sums of these types, whatever the tile.
+/// The instruction for these input and sum types, with any tile.
 pub(crate) fn atom(target: Target, (inputs, acc): (Inputs, Elem)) -> Option<Atom> {
     Atom::all().find(|a| {
         let row = a.row();
@@ -22,13 +22,13 @@ pub(crate) fn atom(target: Target, (inputs, acc): (Inputs, Elem)) -> Option<Atom
     })
 }
 
-/// Whether the instruction reads operands that are contiguous along the other dimension as well as along the reduction.
+/// Whether the instruction reads operands in both orders: contiguous along the reduction or along the other dimension.
 pub(crate) fn reads_both_orders(input: Elem) -> bool {
     input.bits() == 16
 }
 
-/// Whether the instruction's A may be in registers instead, where its order does not matter: threads read whole elements of a buffer, and of
-/// less than 32 bits several of them would come from different rows.
+/// Whether the instruction's A may come from registers, for sources of any order: threads read whole elements of a
+/// buffer, and several elements of less than 32 bits in a register would come from different rows.
 pub(crate) fn reads_registers(input: Elem) -> bool {
     input.bits() == 32
 }
@@ -36,29 +36,28 @@ pub(crate) fn reads_registers(input: Elem) -> bool {
 /// How a wgmma product is computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Way {
-    /// Transposed: rather so than not.
+    /// Whether it is transposed.
     pub(crate) swap: bool,
-    /// The instruction's A comes from registers: then it is this operand, transposed or not.
+    /// Whether the instruction's A comes from registers: then this operand is A, transposed or not.
     pub(crate) registers: bool,
 }
 
-/// How deep the sums of a product may get before they are added to an accumulator, where the schedule says nothing.
+/// Default depth of sums before promotion.
 pub(crate) const PROMOTE: u64 = 128;
 
-/// How deep the sums of products by `atom` may get in the tensor core before they are added to the accumulator (`scheduled`: as the schedule
-/// says); `None`: as deep as the reduction, in the accumulator itself. Sums in f16 have fewer bits than the instruction keeps: nothing is lost
-/// that parts of them would save.
+/// The depth of sums by `atom` in the tensor core before promotion (`scheduled`: in the schedule); `None`: no
+/// promotion. f16 sums have fewer bits than the instruction keeps, so promotion would gain nothing.
 pub(crate) fn promoted(atom: Atom, acc: Elem, scheduled: Option<u64>) -> Option<u64> {
     atom.row().short_sums.filter(|_| acc == Elem::F32)?;
     Some(scheduled.unwrap_or(PROMOTE)).filter(|&depth| depth > 0)
 }
 
-/// The same as the schedule of a specialised kernel says.
+/// [`promoted`] with the depth in the schedule of a specialised kernel.
 pub(crate) fn promoted_of(k: &Kernel, atom: Atom, acc: Elem) -> Option<u64> {
     promoted(atom, acc, k.schedule.promote.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok()))
 }
 
-/// Whether an instruction computes a tile in whole rows and columns, and a thread has registers for sums.
+/// Whether the instruction can compute a tile in whole rows and columns, and a thread has registers for the sums.
 pub(crate) fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64) -> bool {
     let (rows, cols) = if swap { (wn, wm) } else { (wm, wn) };
     let whole = matches!(atom.row().unit, Unit::Warpgroup(_));
@@ -66,7 +65,7 @@ pub(crate) fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64
     whole && extents && fits(atom, (rows, cols, u64::from(atom.row().k))) && registers <= ACCUMULATORS
 }
 
-/// Registers of a thread that hold so many sums of `wm x wn`, and A, `depth` deep, where that comes from registers.
+/// Registers of a thread for the sums of `wm x wn`, and for A with depth `depth` if it comes from registers.
 pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
     let input = atom.row().types.first().map_or(Elem::F32.size(), |t| t.inputs.size());
@@ -80,24 +79,24 @@ fn warps((bm, bn): (u64, u64), (wm, wn): (u64, u64)) -> u32 {
     warps_of(bm / wm.max(1) * (bn / wn.max(1)))
 }
 
-/// Warps of so many warpgroups.
+/// Warps of this number of warpgroups.
 fn warps_of(groups: u64) -> u32 {
     let warps = groups.saturating_mul(u64::from(WARPGROUP));
     u32::try_from(warps).unwrap_or(MAX_THREADS).min(MAX_THREADS / WARP)
 }
 
-/// Registers of a thread of the warpgroups of a block that compute `wm x wn` each.
+/// Registers of a thread in a block whose warpgroups compute `wm x wn` each.
 pub(crate) fn room(k: &Kernel, block: (u64, u64), tile: (u64, u64)) -> Option<u64> {
     u64::try_from(consumer_registers(k, warps(block, tile))).ok()
 }
 
-/// Registers that the assembler wants for an instruction beside its sums, and those of A that comes from registers (ptxas 12.9 and 13.0; else
-/// it stops with C7602).
+/// Registers that the assembler needs for an instruction in addition to its sums and to A in registers (ptxas 12.9 and
+/// 13.0; else it fails with C7602).
 const INSTRUCTION: u64 = 26;
 const LEFT: u64 = 4;
 
-/// That a thread of a block starts with the registers of an instruction: that it is given more later does not count. `Err`: what is wanted, and what
-/// it starts with.
+/// Checks that a thread has enough registers for an instruction at the start of the block; registers that it gets later
+/// do not count. `Err`: the required and the available number.
 pub(crate) fn assembles(k: &Kernel, groups: u64, tile: (u64, u64), way: Way, acc: Elem) -> Result<(), (u64, u64)> {
     let cols = if way.swap { tile.0 } else { tile.1 };
     let sums = acc.bytes_of(ROWS * cols) / u64::from(WARPGROUP * WARP) / 4;
@@ -111,7 +110,7 @@ pub(crate) fn acc_elem(k: &Kernel, acc: Value) -> Option<Elem> {
     known(k.tile_ty(acc).map(|t| t.elem))
 }
 
-/// The instruction for a product, if the target has one, and no other is written.
+/// The instruction for a product, if the target has one and no other is written.
 pub(super) fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -> Result<Atom, Refused> {
     let none = || format!("{} has none for these types", options.target.name());
     let atom = atom(options.target, types).ok_or_else(none)?;

@@ -1,13 +1,14 @@
-//! The threads of a block, and the tile that each warp computes of every product.
+//! The threads of a block, and the tile of each warp for every product.
 //!
-//! A kernel has one number of threads, and each of its products has its own warp tile. The `warp_tile` of the schedule applies to the
-//! products that it divides among so many warps; for the others the warps divide the accumulator as evenly as they can. A warp has
-//! whole rows of an accumulator that is reduced along them, and of one that becomes the left operand of another product, so that no
-//! data goes from warp to warp. If an operand has too few rows to give each warp some, the warps divide the columns, and all compute the operand.
-//! If an accumulator is too small for all warps, the remaining warps compute the same elements as others.
+//! A kernel has one number of threads, and each of its products has its own warp tile. The `warp_tile` of the schedule
+//! applies to products that it divides among this number of warps; for the others, the warps divide the accumulator as
+//! evenly as they can. A warp has whole rows of an accumulator that is reduced along them, and of one that becomes the
+//! left operand of another product, so that no data moves between warps. If an operand has too few rows to give each
+//! warp some, the warps divide the columns, and all compute the operand. If an accumulator is too small for all warps,
+//! the remaining warps are replicas.
 //!
-//! Without `threads` and `warp_tile` there are as many warps as the registers for the kernel's tiles
-//! require. A tile that is not the schedule's is in the text as the layout of its accumulator.
+//! Without `threads` and `warp_tile`, the number of warps follows from the registers for the kernel's tiles. A tile
+//! that is not the schedule's is in the text as the layout of its accumulator.
 
 mod room;
 mod share;
@@ -30,16 +31,16 @@ use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
-/// Registers of a thread for addresses, predicates and what an expression computes on its way.
+/// Registers of a thread for addresses, predicates and temporaries.
 const TEMPORARIES: u64 = 28;
-/// What a warp computes of a product.
+/// A warp's share of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     /// Rows and columns.
     pub(super) tile: (u64, u64),
-    /// Warps that compute the same part of the reduction.
+    /// Warps that share one part of the reduction.
     pub(super) warps: u64,
-    /// Whether that is what the schedule says, of all products of the kernel.
+    /// Whether the schedule gives this tile, for all products of the kernel.
     pub(super) scheduled: bool,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// That of the product with this accumulator. The first time this decides all of them, and the thread count.
+    /// The share of the product with this accumulator. The first call decides all shares and the thread count.
     pub(super) fn of(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, acc: Value, span: Span) -> Result<Share, Reported> {
         if self.decided.is_none() {
             self.decided = Some(decide(k, cx, span)?);
@@ -60,18 +61,18 @@ impl Shares {
     }
 }
 
-/// What warps share of the products of a kernel, and what a thread holds.
+/// The division of a kernel's products among warps, and the registers of a thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     /// Threads of the block.
     pub(crate) threads: u64,
-    /// Accumulators, and rows and columns of each that one warp computes.
+    /// Accumulators, with rows and columns of each warp's tile.
     pub(crate) tiles: Vec<(Value, (u64, u64))>,
-    /// Registers of a thread for tiles that are live at once, and fragments.
+    /// Registers of a thread for simultaneously live tiles, and for fragments.
     pub(crate) registers: u64,
 }
 
-/// How warps share products that have no instruction yet; `None`: there are none.
+/// The division of products without an instruction among warps; `None`: there are none.
 pub(crate) fn sharing(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Sharing>, Reported> {
     let products = products(k);
     let Some(first) = products.first() else { return Ok(None) };
@@ -109,7 +110,7 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
     let mut shares = Vec::new();
     for p in &products {
         let warps = (threads / u64::from(WARP) / p.groups).max(1);
-        // Of the only product the schedule's tile is that, whether it goes with the threads or not.
+        // A single product has the schedule's tile, even if it contradicts the thread count.
         let only = products.len() == 1;
         let fits =
             |&tile: &(u64, u64)| divided(p, tile) && (only || keeps_whole(p, tile) && warps_in(p.shape, tile) == warps);
@@ -131,23 +132,23 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
             share.scheduled = share.tile == tile && share.warps == warps && warps_in(p.shape, tile) == warps;
         }
     }
-    // Rows of all of them are distributed alike where the layouts of all are made here.
+    // If all layouts are made here, all products have the same distribution of rows.
     let scheduled = shares.iter().all(|(_, share)| share.scheduled);
     shares.iter_mut().for_each(|(_, share)| share.scheduled = scheduled);
     Ok(shares)
 }
 
-/// Whether an accumulator splits into such tiles.
+/// Whether an accumulator divides into such tiles.
 fn divided(p: &Product, (wm, wn): (u64, u64)) -> bool {
     divides(wm, p.shape.0, false) && divides(wn, p.shape.1, false)
 }
 
-/// Whether it does, and a warp has what it must have whole.
+/// Whether it does, and a warp has whole rows or columns where required.
 fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
     divided(p, tile) && (!p.whole[0] || tile.0 == p.shape.0) && (!p.whole[1] || tile.1 == p.shape.1)
 }
 
-/// The least number of warps whose registers hold what the kernel declares.
+/// The smallest number of warps whose registers hold the kernel's tiles.
 fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     let used = |p: &Product, warps: u64| warps_in(p.shape, share_out(p, warps));
     let usual = |p: &Product| warps_in(p.shape, usual_tile(p.shape, p.whole));
@@ -163,7 +164,7 @@ fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     }
 }
 
-/// The products of warps of a kernel, one for each accumulator that has no layout yet.
+/// The products of a kernel for warps, one for each accumulator without a layout.
 fn products(k: &Kernel) -> Vec<Product> {
     let (mut found, mut reduced): (Vec<Product>, Option<Reduced>) = (Vec::new(), None);
     let mut all: Vec<(Value, Mma, Span)> = Vec::new();
@@ -199,7 +200,7 @@ fn products(k: &Kernel) -> Vec<Product> {
             if !computed(k, e) || computed(k, other) {
                 continue;
             }
-            // The product's own rows (columns) are those of the operand, and its reduction goes through one warp.
+            // The product's rows (columns) are those of the operand, and its reduction is in one warp.
             let sources = sources(k, e);
             for p in &mut found {
                 p.whole[along] |= p.acc == acc && !is_shared_out(p, along);
@@ -211,8 +212,8 @@ fn products(k: &Kernel) -> Vec<Product> {
     found
 }
 
-/// Whether warps divide an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute: there is no other way to divide it, and
-/// it is too much for one.
+/// Whether warps divide an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute:
+/// there is no other way to divide it, and it is too large for one warp.
 fn is_shared_out(p: &Product, along: usize) -> bool {
     let (bm, bn) = p.shape;
     [bm, bn][1 - along] <= LEAST && !is_room(bm * bn)
@@ -224,14 +225,15 @@ fn depth(k: &Kernel, mma: &Mma) -> u64 {
     of_a.or_else(|| fixed_shape(k, mma.b).map(|s| s[0])).expect("an operand has extents")
 }
 
-/// What a warp has whole of an accumulator of these extents that is reduced along `reduced`: nothing where that is too much for a warp.
+/// The dimensions along which a warp must have a whole accumulator of these extents that is reduced along `reduced`;
+/// none if that is too large for a warp.
 fn fits_whole((bm, bn): (u64, u64), reduced: [bool; 2]) -> [bool; 2] {
     let least = |all: u64, whole: bool| if whole { all } else { all.min(LEAST) };
     let too_much = !is_room(least(bm, reduced[0]) * least(bn, reduced[1]));
     if too_much { [false; 2] } else { reduced }
 }
 
-/// The register tiles of the extents of `e`, transposed or not, out of which it is computed.
+/// The register tiles with the extents of `e`, transposed or not, from which it is computed.
 fn sources(k: &Kernel, e: Expr) -> Vec<Value> {
     let Some(shape) = fixed_shape(k, e) else { return Vec::new() };
     let alike = |v: Value| {
@@ -274,7 +276,7 @@ fn sources(k: &Kernel, e: Expr) -> Vec<Value> {
     found
 }
 
-/// Says of which products the schedule's tile is not; refuses one that is of none.
+/// Remarks on products that do not have the schedule's tile; an error if none has.
 fn kept(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -326,7 +328,7 @@ fn does_not_divide(k: &Kernel, cx: &mut Cx<'_>, (wm, wn): (u64, u64), (bm, bn): 
     )
 }
 
-/// What is said of groups of warps that share a reduction.
+/// The text about groups of warps that share a reduction.
 fn of_groups(groups: u64) -> String {
     if groups > 1 { format!(", {groups} groups of them,") } else { String::new() }
 }
@@ -347,7 +349,7 @@ fn too_many_threads(k: &Kernel, cx: &mut Cx<'_>, p: &Product, written: Option<(u
     )
 }
 
-/// Refuses a share that no thread can hold, or a schedule whose threads and warp tile do not go together.
+/// Refuses a share that no thread can hold, or a schedule with contradictory threads and warp tile.
 fn check(k: &Kernel, cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -> Result<(), Reported> {
     let ((bm, bn), (wm, wn), times) = (p.shape, share.tile, of_groups(p.groups));
     let written = share.scheduled.then_some(threads);
@@ -362,7 +364,7 @@ fn check(k: &Kernel, cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -
             "remove `threads` or change `warp_tile`",
         ),
         Err(Unfit::TooMany(needed)) => return Err(too_many_threads(k, cx, p, Some(share.tile), needed)),
-        // Extents that are no powers of two are refused for themselves.
+        // Extents that are no powers of two are refused separately.
         Err(Unfit::Divides) => return Ok(()),
     };
     let d = Diagnostic::error(codes::WARP_TILE, p.span, message).with_note(note);

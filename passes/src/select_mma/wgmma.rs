@@ -43,7 +43,7 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
 
-/// Why a kernel is not made of wgmma.
+/// Why a kernel does not use wgmma.
 enum Stop {
     Refused(Refused),
     Reported(Reported),
@@ -61,7 +61,7 @@ impl From<Reported> for Stop {
     }
 }
 
-/// What was found for all products of a kernel.
+/// The decisions for all products of a kernel.
 struct Planned {
     decided: Vec<Decided>,
     feeds: Vec<Feed>,
@@ -69,10 +69,11 @@ struct Planned {
     groups: u64,
 }
 
-/// Chooses wgmma for all products of a kernel outside of roles, if it can be had for all of them. Returns why there is none, which has been said.
+/// Selects wgmma for all products of a kernel outside of roles, if it is possible for all of them. Otherwise returns
+/// the reason, which has been reported.
 pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>, Reported> {
     let stmts = all_stmts(k, k.body);
-    // Of products in roles `in_roles` has seen already.
+    // `in_roles` has handled products in roles.
     let open = |p: &Product| !in_roles::in_role(k, p.s) && !is_decided(k, &p.mma);
     let mut products: Vec<Product> = stmts.iter().filter_map(|&s| product_of(k, s)).filter(open).collect();
     if products.is_empty() || !cx.options.target.has_tensor_copies() {
@@ -107,19 +108,19 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
     none(k, cx, first.expect("something was refused"), &products).map(Some)
 }
 
-/// Whether the instruction of a product is written, and what it reads is such already.
+/// Whether a product's instruction is written, and its operands already match.
 pub(super) fn is_decided(k: &Kernel, mma: &Mma) -> bool {
     mma.atom.is_some_and(|a| a.row().asynchronous()) && (in_roles::in_slots(k, mma) || fed(k, mma))
 }
 
-/// Says why a kernel has no wgmma: an error, where it is written.
+/// Reports why a kernel has no wgmma; an error, if wgmma is written.
 fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> Result<Refused, Reported> {
     if let Some(p) = products.iter().find(|p| p.mma.atom.is_some_and(|a| a.row().asynchronous())) {
         let message = format!("this cannot be a wgmma product: {}", refused.why);
         let d = Diagnostic::error(codes::NO_ATOM, k.stmt_spans[p.s], message);
         return Err(cx.report(d.with_note("name no instruction to have one chosen; `--remarks` says which")));
     }
-    // If the fragments are in registers and the instruction is written, it is not changed.
+    // A product with a written instruction and fragments in registers does not change.
     let laid_out = |m: &Mma| m.atom.is_some() && plain_var(k, m.a).is_some() && plain_var(k, m.b).is_some();
     if !products.iter().all(|p| laid_out(&p.mma)) {
         let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { lost::ONE };
@@ -129,7 +130,7 @@ fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> 
     Ok(refused)
 }
 
-/// What of a kernel's roles, channels and instructions a person wrote: nothing is chosen beside that.
+/// Written roles, channels or instructions, which prevent automatic selection.
 fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> {
     let at = |s: Stmt, why: &str| Some(Refused::asked_at(k.stmt_spans[s], why));
     let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
@@ -145,7 +146,7 @@ fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> 
     }
 }
 
-/// That nothing which is written or switched off is in the way of wgmma.
+/// Checks that no written schedule item or switched-off pass prevents wgmma.
 fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
     if let Some(pass) = options.missing_for_roles() {
         return Err(Refused::asked(format!("`{pass}` is switched off")));
@@ -156,7 +157,8 @@ fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether each product of a kernel is in a loop of the kernel's body, or of what one condition is around, that does nothing but add it up.
+/// Whether each product of a kernel is in a loop that only accumulates it, directly in the kernel's body or inside one
+/// condition.
 pub(crate) fn stand_alone(k: &Kernel) -> bool {
     let outer = guarded(k);
     all_stmts(k, k.body).into_iter().filter(|&s| product_of(k, s).is_some()).all(|s| {
@@ -166,8 +168,8 @@ pub(crate) fn stand_alone(k: &Kernel) -> bool {
     })
 }
 
-/// Whether all products of a specialised kernel are wgmma, in whatever tile, each in a loop that does nothing but add it up on what producer warps bring; and how
-/// they are computed.
+/// How products are computed, if all products of a specialised kernel can use wgmma with some tile, each in a loop that
+/// only accumulates it, with operands from producer warps.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     let mut k = k.clone();
     let mut products: Vec<Product> = all_stmts(&k, k.body).into_iter().filter_map(|s| product_of(&k, s)).collect();
@@ -200,23 +202,23 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     Some(Way { swap: second.unwrap_or(preferred), registers: second.is_some() })
 }
 
-/// Has the operands of a product that are expressions computed into register tiles, and what they read loaded into others.
+/// Makes computed operands of a product register tiles, and loads their inputs to other tiles.
 pub(super) fn computed_operands(k: &mut Kernel, p: &mut Product) {
     from_registers::name(k, p.s, &mut p.mma);
     k.exprs[p.src] = ExprData::Mma(p.mma);
     operand_loads::write_out(k, &p.mma);
 }
 
-/// A product whose sums the instruction would keep in fewer bits than its accumulator has.
+/// A product for which the instruction keeps fewer bits of the sums than the accumulator has.
 struct Short {
     s: Stmt,
     acc: Value,
     atom: Atom,
-    /// How deep the parts are that they are added up in; `None`: they stay in the instruction.
+    /// Depth of the partial sums; `None`: they stay in the instruction.
     parts: Option<u64>,
 }
 
-/// Finds wgmma for all products of a kernel. Leaves it half done where it does not.
+/// Plans wgmma for all products of a kernel. If it fails, the kernel is partly changed.
 fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loads) -> Result<Planned, Stop> {
     allowed(k, cx.options)?;
     sources::load(k, &mut products, loads);
@@ -241,7 +243,7 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
     Ok(Planned { decided, feeds, short, groups })
 }
 
-/// The copies that producer warps do.
+/// The copies of the producer warps.
 fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<Feed>, Refused> {
     let buffers = loads.buffers.iter().copied().fold(sources::buffers(k, products), sources::with);
     let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| feeds::by_threads(k, v));
@@ -261,10 +263,10 @@ fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> R
     Ok(feeds)
 }
 
-/// Why producer warps have nothing to do.
+/// The reason if there is nothing to load for producer warps.
 const NO_LOADS: &str = "threads compute all that its products read: there is nothing for producer warps to load";
 
-/// A statement that writes some of a buffer.
+/// A statement that writes a part of a buffer.
 fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
     all_stmts(k, k.body).into_iter().find(|&s| match k.stmts[s] {
         StmtData::Copy { dst, .. } => {
@@ -274,8 +276,8 @@ fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
     })
 }
 
-/// The copies into other buffers than operands that TMA can do as well, such as a tile with one number for each row: threads that
-/// multiply would wait for them.
+/// Copies to buffers that are no operands, such as a tile with one number for each row, which TMA can load as well:
+/// otherwise the consumer threads would wait for them.
 fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
     let mut found = Vec::new();
     let allocated = |s: Stmt| match k.stmts[s] {
@@ -283,12 +285,12 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
         _ => None,
     };
     for buffer in all_stmts(k, k.body).into_iter().filter_map(allocated) {
-        // Boxes of other extents are those of operands, or lines.
+        // Boxes of other extents must be those of operands, or rows.
         let shape = k.tile_ty(buffer).and_then(|tile| k.const_shape(&tile.shape));
         let is_line = |s: &[u64]| s.iter().filter(|&&n| n > 1).count() <= 1;
         let odd = shape.is_none_or(|s| !s.iter().all(|n| n.is_power_of_two()) && !is_line(&s));
         match feeds::plan(k, cx.options, &[buffer]) {
-            // What threads compute is theirs.
+            // Computed buffers are filled by threads.
             _ if odd || feeds::by_threads(k, buffer) => {}
             Ok(feeds) if feeds.iter().all(|f| f.how == feeds::How::Tensor && !written(k, f.fill)) => {
                 found.extend(feeds)
@@ -310,12 +312,12 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
     found
 }
 
-/// Whether a person wrote how threads do a copy.
+/// Whether attributes for a copy by threads are written.
 pub(super) fn written(k: &Kernel, fill: Stmt) -> bool {
     matches!(&k.stmts[fill], StmtData::Copy { attrs, .. } if *attrs != CopyAttrs::default())
 }
 
-/// What is known of a product.
+/// The facts about a product.
 fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<sources::Load>) -> Result<Site, Stop> {
     let Product { acc, mma, .. } = product;
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
@@ -334,7 +336,7 @@ fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<sources::Loa
     Ok(Site { product, atom, elem, shape, registers, load, column_major, parts: None })
 }
 
-/// Writes down what was found. `asked`: the schedule says how sums are promoted.
+/// Writes the decisions. `asked`: the schedule gives the depth of promotion.
 fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Result<(), Reported> {
     if k.schedule.threads.is_none() {
         let threads = planned.groups * u64::from(WARPGROUP * WARP);
@@ -365,7 +367,8 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
     Ok(())
 }
 
-/// Whether the operands of a product are buffers that producer warps or the threads that multiply fill, or one is and the other is a register tile.
+/// Whether the operands of a product are buffers that producer warps or the role's own threads fill, or one is and the
+/// other is a register tile.
 fn fed(k: &Kernel, mma: &Mma) -> bool {
     let producers = k.plans.values().any(|p| p.producer);
     let fed = |v: Value| {

@@ -13,7 +13,7 @@ use tilec_ir::spots::Spot;
 use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::Elem;
 
-/// Refuses a written instruction that the target, the types or the warp tile (`wm x wn x k_extent`) do not allow.
+/// Refuses a written instruction that is not legal for the target, the types or the warp tile (`wm x wn x k_extent`).
 pub(super) fn check(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -35,7 +35,8 @@ pub(super) fn check(
     Err(cx.report(refused(k, span, why).with_note(available(target))))
 }
 
-/// Refuses a written instruction that the target does not have. `span`: the product; `alone`: no layout is written for the instruction.
+/// Refuses a written instruction that the target does not have. `span`: the product; `alone`: no layout is written for
+/// the instruction.
 pub(super) fn exists(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, alone): (Atom, bool)) -> Result<(), Reported> {
     let (row, target) = (atom.row(), cx.options.target);
     if target.at_least(row.first) {
@@ -46,7 +47,7 @@ pub(super) fn exists(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, alone): (At
     Err(cx.report(d.with_note(available(target))))
 }
 
-/// The error, which leaving the instruction out mends.
+/// The error, with the way out to remove the instruction.
 fn refused(k: &Kernel, span: Span, why: String) -> Diagnostic {
     Diagnostic::error(codes::NO_ATOM, span, why).with_left_out(k.spot(span, Spot::Atom))
 }
@@ -68,7 +69,7 @@ pub(super) fn warp_tile(
         None => (bm.min(64), bn.min(64)),
     };
     let threads = k.schedule.threads.and_then(|e| k.as_int(e));
-    // A number that is none of threads is none that a tile takes either.
+    // An invalid thread count matches no tile.
     let written = threads.map(|t| u64::try_from(t).unwrap_or(0));
     let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc, written) {
         Ok(needed) => needed,

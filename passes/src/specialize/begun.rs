@@ -1,4 +1,4 @@
-//! Tiles that begin as zero: those whose extents become larger, and that copies fill in parts.
+//! Tiles that are zeroed at their declaration, because they are padded and copies fill them only in part.
 
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::copy_shape;
@@ -6,7 +6,8 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};
 
-/// Tiles with one of these extents that copies fill in parts: nothing is written beyond them, and what reads a whole tile counts on zeros there.
+/// Tiles with one of these extents that copies fill in part: nothing is written in the padding, and readers of a whole
+/// tile need zeros there.
 pub(super) fn filled_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
     let mut found = Vec::new();
     for s in all_stmts(k, k.body) {
@@ -22,7 +23,7 @@ pub(super) fn filled_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
     found
 }
 
-/// Has a tile hold zeros where it is declared.
+/// Zeroes a tile where it is declared.
 pub(super) fn as_zero(k: &mut Kernel, v: Value) {
     for s in all_stmts(k, k.body) {
         let span = k.stmt_spans[s];

@@ -1,4 +1,4 @@
-//! Values for compile-time parameters: what the command line gives, else the default.
+//! Values of compile-time parameters: from the command line, else the default.
 
 use crate::Cx;
 use tilec_ir::codes;
@@ -69,7 +69,7 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
                     }
                     value
                 }
-                // `choose` gives such a value, unless something is wrong with another parameter.
+                // `choose` sets this value, unless another parameter has an error.
                 Some(ConstValue::Auto { .. }) => {
                     not_chosen.push(p);
                     continue;
@@ -92,7 +92,7 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
     }
 }
 
-/// Reports a parameter that nothing gives a value.
+/// Reports a parameter without a value.
 fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
     let name = &k.values[parameter].name;
     let message = format!("compile-time parameter `{name}` has no value");
@@ -100,7 +100,7 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
     let d = d.with_note(format!("give one with {}, or a default in the source", cx.options.caller.define(name)));
     let ValueDef::ConstParam(param) = &k.values[parameter].def else { unreachable!("it is a parameter") };
     let default = match &param.kind {
-        // Which number is meant stands nowhere.
+        // There is no suggestion for a number.
         ConstKind::Int => None,
         ConstKind::Elem(elems) => elems.first().map(|e| e.name()),
         ConstKind::Order => Some(Order::Row.name()),
@@ -112,7 +112,7 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
     })
 }
 
-/// What the command line gives for the parameter, if it can be that.
+/// The value on the command line for the parameter, if it is legal.
 pub(crate) fn given(k: &Kernel, cx: &Cx<'_>, parameter: Value) -> Option<ConstValue> {
     let ValueDef::ConstParam(param) = &k.values[parameter].def else { unreachable!("it is a parameter") };
     let name = &k.values[parameter].name;
@@ -147,7 +147,7 @@ fn expected(kind: &ConstKind) -> String {
     }
 }
 
-/// Puts the values in the place of the parameters.
+/// Replaces the parameters by their values.
 pub(crate) fn substitute(k: &mut Kernel, bindings: &[(Value, ConstValue)]) {
     let lookup = |v: Value| bindings.iter().find(|(p, _)| *p == v).map(|(_, c)| *c);
     let elem = |e: &mut ElemRef| {

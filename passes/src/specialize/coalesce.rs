@@ -1,8 +1,8 @@
-//! Merges modes of a dimension that continue each other: a mode whose stride is the span of the next one. Modes of extent 1 are
+//! Merges contiguous modes of a dimension: a mode whose stride is the span of the next one. Modes of extent 1 are
 //! dropped.
 //!
-//! Fewer modes need fewer divisions at run time, and a dimension with one mode is a plain one. The order of the elements
-//! does not change, so only the type of the tensor does.
+//! Fewer modes need fewer divisions at run time, and a dimension with one mode is a plain one. The order of the
+//! elements does not change, so only the type of the tensor does.
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Expr;
@@ -11,7 +11,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{DimStride, Mode, Strides};
 use tilec_ir::typing::factors;
 
-/// Replaces the modes of all tensors by as few.
+/// Merges the modes of all tensors.
 pub(super) fn run(k: &mut Kernel) {
     for v in k.params.clone() {
         let Some(t) = k.tensor_ty(v) else { continue };
@@ -55,8 +55,8 @@ pub(super) fn run(k: &mut Kernel) {
     }
 }
 
-/// The size of a dimension of these modes, as the text of the tuple is read again: which factors are multiplied first decides what of
-/// it is known.
+/// The size of a dimension with these modes, in the same form as the parser gives a tuple, because the order of factors
+/// affects what is provable.
 fn product(k: &mut Kernel, modes: &[Mode]) -> Option<Expr> {
     let (first, rest) = modes.split_first()?;
     let span = k.expr_spans[first.extent];

@@ -11,7 +11,7 @@ use crate::analysis::uses::all_stmts;
 use tilec_ir::kernel::{ENDLESS, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Leaves loops of literal steps alone.
+/// Rewrites loops whose step is no literal.
 pub(super) fn turns(k: &mut Kernel) {
     for s in all_stmts(k, k.body) {
         let StmtData::For { var, start, end, step, body, .. } = k.stmts[s] else { continue };

@@ -12,8 +12,8 @@ use tilec_ir::loop_ends::{covers, loop_variable};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{copy_shape, resolve_view, same_expr};
 
-/// Leaves out the ends of windows that no launch needs. A pass that puts a value in the place of a loop variable requests it, too: an iteration by itself may show what
-/// all of them do not.
+/// Removes the ends of windows that no launch needs. A pass that replaces a loop variable by a value calls this, too,
+/// because a single iteration may allow more.
 pub(crate) fn drop_idle(k: &mut Kernel) {
     let ends = |e: &ExprData| matches!(e, ExprData::View(v) if v.ranges.iter().any(|r| matches!(r, Range::From { end: Some(_), .. })));
     if !k.exprs.values().any(ends) {
@@ -60,7 +60,7 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// Finds the windows in an expression whose elements are those of a tile of this shape.
+    /// Finds the windows in an expression with elements of a tile of this shape.
     fn visit(&self, e: Expr, shape: Option<&[u64]>, idle: &mut Vec<(Expr, usize)>) {
         let k = self.k;
         match &k.exprs[e] {
@@ -81,7 +81,7 @@ impl Ends<'_> {
         let ExprData::View(view) = &k.exprs[e] else { return };
         let Some(resolved) = resolve_view(k, e) else { return };
         let Some(tensor) = k.tensor_ty(resolved.base) else { return };
-        // The dimensions of the window are those of its base that have ranges, in this order.
+        // The dimensions of the window are those of its base with ranges, in this order.
         let kept = resolved.kept();
         let shape = shape.filter(|shape| shape.len() == kept.len());
         let ranges = view.ranges.iter().enumerate().filter(|(_, r)| !matches!(r, Range::At(_)));
@@ -95,7 +95,7 @@ impl Ends<'_> {
         }
     }
 
-    /// Whether `end` is at the end of a tile from `start` on, or past it, wherever the tensor goes on there.
+    /// Whether `end` is at or past the end of a tile from `start` on, if the tensor continues there.
     fn past_tile(&self, start: Expr, end: Expr, tile: u64, extent: Expr) -> bool {
         let k = self.k;
         let far = |distance: i64| u64::try_from(distance).is_ok_and(|distance| distance >= tile);

@@ -14,7 +14,7 @@ use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::Op;
 
-/// The longest step of a loop that counts in 31 bits.
+/// The longest step of a loop with a 31-bit counter.
 const LONGEST: i64 = 1 << 30;
 
 /// Adds the preconditions.
@@ -24,16 +24,16 @@ pub(super) fn bound(k: &mut Kernel) {
         if let StmtData::For { end, step, .. } = k.stmts[s]
             && k.as_int(end) != Some(ENDLESS)
         {
-            // Loops with longer steps count in 64 bits.
+            // Loops with longer steps have 64-bit counters.
             let step = k.as_int(step).filter(|step| (1..=LONGEST).contains(step)).unwrap_or(1);
             ends.push((end, i64::try_from(MAX_SIZE).map_or(i64::MAX, |most| most.min(i64::from(i32::MAX) - step))));
         }
     });
     for (end, most) in ends {
-        // What one loop requests may be enough for the next.
+        // The precondition of one loop may be enough for the next.
         let mut found = Vec::new();
         beyond(&Ranges::new(k), k, end, most, &mut BTreeSet::new(), &mut found);
-        // Of what is too long for a precondition lowering says that it may not fit.
+        // If an expression is too long for a precondition, lowering reports that it may overflow.
         for e in found.into_iter().filter(|&e| can_be_spelled_out(k, e)).collect::<Vec<_>>() {
             let span = k.expr_spans[end];
             let (all, most) = (spelled_out(k, e), k.int(most, span));
@@ -43,7 +43,7 @@ pub(super) fn bound(k: &mut Kernel) {
     }
 }
 
-/// What is computed of sizes alone and may be more than `most`, so that `e` may be.
+/// Subexpressions of sizes that may exceed `most`, so that `e` may.
 fn beyond(ranges: &Ranges<'_>, k: &Kernel, e: Expr, most: i64, seen: &mut BTreeSet<Expr>, found: &mut Vec<Expr>) {
     let meant = meaning(k, e);
     if ranges.of(e).is_none_or(|x| x.hi <= i128::from(most)) || !seen.insert(meant) {

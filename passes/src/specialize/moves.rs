@@ -1,9 +1,11 @@
 //! Register tiles that are filled from memory.
 //!
-//! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` become `copy X[i.., j..] -> x`, so that later passes make it wide and load it ahead.
-//! Windows of tensors that are operands, `acc = acc + X[i.., j..]`, are copied into tiles in front of the statement, for the same reason.
-//! If a copy computes from a buffer that it fills, `copy s * sum(x, 1) -> s`, the result goes through a register tile, so that all elements are read before one is written.
-//! `let x = s` of a buffer names the values at that point, so it becomes a register tile that is filled in the same way. A `let` of a window of a tensor is another name for it.
+//! `var x = reg f32[8, 64] = X[i.., j..]` and `x = X[i.., j..]` become `copy X[i.., j..] -> x`, so that later passes
+//! make it wide and load it ahead. Windows of tensors that are operands, `acc = acc + X[i.., j..]`, are copied to tiles
+//! in front of the statement, for the same reason. If a copy computes from a buffer that it fills,
+//! `copy s * sum(x, 1) -> s`, the result goes through a register tile, so that all elements are read before one is
+//! written. `let x = s` of a buffer names the values at that point, so it becomes a register tile that is filled in the
+//! same way. A `let` of a window of a tensor is another name for it.
 
 use super::pad::in_context;
 use crate::analysis::distribution::copy_layout;
@@ -13,7 +15,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, fixed_shape, register_tile, resolve_view, type_of};
 
-/// Writes windows of memory that tiles of registers are set to as copies.
+/// Replaces assignments of memory windows to register tiles by copies.
 pub(super) fn settle(k: &mut Kernel) {
     k.replace_statements(k.body, &mut statement);
 }
@@ -61,14 +63,14 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     }
 }
 
-/// Whether a copy has all elements of a register tile be one number.
+/// Whether a copy sets all elements of a register tile to one number.
 fn is_spread(k: &Kernel, src: Expr, dst: Expr) -> bool {
     let ExprData::Ref(value) = k.exprs[dst] else { return false };
     let is_tile = matches!(&k.values[value].def, ValueDef::Var(t) if !t.shape.is_empty());
     is_tile && matches!(type_of(k, src), Ok(Type::Scalar(_)))
 }
 
-/// Has a copy fill a register tile, at the place of the statement `s`.
+/// Inserts a copy that fills a register tile, in place of the statement `s`.
 fn fill(k: &mut Kernel, s: Stmt, src: Expr, value: Value, out: &mut Vec<Stmt>) {
     let span = k.stmt_spans[s];
     let dst = k.value_ref(value, span);

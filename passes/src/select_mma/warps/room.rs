@@ -9,10 +9,10 @@ use tilec_ir::bits::Bits;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::target::WARP;
 
-/// Copies of a fragment: while one is multiplied the next is loaded.
+/// Number of copies of a fragment: one is multiplied while the next is loaded.
 const BUFFERS: u64 = 2;
 
-/// Registers of a thread that hold all register tiles of the kernel, and the fragments of one product.
+/// Registers of a thread for all register tiles of the kernel, and the fragments of one product.
 pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u64) -> u64 {
     let held = |shape: &[u64], elem: Bits| {
         let like = products.iter().find(|p| shape == [p.shape.0, p.shape.1]);
@@ -22,7 +22,7 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
                 let (wm, wn) = share_out(p, warps);
                 wm * wn / u64::from(WARP)
             }
-            // Of a row that is repeated lanes of four have the same.
+            // In a broadcast row, four lanes have the same elements.
             None if shape.contains(&1) => shape.iter().product::<u64>() * 4 / threads,
             None => shape.iter().product::<u64>() / threads,
         };
@@ -30,13 +30,14 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
     };
     let sum =
         live::tiles(k).into_iter().map(|tiles| tiles.iter().map(|t| held(&t.shape, t.elem)).sum()).max().unwrap_or(0);
-    // One product alone loads its fragments a slice ahead; of several the assembler loads what the next instruction needs.
+    // With a single product, fragments are loaded a slice ahead; with several, the assembler loads the operands of the
+    // next instruction.
     let alone = products.len() == 1;
     let product = |p: &Product| fragments(cx, p, share_out(p, warps), alone) + staged(cx, p, warps);
     sum + products.iter().map(product).max().unwrap_or(0)
 }
 
-/// Registers of a thread through which the next tiles of a product's operands pass, where copies are not asynchronous.
+/// Registers of a thread through which the next tiles of a product's operands pass, without asynchronous copies.
 fn staged(cx: &Cx<'_>, p: &Product, warps: u64) -> u64 {
     let elements = (p.shape.0 + p.shape.1) * p.depth;
     let bytes = p.types.map_or(0, |(inputs, _)| inputs.size().bytes_of(elements));
@@ -44,7 +45,7 @@ fn staged(cx: &Cx<'_>, p: &Product, warps: u64) -> u64 {
     if through { bytes / (4 * warps * u64::from(WARP)) } else { 0 }
 }
 
-/// Registers of a thread that hold the fragments of a product of such warp tiles, in the best instruction for it.
+/// Registers of a thread for the fragments of a product with these warp tiles and the best instruction.
 fn fragments(cx: &Cx<'_>, p: &Product, (wm, wn): (u64, u64), alone: bool) -> u64 {
     let Some(types) = p.types else { return 0 };
     let Some(atom) = best_atom(cx.options.target, cx.enabled, types, (wm, wn, p.depth)) else { return 0 };

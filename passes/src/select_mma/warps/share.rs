@@ -1,4 +1,4 @@
-//! A product as warps see it, and the tile of each.
+//! A product in the view of warps, and the tile of each warp.
 
 use tilec_ir::atoms::Inputs;
 use tilec_ir::bits::Bits;
@@ -6,7 +6,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
 use tilec_ir::types::Elem;
 
-/// Rows and columns of the least tile of a warp, where nothing is written.
+/// Rows and columns of the smallest default warp tile.
 pub(crate) const LEAST: u64 = 16;
 
 /// A product of warps.
@@ -14,7 +14,7 @@ pub(crate) const LEAST: u64 = 16;
 pub(crate) struct Product {
     pub(super) acc: Value,
     pub(super) shape: (u64, u64),
-    /// What an element of the accumulator takes.
+    /// Size of an element of the accumulator.
     pub(super) elem: Bits,
     /// Groups of warps that share the reduction.
     pub(super) groups: u64,
@@ -22,22 +22,22 @@ pub(crate) struct Product {
     pub(super) whole: [bool; 2],
     /// Types of the operands and of the accumulator.
     pub(super) types: Option<(Inputs, Elem)>,
-    /// Of the tile of the reduction.
+    /// Depth of the tile of the reduction.
     pub(super) depth: u64,
     pub(super) span: Span,
 }
 
-/// Rows and columns of a warp tile, where a thread has room for it and nothing requests another.
+/// Rows and columns of the default warp tile, if a thread has room for it.
 const USUAL: u64 = 64;
 
-/// Warps that share a tile of the usual extents where the block has no other. Two are faster than one and than four, on the mean ("Warps of a small block" in
-/// docs/performance.md).
+/// Number of warps that share a tile of the default extents if the block has no other. Two are on average faster than
+/// one or four ("Warps of a small block" in docs/performance.md).
 const ALONE: u64 = 2;
 
-/// Warps of a block whose warps have whole rows, if there are enough of these: one for each scheduler of a multiprocessor.
+/// Number of warps of a block whose warps have whole rows, if there are enough rows: one for each scheduler.
 const FEW: u64 = 4;
 
-/// The tile of each warp, if nothing is written and registers suffice. `whole`: a warp has whole columns, or rows.
+/// The default tile of each warp, if registers suffice. `whole`: a warp has whole columns, or rows.
 pub(crate) fn usual_tile(shape: (u64, u64), whole: [bool; 2]) -> (u64, u64) {
     let warps = match shape {
         _ if whole.contains(&true) => FEW,
@@ -47,12 +47,12 @@ pub(crate) fn usual_tile(shape: (u64, u64), whole: [bool; 2]) -> (u64, u64) {
     tile_of(shape, whole, warps)
 }
 
-/// Whether a warp has room for so many elements of an accumulator.
+/// Whether a warp has room for this number of accumulator elements.
 pub(super) fn is_room(elems: u64) -> bool {
     elems <= USUAL * USUAL
 }
 
-/// The tile of each of `warps` warps: as many of them as can have tiles of their own, as square as they can be.
+/// The tile of each of `warps` warps: as many different tiles as possible, as square as possible.
 pub(crate) fn share_out(p: &Product, warps: u64) -> (u64, u64) {
     tile_of(p.shape, p.whole, warps)
 }

@@ -5,7 +5,8 @@ use crate::feeds;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
-/// Has the producer load the numbers by which one of its copies gathers: into the tiles that there are, if these are for nothing else, or into tiles of its own.
+/// Makes the producer load the indices by which one of its copies gathers: to the existing tiles, if these have no
+/// other use, or to tiles of its own.
 pub(super) fn numbers_of_producer(k: &mut Kernel, fill: Stmt) {
     let StmtData::Copy { src, .. } = k.stmts[fill] else { unreachable!("a feed is a copy") };
     let mut seen: Vec<Value> = Vec::new();
@@ -45,7 +46,7 @@ fn tile_of_producer(k: &mut Kernel, fill: Stmt, (src, rows): (Expr, Value)) {
     rename(k, src, rows, own);
 }
 
-/// Puts another name for one in an expression.
+/// Replaces one name by another in an expression.
 fn rename(k: &mut Kernel, e: Expr, from: Value, to: Value) {
     if k.exprs[e] == ExprData::Ref(from) {
         k.exprs[e] = ExprData::Ref(to);

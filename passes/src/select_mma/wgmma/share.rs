@@ -1,5 +1,5 @@
-//! How warpgroups divide all products of a kernel: in the first way and number of them in which each product has a tile, and a thread registers for what it
-//! holds.
+//! How warpgroups divide all products of a kernel: in the first way and number in which each product has a tile, and a
+//! thread has registers for its tiles.
 
 use crate::analysis::live;
 use crate::analysis::reduction;
@@ -22,34 +22,35 @@ use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::fixed_shape;
 
-/// A product, what is known of it, and how it is computed rather.
+/// A product, with facts about it and its preferred way.
 pub(super) struct Site {
     pub(super) product: Product,
     pub(super) atom: Atom,
     pub(super) elem: Elem,
     pub(super) shape: (u64, u64),
-    /// Its second operand is in registers, or the first; `None`: both are in shared memory.
+    /// Whether the second operand (true) or the first one is in registers; `None`: both are in shared memory.
     pub(super) registers: Option<bool>,
-    /// What is loaded there.
+    /// The load to registers.
     pub(super) load: Option<sources::Load>,
-    /// Its result is stored column by column.
+    /// Whether its result is stored to a column-major tensor.
     pub(super) column_major: bool,
-    /// How deep the parts are that its sums are added up in.
+    /// Depth of the promoted partial sums.
     pub(super) parts: Option<u64>,
 }
 
-/// How warpgroups divide all products, in the first number of them that has registers for the tiles. `converting`: operands are converted in registers, which threads
-/// could do in front of their buffers.
+/// The division of all products among warpgroups, with the first number of them that has enough registers.
+/// `converting`: operands are converted in registers, although threads could convert them on the way to buffers.
 pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result<(Vec<Decided>, u64), Refused> {
     let span = k.stmt_spans[sites[0].product.s];
     let threads = |groups: u64| groups * u64::from(WARPGROUP * WARP);
     let asked = k.schedule.threads.and_then(|e| k.as_int(e)).map(|n| u64::try_from(n).unwrap_or(0));
-    // Who has how much of a tile does not change what is reduced.
+    // The division does not change what is reduced.
     let reduced = Reduced::of(k);
     let reduced: Vec<Vec<usize>> = sites.iter().map(|s| reduced.along(&[s.shape.0, s.shape.1])).collect();
     let wanted: Vec<Wanted<'_>> =
         sites.iter().zip(&reduced).map(|(site, reduced)| wanted(k, sites, site, reduced)).collect::<Result<_, _>>()?;
-    // What several warps exchange in each iteration costs more than that; after a loop that adds up products they do it once.
+    // An exchange between warps in each iteration costs more than conversion in registers gains; after an accumulating
+    // loop it is needed once.
     let exchanges = !converting || sites.iter().all(|s| in_reduction(k, s.product.s));
     let mut first: Option<Refused> = None;
     let allowed = |s: &Shared| asked.is_none_or(|n| n == threads(s.groups)) && (exchanges || !s.exchanged);
@@ -85,23 +86,23 @@ pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result
     Err(first.unwrap_or_else(none).asked_if(k.schedule.warp_tile.is_some()))
 }
 
-/// Whether a product is in a loop that does nothing but add it up.
+/// Whether a product is in a loop that only accumulates it.
 fn in_reduction(k: &Kernel, s: Stmt) -> bool {
     let inner = path_to(k, s).into_iter().rev().find_map(|(block, index)| loop_body(k, k.blocks[block][index]));
     inner.is_some_and(|body| reduction::of(k, body).is_ok())
 }
 
-/// What is asked of warpgroups for a product.
+/// The requirements for dividing a product.
 fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> Result<Wanted<'a>, Refused> {
     let depth = fixed_shape(k, site.product.mma.a).expect("an operand has extents")[1];
     let (bm, bn) = site.shape;
-    // Who takes tiles alternately computes each by itself.
+    // Ping-pong warpgroups each compute a whole tile.
     let whole = ping_pong(k).map(|_| Some(site.shape));
     let scheduled = match scheduled_tile(k).or(whole) {
         Some(None) => return Err(Refused::asked("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
-    // Tiles that are computed from one another are better divided alike.
+    // Tiles that are computed from one another should be divided alike.
     let beside = |registers| sites.iter().any(|s| s.shape == site.shape && s.registers == Some(registers));
     let preferred = site.product.mma.swap || site.column_major || beside(true) && !beside(false);
     let way = Way { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
@@ -111,7 +112,7 @@ fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> 
 }
 
 impl Site {
-    /// With what was found, in words.
+    /// The decision for this product, with its explanation.
     fn decided(&self, k: &Kernel, wanted: &Wanted<'_>, (way, tile): (Way, (u64, u64)), repeats: u64) -> Decided {
         let why = match (self.load, way.swap) {
             (Some(load), swap) => {
@@ -133,7 +134,7 @@ impl Site {
 
 const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
 
-/// Why warpgroups do not compute a product.
+/// Why warpgroups cannot compute a product.
 fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
     match why {
         NoTile::Deep { depth, most } => return promoted::deep(depth, most),
@@ -174,7 +175,7 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
     }
 }
 
-/// The least extents, none smaller than those of a result, of which warpgroups compute it.
+/// The smallest extents, none smaller than those of the product, that warpgroups could compute.
 fn larger(wanted: &Wanted<'_>) -> Option<(u64, u64)> {
     let (rows, cols, depth) = wanted.block;
     let up = |n: u64, of: u64| n.next_multiple_of(of);
@@ -184,8 +185,8 @@ fn larger(wanted: &Wanted<'_>) -> Option<(u64, u64)> {
     all.into_iter().find(|&(rows, cols)| (Wanted { block: (rows, cols, depth), ..*wanted }).is_possible())
 }
 
-/// Whether a thread of so many warpgroups has registers for the tiles that live at the same time, where products are computed. What holds nothing but sums would hold
-/// them by other instructions, too.
+/// Checks that a thread has registers for the tiles that are live at the same time where products are computed. If only
+/// accumulators are live, other instructions would need the registers, too.
 fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Result<(), Refused> {
     let around = |s: &Site| {
         let mut path = path_to(k, s.product.s).into_iter().rev().map(|(block, index)| k.blocks[block][index]);
@@ -193,7 +194,7 @@ fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Res
     };
     let places: Vec<Stmt> = sites.iter().map(around).collect();
     let groups = shared.groups;
-    // What is not a part of a product that is divided each warpgroup has all of.
+    // A tile that is no part of a divided product is replicated in each warpgroup.
     let split = |tile: &live::Tile| {
         sites
             .iter()

@@ -56,9 +56,9 @@ use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
-/// Slots that are left for the operands.
+/// Fewest slots that must remain for the operands.
 const LEAST_SLOTS: u64 = 3;
-/// Buffers begin at multiples of it.
+/// Buffers begin at multiples of this number of bytes.
 pub(crate) const ALIGNED: u64 = 1024;
 
 pub(crate) const NAME: &str = "stage-stores";
@@ -75,7 +75,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     Err(cx.report(d.with_note(note)))
 }
 
-/// Stages what can be; `asked`: even where it does not pay. Whether anything was.
+/// Stages stores if possible; `asked`: even if it is not faster. The result says whether any store was staged.
 fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let outer = guarded(k);
     let loops: Vec<usize> = (0..k.blocks[outer].len()).filter(|&i| multiplies(k, k.blocks[outer][i])).collect();
@@ -119,7 +119,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         say(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
         staged.retain(|s| s.tensor == tensor);
     }
-    // Of blocks that stay, what is in front of the loop comes after the stores of the tile before.
+    // In a persistent grid, statements in front of the loop follow the stores of the previous tile.
     if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
         say(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
         return false;
@@ -145,9 +145,9 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     };
     if !asked && accelerated && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         let why = "every block computes one tile, and would wait for the TMA store at its end";
-        // It would be no faster.
+        // Staging would not be faster.
         say(k, cx, first, tensor, Refused::asked(why));
-        // Sizes have decided: the text says so.
+        // The decision depends on sizes, so it is written to the text.
         k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
         return false;
     }
@@ -168,7 +168,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     true
 }
 
-/// Whether a loop ends with a wgmma product on buffers, or on one and registers.
+/// Whether a loop ends with a wgmma product with operands in buffers, or one in a buffer and one in registers.
 fn multiplies(k: &Kernel, s: Stmt) -> bool {
     let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return false };
     k.blocks[body].iter().any(|&s| product(k, s).is_some_and(|(a, b)| [a, b].into_iter().any(|v| is_buffer(k, v))))
@@ -178,7 +178,7 @@ fn is_buffer(k: &Kernel, v: Value) -> bool {
     matches!(k.values[v].def, ValueDef::Smem(_))
 }
 
-/// The places that a wgmma product reads.
+/// The operands of a wgmma product.
 fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
     let StmtData::Assign { src, .. } = k.stmts[s] else { return None };
     let ExprData::Mma(mma) = k.exprs[src] else { return None };
@@ -187,26 +187,28 @@ fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
     place(mma.a).zip(place(mma.b))
 }
 
-/// What moves a tile from the buffer to global memory, and the matrix that the store reads, if that comes the same way.
+/// How a tile moves from the buffer to global memory, and the matrix that the store reads, if it is loaded in the same
+/// way.
 enum Mover {
     Accelerator { load: Option<Load> },
     Threads { pieces: Pieces, load: Option<ResolvedView> },
 }
 
-/// A store that goes through the buffer.
+/// A staged store.
 struct Staged {
     store: Stmt,
     tensor: Value,
     by: Mover,
 }
 
-/// Whether a thread has no two neighbours along the dimension `dim` of a tile of sums, and elements smaller than a register would
-/// be written one by one. Neighbours lie along columns, or along rows where the products are of the transposed operands.
+/// Whether a thread has no two neighbours along the dimension `dim` of an accumulator tile, so that elements smaller
+/// than a register would be written one by one. Neighbours are along columns, or along rows if the operands of products
+/// are swapped.
 pub(crate) fn lone(elem: Bits, dim: usize, swapped: bool) -> bool {
     elem.shares_registers() && dim != usize::from(!swapped)
 }
 
-/// Whether the products of a loop are of the transposed operands.
+/// Whether the products of a loop have swapped operands.
 fn swapped(k: &Kernel, at: Stmt) -> bool {
     let StmtData::For { body, .. } = k.stmts[at] else { return false };
     k.blocks[body].iter().any(|&s| match k.stmts[s] {
@@ -220,7 +222,7 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refus
     why.into().say(k, cx, &what, (FastPath::StagedStores, vec![s]));
 }
 
-/// Whether a store of sums is one for TMA, or threads have to move the tile in pieces; `Err`: why it goes through no buffer.
+/// Whether TMA can store an accumulator tile, or threads must move it in pieces; `Err`: why it is not staged.
 fn fits(
     k: &Kernel,
     facts: &Facts,
@@ -257,7 +259,7 @@ fn fits(
     if to.is_gathered() {
         return Err("its rows are scattered (gathered rows)".to_owned());
     }
-    // TMA stores to no coordinates in front of a tensor (PTX ISA 5.5.3).
+    // TMA stores allow no coordinates below 0 (PTX ISA 5.5.3).
     let ranges = Ranges::new(k);
     let least = |d: &ViewDim| d.starts().iter().map(|&e| Some(ranges.of(e)?.lo)).sum::<Option<i128>>();
     if to.dims.iter().any(|d| least(d).is_some_and(|least| least < 0)) {
@@ -295,7 +297,7 @@ fn fits(
     }
 }
 
-/// Why boxes of a tensor cannot be stored, and the precondition that would help, if one would.
+/// Why TMA cannot store boxes to a tensor, and the precondition that would help, if any.
 fn no_boxes(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
     let ty = k.tensor_ty(tensor)?;
     let why = match () {
@@ -306,8 +308,8 @@ fn no_boxes(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)
     Some((format!("`{}` {why}", k.values[tensor].name), String::new()))
 }
 
-/// Whether TMA can store a tile out of a buffer, with rows of such elements along `dim`: neither panels nor their rows have gaps, and they
-/// are not [`narrow`]. What [`panels`] finds by building the layout.
+/// Whether TMA can store a tile from a buffer, with rows of such elements along `dim`: neither panels nor their rows
+/// have gaps, and they are not [`narrow`]. Equivalent to [`panels`], without building the layout.
 pub(crate) fn in_panels(shape: &[u64], dim: usize, elem: Bits) -> bool {
     let columns = shape[dim];
     let Some(exchange) = rows(columns, elem, true).filter(|_| !narrow(columns, elem)) else { return false };
@@ -316,13 +318,13 @@ pub(crate) fn in_panels(shape: &[u64], dim: usize, elem: Bits) -> bool {
         || others.map(|(_, n)| n).all(|n| n.is_power_of_two())
 }
 
-/// Whether panels for rows of so many elements are so narrow that TMA takes longer for them than threads: 8192x8192x8192 with 256x176 tiles of
-/// halves takes 5 % longer on an H200 than with stores by threads. Short rows are left alone.
+/// Whether panels for rows of `count` elements are so narrow that TMA takes longer than threads: 8192x8192x8192 with
+/// 256x176 tiles of 16-bit elements takes 5 % longer on an H200 than with stores by threads. Short rows are excluded.
 fn narrow(count: u64, elem: Bits) -> bool {
     elem.bytes_of(count) > 2 * Exchange::Bytes128.row_bytes() && rows(count, elem, true) == Some(Exchange::Bytes32)
 }
 
-/// Whether a statement does something else to the tensor, and on a way on which it is staged.
+/// Whether a statement accesses the tensor in another way, on a path on which a store is staged.
 fn in_the_way(k: &Kernel, deferred: &Deferred, s: Stmt, (tensor, staged): (Value, &[Staged])) -> bool {
     let touches = |s: Stmt| {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
@@ -340,7 +342,7 @@ fn in_the_way(k: &Kernel, deferred: &Deferred, s: Stmt, (tensor, staged): (Value
     staged.iter().all(|t| t.store != s) && touches(s) && !staged.iter().all(|t| exclusive(k, s, t.store))
 }
 
-/// Whether of two statements a block executes one at most, however often it comes by: the condition that parts them is fixed.
+/// Whether a block executes at most one of two statements: they are on different sides of a condition with one value.
 fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
     let (a, b) = (path_to(k, s), path_to(k, t));
     let Some(fork) = a.iter().zip(&b).position(|(x, y)| x != y) else { return false };
@@ -349,13 +351,14 @@ fn exclusive(k: &Kernel, s: Stmt, t: Stmt) -> bool {
     different && matches!(k.stmts[k.blocks[block][index]], StmtData::If { cond, .. } if is_fixed(k, cond))
 }
 
-/// Bytes of the buffer of a tile. Panels have the columns that there are; a buffer that only threads use is laid out by bits.
+/// Bytes of the buffer of a tile. Panels have exactly the tile's columns; buffers that only threads use have extents of
+/// powers of two.
 pub(crate) fn buffer_bytes(shape: impl IntoIterator<Item = u64>, elem: Bits, accelerated: bool) -> u64 {
     let extent = |n: u64| if accelerated { n } else { n.next_power_of_two() };
     elem.bytes_of(shape.into_iter().map(extent).fold(1, u64::saturating_mul))
 }
 
-/// How many slots are left beside the buffer, or why they are too few.
+/// The number of slots that remain next to the buffer, or why they are too few.
 fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accelerated: bool) -> Result<u64, String> {
     let StmtData::Copy { src, .. } = k.stmts[store] else { unreachable!("a store is a copy") };
     let shape = fixed_shape(k, src).expect("what is staged has extents");
@@ -389,7 +392,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let (shape, elem) = (fixed_shape(k, src).expect("what is staged has extents"), known_elem(k, tensor));
     let to = resolve_view(k, dst).expect("a store is to a window");
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
-    // TMA turns nothing over.
+    // TMA does not transpose.
     let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
     let order = Some(if last { Order::Row } else { Order::Col });
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, partial: None, smem_layout: None };
@@ -430,7 +433,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     }
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let body = k.body;
-    // After the others, as its place in memory is.
+    // After the other declarations, like its address.
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
     if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {

@@ -1,9 +1,9 @@
 //! `swizzle`: finds the cheapest conflict-free layout of every shared-memory tile.
 //!
-//! All readers and writers of a tile are known by now: which lanes touch which elements, how wide. The natural layout (its
-//! contiguous dimension first) is improved by the fewest elementary terms "address bit ^= higher address bit" that make
-//! every access conflict-free, which for linear layouts is an exact rank condition per access phase
-//! ([`tilec_ir::layout::search`]). The result has no padding and is a bijection.
+//! All readers and writers of a tile are known by now: the elements of each lane, and the access width. The natural
+//! layout (its contiguous dimension first) is improved by the fewest elementary terms "address bit ^= higher address
+//! bit" that make every access conflict-free, which for linear layouts is an exact rank condition for each phase of an
+//! access ([`tilec_ir::layout::search`]). The result has no padding and is a bijection.
 //!
 //! Needs: layouts and access widths. Switched off: natural layouts.
 
@@ -27,9 +27,9 @@ use tilec_ir::loss::FastPath;
 use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
 
-/// Terms the search may use. Products need at most three, to spread pieces of 16 bytes over the eight units of a row of banks. A
-/// copy that transposes needs as many for the rows that its lanes write, which are others than those that lanes read; one by
-/// single words one for each of the five lane bits.
+/// Most terms of the search. Products need at most three, to spread pieces of 16 bytes over the eight units of a row of
+/// banks. A transposing copy needs three more for the rows that its lanes write, because other lanes read them. A copy
+/// by single words needs one for each of the five lane bits.
 const MAX_TERMS: usize = 6;
 
 pub(crate) const NAME: &str = "swizzle";
@@ -70,7 +70,8 @@ fn natural_layout(k: &Kernel, v: Value) -> SmemLayout {
     SmemLayout::natural(&bits, &order).expect("an order of all dimensions")
 }
 
-/// The layout of a buffer that wgmma products read, by themselves or from registers that are copied from it, or that TMA copies fill or store: that of the hardware that writes and reads it.
+/// The layout that the hardware fixes: of a buffer that wgmma reads, directly or through registers, or that TMA fills
+/// or stores.
 fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Option<SmemLayout> {
     let by_tensor_copies = k.fills_by_tensor_copies(v) || will_be_tensor_copies(k, cx, v);
     if !read_by_warpgroups(k, v) && !by_tensor_copies && !is_stored(k, v) {
@@ -80,7 +81,7 @@ fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Optio
     panels(&k.const_shape(&k.tile_ty(v)?.shape)?, contiguous, elem_of(k, v)?.size(), is_stored(k, v))
 }
 
-/// Whether the producer fills a buffer by TMA copies: which copies are its, `select-mma` has said.
+/// Whether the producer fills a buffer by TMA loads; `select-mma` has marked its copies.
 fn will_be_tensor_copies(k: &Kernel, cx: &Cx<'_>, v: Value) -> bool {
     let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if memory_views(k, dst).iter().any(|to| to.base == v));
     let producers = all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer && into(s));
@@ -113,7 +114,7 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
     found.layout
 }
 
-/// The statement that declares a buffer.
+/// The declaration of a buffer.
 fn declared(k: &Kernel, v: Value) -> Vec<Stmt> {
     let declares = |&s: &Stmt| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v);
     all_stmts(k, k.body).into_iter().filter(declares).collect()
@@ -127,7 +128,7 @@ fn ideal_wavefronts(a: &PhaseAccess) -> u64 {
     }
 }
 
-/// Every access to `v`, as lane contributions to its column-major index.
+/// Every access to `v`, as contributions of lane bits to its column-major index.
 pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAccess> {
     let mut out = Vec::new();
     let elem = known_elem(k, v);
@@ -141,7 +142,7 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
                 continue;
             };
             let window = log2_shape(&shape);
-            // Matrices: the lanes name rows of 16 bytes.
+            // Matrices: the lanes give rows of 16 bytes.
             let rows = if attrs.is_matrix() { matrix_rows(k, &view, &layout, &window) } else { None };
             let layout = rows.map_or(layout, |m| m.rows);
             let kept = view.kept();
@@ -160,8 +161,8 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
     out
 }
 
-/// A column-major index of a window, as the column-major index of the tile it is a window of; `kept`: the tile's dimension
-/// of each of the window's.
+/// Converts a column-major index of a window to that of its tile; `kept`: the tile's dimension for each dimension of
+/// the window.
 pub(crate) fn reindex(index: u64, window: &[u32], tile: &[u32], kept: &[usize]) -> u64 {
     let mut coords: Vec<u64> = vec![0; tile.len()];
     let mut rest = index;

@@ -6,13 +6,13 @@ pub struct PassInfo {
     pub name: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    /// Cannot be switched off.
+    /// Whether it cannot be switched off.
     pub required: bool,
-    /// Makes roles and products by wgmma, or decides what these need: without it there are none.
+    /// Whether it makes roles and wgmma products, or decisions that these need: without it there are none.
     pub(crate) for_roles: bool,
-    /// Decides layouts of registers: without it a width in the text may be one for other layouts than there are.
+    /// Whether it decides register layouts: without it, a width in the text may be for other layouts.
     pub(crate) for_layouts: bool,
-    /// Makes loops of stages: without it none are decided.
+    /// Whether it expands loops with stages: without it, no stages are decided.
     pub(crate) for_stages: bool,
 }
 

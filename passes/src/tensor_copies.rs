@@ -1,7 +1,7 @@
-//! Which copies TMA can do: boxes of a tensor, by a tensor map that the host encodes at launch.
+//! Copies that TMA can do: boxes of a tensor, by a tensor map that the host encodes at launch.
 //!
-//! A tensor map has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). Elements past an
-//! extent read as zero, as in the language.
+//! A tensor map has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). Elements past
+//! an extent read as zero, as in the language.
 
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::analysis::order::smem_contiguous;
@@ -16,7 +16,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::ResolvedView;
 
-/// Why a copy of a window of a tensor into all of `buffer` is none for TMA; `Ok`: it is one.
+/// Checks that TMA can copy a window of a tensor to the whole `buffer`. The error says why not.
 pub(crate) fn fits(
     k: &Kernel,
     facts: &Facts,
@@ -31,7 +31,7 @@ pub(crate) fn fits(
     fits_unconverted(k, facts, target, from, buffer, attrs)
 }
 
-/// The same of a buffer that has elements of the tensor's type, whatever it has now.
+/// [`fits`], as if the buffer had elements of the tensor's type.
 pub(crate) fn fits_unconverted(
     k: &Kernel,
     facts: &Facts,
@@ -94,21 +94,22 @@ pub(crate) fn fits_unconverted(
     }
 }
 
-/// Whether boxes of a tensor make up a window, wherever the tensor ends: the host can make its descriptor, and they begin at multiples of 16 bytes. TMA stops
-/// the kernel at one that does not (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
+/// Whether a window consists of boxes of a tensor, wherever the tensor ends: the host can encode its tensor map, and
+/// boxes begin at multiples of 16 bytes. Otherwise TMA stops the kernel (`CUDA_ERROR_ILLEGAL_INSTRUCTION`).
 pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
     let (Some(elem), Some(_)) = (elem_of(k, from.base), contiguous_dim(k, from.base)) else { return false };
     elem.bits() >= 8 && begins_inside_group(k, facts, from).is_none() && no_descriptor(k, facts, from.base).is_none()
 }
 
-/// Why a window of a padded tensor is none of pixels and their channels, as TMA reads them in im2col mode; `Ok`: it is one.
+/// Checks that a window of a padded tensor consists of pixels and channels, as im2col mode requires. The error says why
+/// not.
 fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     let of = im2col(k, from.base).map_err(|why| format!("`{name}` is padded, and {why}"))?;
     if from.transposed || from.kept().len() != 2 || ![of.window, of.pixels].iter().all(|d| from.kept().contains(d)) {
         return Err(format!("a window of `{name}`, which is padded, is not of pixels and channels").into());
     }
-    // A box has channels of one place of the window.
+    // A box has the channels of one pixel offset of the window.
     let elem = known_elem(k, buffer).size();
     let layout = k.tile_ty(buffer).and_then(|t| t.smem_layout.clone());
     let channel = from.kept().iter().position(|&d| d == of.window);
@@ -128,13 +129,13 @@ fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: 
             );
             Err(Refused::from(why).missing(&format!("{text} % {channels} == 0")))
         }
-        // Windows of one place: all of the dimension is channels.
+        // With a single pixel offset, the whole dimension is channels.
         None if begins => Ok(()),
         None => Err(format!("the window of `{name}` begins within a group of {channels} channels").into()),
     }
 }
 
-/// Why a window of a tensor is not in pieces of 16 bytes as it is; `Ok`: it does.
+/// Checks that a window of a tensor consists of pieces of 16 bytes. The error says why not.
 pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     if from.transposed {
@@ -145,7 +146,7 @@ pub(crate) fn wide(k: &Kernel, facts: &Facts, from: &ResolvedView, shape: &[u64]
     if width.elems < full { Err(Refused::from(width.why).missing(&width.missing)) } else { Ok(()) }
 }
 
-/// Bytes that a buffer takes; with no layout yet, in panels as TMA copies fill them.
+/// Bytes of a buffer; without a layout yet, in panels as TMA fills them.
 pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     let (shape, elem) = (tile_shape(k, v), known_elem(k, v).size());
     let panels = || smem_contiguous(k, v).and_then(|d| panels(&shape, d, elem, false));
@@ -153,7 +154,8 @@ pub(crate) fn slot_bytes(k: &Kernel, v: Value) -> u64 {
     hardware::tile_bytes(layout.as_ref(), &shape, elem)
 }
 
-/// Why a box would begin inside of a group of 16 bytes of a row, which stops the kernel (`CUDA_ERROR_ILLEGAL_INSTRUCTION`); `None`: it does not.
+/// Why a box would begin inside of a group of 16 bytes of a row, which stops the kernel
+/// (`CUDA_ERROR_ILLEGAL_INSTRUCTION`); `None`: it does not.
 pub(crate) fn begins_inside_group(k: &Kernel, facts: &Facts, window: &ResolvedView) -> Option<String> {
     let full = u64::from(known_elem(k, window.base).per(MAX_ACCESS_BYTES));
     let starts = contiguous_dim(k, window.base).map(|d| window.dims[d].starts())?;
@@ -164,7 +166,7 @@ pub(crate) fn begins_inside_group(k: &Kernel, facts: &Facts, window: &ResolvedVi
     ))
 }
 
-/// Why the host can make no descriptor of a tensor, and the precondition that would help, if one would.
+/// Why the host cannot encode a tensor map of a tensor, and the precondition that would help, if any.
 pub(crate) fn no_descriptor(k: &Kernel, facts: &Facts, tensor: Value) -> Option<(String, String)> {
     let name = &k.values[tensor].name;
     let elem = elem_of(k, tensor)?;

@@ -1,11 +1,12 @@
-//! Copies by the threads of the producer warps, in loops with wgmma: those that TMA cannot do, but
-//! `cp.async` can, 16 bytes at a time. Examples are windows of convolutions, and matrices behind arrays of pointers.
+//! Copies by the threads of the producer warps, in loops with wgmma: those that TMA cannot do, but `cp.async` can, 16
+//! bytes at a time. Examples are windows of convolutions, and matrices at addresses of their own.
 //!
-//! The threads of the producer divide such a tile as a block's threads would, and write it in the swizzled layout that the products
-//! read ([`tilec_ir::layout::hardware`]).
+//! The threads of the producer divide such a tile as a block's threads would, and write it in the swizzled layout that
+//! the products read ([`tilec_ir::layout::hardware`]).
 //!
-//! Narrower copies do not keep up with the products: an instruction of 32 lanes takes some 7 clocks of a multiprocessor, with 4 or with 16
-//! bytes a lane (1111x2222x3336 with 4 bytes: 47 us on an H200, 40 with a copy of B to aligned rows in front of the product).
+//! Narrower copies do not keep up with the products: an instruction of 32 lanes takes some 7 clocks of a
+//! multiprocessor, with 4 or with 16 bytes a lane (1111x2222x3336 with 4 bytes: 47 us on an H200, 40 us with a copy of
+//! B to aligned rows in front of the product).
 
 use crate::Options;
 use crate::analysis::facts::Facts;
@@ -21,7 +22,7 @@ use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::target::Target;
 use tilec_ir::typing::{ResolvedView, resolve_view};
 
-/// Why threads do not fill `buffer` from a window; `Ok`: they can.
+/// Checks that threads can fill `buffer` from a window. The error says why not.
 pub(crate) fn fits(
     k: &Kernel,
     facts: &Facts,
@@ -43,7 +44,7 @@ pub(crate) fn fits(
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let Some(shape) = shape else { return Err("its extents are not known".into()) };
     tensor_copies::wide(k, facts, from, &shape)?;
-    // Where nothing is said of its order a buffer takes that of its source.
+    // Without a written order, a buffer takes that of its source.
     let along = window_contiguous_dim(k, from);
     let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());
     if order && smem_contiguous(k, buffer) != along {
@@ -55,7 +56,8 @@ pub(crate) fn fits(
     }
 }
 
-/// Whether a copy fills a buffer that wgmma products read, and TMA cannot: some copy into it, since its slots are filled in one way.
+/// Whether a copy fills a buffer that wgmma products read and TMA cannot fill: some copy to it is not possible by TMA,
+/// and all its slots are filled in one way.
 pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> bool {
     let StmtData::Copy { ref attrs, .. } = k.stmts[s] else { return false };
     let Some((from, buffer)) = fills_buffer(k, s) else { return false };
@@ -67,7 +69,7 @@ pub(crate) fn is_one(k: &Kernel, options: &Options, facts: &Facts, s: Stmt) -> b
     of_buffer && attrs.is_by_threads() && elem_of(k, from.base).is_some() && !every().all(|(from, _)| by_tma(&from))
 }
 
-/// The window of a tensor that a copy brings into a whole buffer, and the buffer.
+/// The window of a tensor that a copy loads to a whole buffer, and the buffer.
 fn fills_buffer(k: &Kernel, s: Stmt) -> Option<(ResolvedView, Value)> {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
@@ -75,25 +77,25 @@ fn fills_buffer(k: &Kernel, s: Stmt) -> Option<(ResolvedView, Value)> {
     Some((from, buffer))
 }
 
-/// Whether the producer of a kernel does such copies, or will.
+/// Whether the producer of a kernel has such copies, or will have.
 pub(crate) fn any(k: &Kernel, options: &Options) -> bool {
     let facts = Facts::new(k);
     k.statements().into_iter().any(|s| fills_slot(k, s) || is_one(k, options, &facts, s))
 }
 
-/// Whether a copy fills a slot of a channel from a tensor, by threads: of the role in which it stands.
+/// Whether a copy fills a slot of a channel from a tensor, by the threads of its role.
 pub(crate) fn fills_slot(k: &Kernel, s: Stmt) -> bool {
     let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return false };
     let slot = matches!(&k.exprs[dst], ExprData::View(v) if v.slot == Some(Slot::Put));
     slot && attrs.is_by_threads() && resolve_view(k, src).is_some_and(|v| k.tensor_ty(v.base).is_some())
 }
 
-/// The layout of such a copy: `2^chunk` neighbours along `contiguous` are a thread's, neighbouring threads have neighbouring ones as far as the largest
-/// power of two goes of which the row has whole ones, then further rows, as far as the same goes for them. So all threads have as many; those that are left
-/// over repeat what others have.
+/// The layout of such a copy. A thread has `2^chunk` neighbours along `contiguous`. Neighbouring threads have
+/// neighbouring chunks, up to the largest power of two that divides the row, and then further rows, likewise. So all
+/// threads have the same number of elements; the remaining threads are replicas.
 pub(crate) fn layout(shape: &[u64], contiguous: usize, chunk: u32, threads: u32) -> Option<RegLayout> {
     let bits = shape_bits(shape);
-    // The columns of a dimension: within its largest power of two, and what counts these.
+    // The columns of a dimension: within its largest power of two, and above it.
     let columns = |dim: usize| {
         let base: u32 = bits[..dim].iter().sum();
         let all: Vec<u64> = (base..base + bits[dim]).map(|b| 1u64 << b).collect();

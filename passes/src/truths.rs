@@ -1,11 +1,11 @@
-//! Conditions as numbers, for places that store numbers only.
+//! Conditions as numbers, for tiles and buffers that only store numbers.
 
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 
-/// Of tiles that hold conditions as numbers.
+/// The element type of tiles that hold conditions as numbers.
 pub(crate) const NUMBERS: ElemRef = ElemRef::Known(Elem::I8);
 
 /// `select(c, 1, 0)`.
@@ -21,7 +21,7 @@ pub(crate) fn as_held(k: &mut Kernel, condition: Expr) -> Expr {
     k.expr(ExprData::Cast { elem: NUMBERS, arg }, k.expr_spans[condition])
 }
 
-/// The condition again: that the number `!= 0`.
+/// The condition from its number: `!= 0`.
 pub(crate) fn as_condition(k: &mut Kernel, number: Expr) -> Expr {
     let span = k.expr_spans[number];
     let none = k.int(0, span);

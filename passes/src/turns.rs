@@ -12,7 +12,8 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, fixed_shape, layout_of, resolve_view, type_of};
 
-/// The statements alternately, as a block, after the declarations of what is read after them: of all, if nobody knows what is there.
+/// The statements as an `ordered` block, after the declarations that later statements (`behind`) read; `None`: all
+/// declarations.
 pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>, span: Span) -> Vec<Stmt> {
     let read = behind.map(|stmts| stmts.iter().flat_map(|&s| Accesses::of(k, s).touches).map(|t| t.value));
     let read: Option<Vec<Value>> = read.map(Iterator::collect);
@@ -46,7 +47,7 @@ pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>,
     front
 }
 
-/// Makes the declaration of a register tile an assignment. Returns the declaration without a value.
+/// Turns the declaration of a register tile into an assignment. Returns the declaration without a value.
 pub(crate) fn declared_apart(k: &mut Kernel, s: Stmt) -> Option<Stmt> {
     let span = k.stmt_spans[s];
     let (value, init) = match k.stmts[s] {
@@ -63,7 +64,8 @@ pub(crate) fn declared_apart(k: &mut Kernel, s: Stmt) -> Option<Stmt> {
     Some(k.stmt(StmtData::Var { value, init: None }, span))
 }
 
-/// The type of a register tile, or of a scalar in a register, that holds the value of `e`, in the layout in which it is computed.
+/// The type of a register tile, or of a scalar in a register, for the value of `e`, in the layout in which it is
+/// computed.
 fn tile_of(k: &mut Kernel, e: Expr) -> Option<TileTy> {
     let (elem, shape) = match type_of(k, e).ok()? {
         Type::Tile(ty) => (ty.elem, fixed_shape(k, e)?),

@@ -1,8 +1,9 @@
-//! Copies whose rows are not known to be multiples of 16 bytes (`unaligned`): which they are, and which thread loads what.
+//! Copies whose rows are not known to be multiples of 16 bytes (`unaligned`), and their thread layouts.
 //!
-//! If only the alignment of the tensor prevents 16-byte accesses of a copy into shared memory, threads load the aligned words that cover its
-//! accesses and shift them in registers. The shift must be the same for all accesses of a thread, so that it can be computed in front of the
-//! loop. So the rows of a thread are a multiple of 16 apart (for elements of one byte; of 8 for two bytes, ..), for any distance between rows.
+//! If only the alignment of the tensor prevents 16-byte accesses of a copy to shared memory, threads load the aligned
+//! words that cover its accesses and shift them in registers. The shift must be the same for all accesses of a thread,
+//! so that it can be computed in front of the loop. So the rows of a thread are a multiple of 16 apart (for elements of
+//! one byte; of 8 for two bytes, ..), for any distance between rows.
 
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::order::smem_window_dim;
@@ -19,13 +20,13 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::target::{REGISTERS_PER_THREAD, is_shifted};
 use tilec_ir::typing::resolve_view;
 
-/// An access that is made of aligned words.
+/// An access that is assembled from aligned words.
 pub(crate) struct Unaligned {
     /// Elements of an access: 16 bytes.
     pub(crate) vec: u32,
-    /// How many of them are known to be aligned.
+    /// Number of elements that are known to be aligned.
     pub(crate) aligned: u32,
-    /// The dimension along which they are neighbours.
+    /// The contiguous dimension.
     pub(crate) dim: usize,
 }
 
@@ -37,8 +38,8 @@ impl Unaligned {
     }
 }
 
-/// Registers of a thread that the tiles of products (accumulators, and two sets of fragments) and the addresses of so many
-/// copies leave.
+/// Registers of a thread that remain next to the tiles of products (accumulators, and two sets of fragments) and the
+/// addresses of `copies` copies.
 pub(crate) fn room(k: &Kernel, copies: u64) -> u64 {
     let mut taken = ADDRESSES + SHIFTED * copies.saturating_sub(1);
     for (v, data) in k.values.iter() {
@@ -58,7 +59,7 @@ fn smem(k: &Kernel, v: Value) -> bool {
     k.values[v].def.space().is_of_block()
 }
 
-/// Whether a copy of a tile of this shape is one of 16 bytes but for the alignment of the tensor.
+/// Whether only the alignment of the tensor prevents 16-byte accesses in a copy of a tile of this shape.
 pub(crate) fn applies(
     k: &Kernel,
     facts: &Facts,
@@ -68,7 +69,7 @@ pub(crate) fn applies(
     attrs: &CopyAttrs,
     shape: &[u64],
 ) -> Option<Unaligned> {
-    // Elsewhere the words would be waited for at once. What words have beside the window is not to be written meanwhile.
+    // Outside of loops, the words would be awaited at once. Elements next to the window must not be written meanwhile.
     if !in_a_loop(k, s)
         || written(k, resolve_view(k, src)?.base)
         || attrs.keep
@@ -87,7 +88,7 @@ pub(crate) fn applies(
     contiguous_dim(k, from.base)?;
     let dim = window_contiguous_dim(k, &from).filter(|&d| smem_window_dim(k, &to) == Some(d))?;
     let vec = elem.per(MAX_ACCESS_BYTES);
-    // The words of a row end at its end, and begin where it does. Rows that are gathered are no multiple of a distance apart.
+    // The words of a row are limited to the row. Gathered rows have no common distance.
     if begins_in_front(k, &from) || from.is_gathered() {
         return None;
     }
@@ -95,7 +96,7 @@ pub(crate) fn applies(
     takes_words(elem.size(), u64::from(aligned), *shape.get(dim)?).then_some(Unaligned { vec, aligned, dim })
 }
 
-/// Whether accesses to rows of `run` elements, `aligned` of which are known to be aligned, are made of aligned words.
+/// Whether accesses to rows of `run` elements, with alignment of `aligned` elements, are assembled from aligned words.
 pub(crate) fn takes_words(elem: Bits, aligned: u64, run: u64) -> bool {
     let full = u64::from(elem.per(MAX_ACCESS_BYTES));
     is_shifted(elem) && aligned < full && run >= full
@@ -114,8 +115,8 @@ fn in_a_loop(k: &Kernel, s: Stmt) -> bool {
     path_to(k, s).iter().any(looped)
 }
 
-/// Neighbouring threads load neighbouring accesses of a row, and rows up to a multiple of `vec`; what is left of either is the
-/// thread's own, or other threads'. `None`: there are too few threads.
+/// Neighbouring threads load neighbouring accesses of a row, and rows up to a multiple of `vec`; the rest of either
+/// belongs to the thread itself, or to other threads. `None`: there are too few threads.
 pub(crate) fn layout(shape: &[u64], of: &Unaligned, threads: u32) -> Option<RegLayout> {
     let bits = log2_shape(shape);
     let total: u32 = bits.iter().sum();
@@ -127,7 +128,7 @@ pub(crate) fn layout(shape: &[u64], of: &Unaligned, threads: u32) -> Option<RegL
     let along = columns(of.dim);
     let (run, accesses) = along.split_at_checked(run)?;
     let (mut near, mut far) = (Vec::new(), Vec::new());
-    // Of the other dimensions the last varies fastest.
+    // The last of the other dimensions varies fastest.
     for dim in (0..bits.len()).rev().filter(|&d| d != of.dim) {
         let rows = columns(dim);
         let (low, high) = rows.split_at(rows.len().min(of.vec.ilog2() as usize));

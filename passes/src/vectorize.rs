@@ -1,10 +1,10 @@
 //! `vectorize`: decides the access width of every copy that touches memory.
 //!
-//! A copy gets the largest power of two of elements that all of these allow: 16 bytes; the run of adjacent elements that a
-//! thread has in the copy's register layout; for global memory, what the preconditions prove
-//! ([`global_width`](crate::analysis::width::global_width)); for shared memory, the alignment of the window.
-//! For an access of less than 16 bytes a remark names the missing fact. A width in the source (`vec 8`) that
-//! cannot be proved is an error, unless it was written for layouts of a pass that is switched off.
+//! A copy gets the largest power of two of elements that all of these allow: 16 bytes; the run of adjacent elements
+//! that a thread has in the copy's register layout; for global memory, what the preconditions prove
+//! ([`global_width`](crate::analysis::width::global_width)); for shared memory, the alignment of the window. For an
+//! access of less than 16 bytes a remark names the missing fact. A width in the source (`vec 8`) that cannot be proved
+//! is an error, unless it was written for layouts of a pass that is switched off.
 //!
 //! Needs: layouts. Switched off: one element per access.
 
@@ -47,12 +47,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
             continue;
         };
-        // No thread accesses what the hardware moves.
+        // TMA copies have no accesses of threads.
         if !attrs.is_by_threads() {
             result = result.and(describable(k, cx, &facts, s, src, dst));
             continue;
         }
-        // Written: the width is that of a matrix row.
+        // The width of these copies is fixed by their kind.
         if attrs.is_matrix() || attrs.is_prefetch() || attrs.is_fragment() {
             continue;
         }
@@ -97,7 +97,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             result = result.and(half_stored(k, cx, &facts, (span, &what), (dst, &shape), &provable));
             continue;
         }
-        // An asynchronous copy has no narrow form.
+        // An asynchronous copy has no form of less than 4 bytes.
         let too_narrow = attrs.is_asynchronous() && widest(k, &views, vec) < 32;
         if too_narrow && cx.options.plain_layouts() {
             cx.remark(span, format!("{what} goes through registers: layouts are plain: {}", provable.why));
@@ -135,7 +135,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// Says why what an assigned expression reads from tensors is narrow: element by element, which only a copy is not.
+/// Remarks on narrow tensor reads in assigned expressions: they are element by element, because only copies are
+/// vectorised.
 fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Deferred, s: Stmt) {
     let (tile, e) = match k.stmts[s] {
         StmtData::Assign { dst, src } => (dst, src),
@@ -147,7 +148,7 @@ fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Def
     let layout = k.tile_ty(tile).and_then(|t| t.reg_layout.clone());
     let shape = k.tile_ty(tile).and_then(|t| k.const_shape(&t.shape));
     let (Some(view), Some(layout), Some(shape)) = (views.first(), layout, shape) else { return };
-    // A window that is reduced has another shape than the tile.
+    // A window inside a reduction has another shape than the tile.
     if views.iter().any(|v| v.kept().len() != shape.len()) {
         return;
     }
@@ -167,7 +168,7 @@ fn shares_bytes(k: &Kernel, dst: Expr) -> bool {
     memory_views(k, dst).iter().any(|to| known_elem(k, to.base).size().whole_bytes().is_none())
 }
 
-/// Refuses a store of a part of a byte: another thread would store the rest of it.
+/// Refuses a store of a part of a byte, because another thread would store the rest of it.
 fn half_stored(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -179,7 +180,7 @@ fn half_stored(
     let name = resolve_view(k, dst).map_or_else(String::new, |to| k.values[to.base].name.clone());
     let message = format!("{what} stores single elements of `{name}`, which share bytes");
     let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message);
-    // What a whole byte lacks, and not what the widest access does.
+    // The reason against a whole byte, not against the widest access.
     let to = resolve_view(k, dst).filter(|to| k.tensor_ty(to.base).is_some());
     let whole = to.map(|to| {
         let elem = known_elem(k, to.base);
@@ -210,12 +211,12 @@ fn half_stored(
     }))
 }
 
-/// Of what threads combine with memory, as many elements at once as an instruction does.
+/// The width of a copy that combines in memory: at most the elements that an instruction combines.
 fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
     let elem = resolve_view(k, dst).and_then(|to| elem_of(k, to.base));
     let Some((op, elem)) = attrs.reduce.zip(elem) else { return width };
     let most = combination(op, elem).and_then(|c| c.widest(cx.options.target)).unwrap_or(1);
-    // Old values come back one by one.
+    // Old values are returned one by one.
     let most = if attrs.old.is_some() { 1 } else { most };
     if width.elems <= most {
         return width;
@@ -224,7 +225,7 @@ fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width)
     Width { elems: most, why, missing: String::new() }
 }
 
-/// Elements of an access: those that are written, if that is so wide as can be proved, or as many as can.
+/// Elements of an access: the written width, if it is provable, or the largest provable one.
 fn width(
     k: &Kernel,
     cx: &mut Cx<'_>,
@@ -234,7 +235,7 @@ fn width(
     provable: &Width,
     (span, what): (Span, &str),
 ) -> Result<u32, Reported> {
-    // Of elements that share bytes a whole byte.
+    // Elements that share bytes are accessed as whole bytes.
     let least = views.iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1).min(provable.elems);
     match attrs.vec {
         Some(asked)
@@ -260,7 +261,7 @@ fn width(
     }
 }
 
-/// Refuses a TMA copy of a tensor that the host can make no descriptor of.
+/// Refuses a TMA copy of a tensor for which the host cannot encode a tensor map.
 fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, dst: Expr) -> Result<(), Reported> {
     let views = [resolve_view(k, src), resolve_view(k, dst)].into_iter().flatten();
     for view in views.filter(|v| k.tensor_ty(v.base).is_some()) {
@@ -279,7 +280,7 @@ fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, d
     Ok(())
 }
 
-/// Whether a thread owns whole accesses, and what it shifts them by is the same for all of them.
+/// Whether a thread owns whole accesses, all with the same shift.
 fn shiftable(layout: &RegLayout, shape: &[u64], of: &Unaligned) -> bool {
     let bits = log2_shape(shape);
     let base = |d: usize| bits[..d].iter().sum::<u32>();
@@ -293,7 +294,7 @@ fn shiftable(layout: &RegLayout, shape: &[u64], of: &Unaligned) -> bool {
     multiples && owned_run(layout, &bits, of.dim) >= of.vec.ilog2()
 }
 
-/// Checks a written `unaligned`, and says how wide the access is.
+/// Checks a written `unaligned`, and sets the width of the access.
 fn written_unaligned(
     k: &mut Kernel,
     cx: &mut Cx<'_>,
@@ -319,13 +320,13 @@ fn written_unaligned(
     Ok(())
 }
 
-/// Elements of a row of the 8x8 matrices that `ldmatrix` reads; `None` for types whose registers it does not fill.
+/// Elements in a row of the 8x8 matrices of `ldmatrix`; `None` for types that do not fill its registers.
 fn matrix_row(elem: Elem) -> Option<u32> {
     let fits = elem.bits() <= 16 || elem == Elem::TF32;
     fits.then(|| row_elements(elem.bits())).flatten()
 }
 
-/// Whether a copy from shared memory into a fragment can read whole 8x8 matrices: sm_75, rows of 16 bytes.
+/// Whether a copy from shared memory to a fragment can use `ldmatrix`: sm_75, rows of 16 bytes.
 fn as_matrices(
     k: &Kernel,
     cx: &Cx<'_>,
@@ -349,7 +350,7 @@ fn as_matrices(
     matrix_rows(k, &view, layout, &bits).is_some() && shared_width(k, facts, &view, elem, shape, Some(dim)).elems >= row
 }
 
-/// Whether a copy of registers to shared memory can write whole 8x8 matrices of 16-bit elements: sm_90.
+/// Whether a copy from registers to shared memory can use `stmatrix` with 16-bit elements: sm_90.
 #[expect(clippy::too_many_arguments, reason = "a copy and what is known of it")]
 fn stored_as_matrices(
     k: &Kernel,
@@ -363,7 +364,7 @@ fn stored_as_matrices(
 ) -> bool {
     let Some(view) = resolve_view(k, dst).filter(|v| v.space(k).is_of_block()) else { return false };
     let Some(elem) = elem_of(k, view.base).filter(|e| e.bits() == 16) else { return false };
-    // Of the blocks of a cluster that divide tiles each gets what all of them store, word by word.
+    // If blocks of a cluster share tiles, each stores to all of them, word by word.
     if tilec_ir::ctas::ctas(k) > 1
         || !cx.options.target.has_matrix_stores()
         || !accessed_views(k, deferred, src).is_empty()
@@ -376,7 +377,7 @@ fn stored_as_matrices(
     matrix_rows(k, &view, layout, &bits).is_some() && shared_width(k, facts, &view, elem, shape, Some(dim)).elems >= row
 }
 
-/// The rows that the lanes name when a window is read or written as matrices.
+/// The rows whose addresses lanes give when a window is read or written as matrices.
 pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, bits: &[u32]) -> Option<MatrixLoad> {
     let dim = smem_window_dim(k, view)?;
     let base: u32 = bits.get(..dim)?.iter().sum();
@@ -399,14 +400,14 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, (s, what): (Stmt, &str), views: &[ResolvedVi
     lost(k, cx, s, &format!("{what} is {bits} bits wide"), provable);
 }
 
-/// Says why accesses are narrow: a loss, where a precondition would make them wide.
+/// Reports why accesses are narrow: a loss, if a precondition would make them wide.
 fn lost(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, what: &str, provable: &Width) {
     let at = if provable.missing.is_empty() { Vec::new() } else { vec![s] };
     let refused = Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing);
     refused.say(k, cx, what, (FastPath::Wide, at));
 }
 
-/// Bits of an access of `vec` elements to the widest of these memories.
+/// Bits of an access of `vec` elements to the memory with the widest elements.
 fn widest(k: &Kernel, views: &[ResolvedView], vec: u32) -> u32 {
     views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.bits() * vec).max().unwrap_or(0)
 }
@@ -446,7 +447,7 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
         } else {
             width.elems = 1;
         }
-        // Layouts follow what is known of tensors: that is the reason where both allow as much.
+        // Layouts follow from facts about tensors: with equal widths, the missing fact is the reason.
         let first = |b: &(Width, bool)| width.elems < b.0.elems || width.elems == b.0.elems && b.1 && !by_layout;
         if best.as_ref().is_none_or(first) {
             best = Some((width, by_layout));
@@ -465,7 +466,7 @@ fn shared_width(
 ) -> Width {
     let full = elem.per(MAX_ACCESS_BYTES);
     let name = &k.values[view.base].name;
-    // The tile that is copied has fewer dimensions where `reshape` numbers the elements anew.
+    // The copied tile has fewer dimensions if `reshape` changes its indices.
     let Some(dim) = window_dim.filter(|&dim| dim < shape.len()) else {
         return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
     };
@@ -491,7 +492,7 @@ fn shared_width(
     if let Some(layout) = k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
         let cols = layout.dim_cols(base_dim);
         let run = cols.iter().enumerate().take_while(|(i, c)| **c == 1 << i).count() as u32;
-        // Another dimension's bits that fall into the run would break it up.
+        // Bits of another dimension inside the run would interrupt it.
         let others: u64 = (0..layout.dim_bits().len())
             .filter(|&d| d != base_dim)
             .flat_map(|d| layout.dim_cols(d))

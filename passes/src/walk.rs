@@ -1,8 +1,9 @@
-//! The tile scheduler: which tiles of the output a block computes, and in which order.
+//! The persistent tile scheduler: the tiles of the output that a block computes, and their order.
 //!
-//! The grid is persistent ([`tiles`]): producer warps fill slots for the next tile while the consumer is at the end of the
-//! current one. Blocks of a cluster have adjacent tiles and share operands ([`cluster`]). Blocks may share tiles along the reduction ([`shared`]). Two
-//! warpgroups may compute tiles alternately ([`turns`]). `expand` writes this code around the statements of a tile.
+//! The grid is persistent ([`tiles`]): producer warps fill slots for the next tile while the consumer is in the
+//! epilogue of the current one. Blocks of a cluster have adjacent tiles and share operands ([`cluster`]). Blocks may
+//! share tiles along the reduction ([`shared`]). Two warpgroups may compute tiles alternately ([`turns`]). `expand`
+//! writes this code around the statements of a tile.
 
 pub(crate) mod cluster;
 mod found;
@@ -23,33 +24,33 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::Kernel;
 use tiles::Tiles;
 
-/// Tiles of the output, if the sizes are given, and the blocks that share them out.
+/// The number of tiles of the output, if the sizes are given, and the number of blocks that compute them.
 pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
     let mut extents = k.grid.iter().map(|axis| cluster::tiles(k, cx, axis.extent));
     let tiles = extents.try_fold(1i64, |n, extent| n.checked_mul(extent?))?;
     Some((tiles, tiles::clusters(k, cx, 1)))
 }
 
-/// How blocks walk over the tiles of the output.
+/// The tile scheduler of a kernel.
 pub(crate) struct Walk {
     tiles: Tiles,
-    /// How they share tiles along the reduction, if they do.
+    /// How blocks share tiles along the reduction, if they do.
     sharing: Option<Sharing>,
 }
 
 impl Walk {
-    /// `None`: the kernel has no grid to walk over.
+    /// `None`: the kernel has no grid.
     pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Walk> {
         Tiles::new(k, cx, span).map(|tiles| Walk { tiles, sharing: None })
     }
 
-    /// Deals tiles out from both ends alternately: for tiles that take different times.
+    /// Distributes tiles from both ends alternately, for tiles with different durations.
     pub(crate) fn deal_from_both_ends(&mut self) {
         self.tiles.deal_from_both_ends();
     }
 
-    /// Has blocks draw their tiles from a counter, if that is requested: what declares the channel that hands the numbers over, and what each side does at
-    /// the end of a tile.
+    /// Makes blocks take their tiles from a counter, if the schedule demands it. Returns the declaration of the channel
+    /// that passes the numbers, and the statements of each role at the end of a tile.
     pub(crate) fn draw(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<queue::Queue>, Reported> {
         let Some(e) = queue::asked(k) else { return Ok(None) };
         if self.shares() {
@@ -63,7 +64,8 @@ impl Walk {
         Ok(Some(queue))
     }
 
-    /// Has blocks share tiles along the loop `at`, if that is requested, or pays; inside, why there is no such loop.
+    /// Makes blocks share tiles along the loop `at`, if the schedule demands it or it is faster; the inner error says
+    /// why there is no such loop.
     pub(crate) fn share(
         &mut self,
         k: &mut Kernel,
@@ -84,7 +86,7 @@ impl Walk {
         self.sharing.as_ref().unwrap_or_else(|| unreachable!("blocks share tiles"))
     }
 
-    /// The first element of a unit along the reduction, and the one after its last, where blocks share tiles.
+    /// If blocks share tiles: the bounds of a unit along the reduction, in elements.
     pub(crate) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         match self.sharing() {
             Sharing::Stream(stream) => stream.bounds(k),
@@ -92,7 +94,7 @@ impl Walk {
         }
     }
 
-    /// What follows the products of a unit, where blocks share tiles; `rest` is what is done with a whole sum.
+    /// If blocks share tiles: the code after the products of a unit; `rest` is the epilogue for a complete sum.
     pub(crate) fn finish(&self, k: &mut Kernel, rest: Vec<Stmt>) -> Stmt {
         match self.sharing() {
             Sharing::Stream(stream) => stream.finish(k, &self.tiles, rest),
@@ -100,7 +102,7 @@ impl Walk {
         }
     }
 
-    /// The statements for every tile of a block, in a loop, after what that needs.
+    /// The loop over the tiles of a block, with the declarations that it needs.
     pub(crate) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         match &self.sharing {
             Some(Sharing::Stream(stream)) => stream.walk(k, &self.tiles, stmts),
@@ -109,7 +111,7 @@ impl Walk {
         }
     }
 
-    /// Makes the grid that of such a kernel.
+    /// Sets the grid of the kernel.
     pub(crate) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>) {
         let workers = match &self.sharing {
             Some(Sharing::Stream(stream)) => stream.workers(k, &self.tiles),

@@ -77,7 +77,7 @@ fn fill(k: &mut Kernel, s: Stmt, src: Expr, value: Value, out: &mut Vec<Stmt>) {
     out.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span));
 }
 
-/// Loads the windows of tensors among the operands of `e`, which the tile `to` is set to, in front of the statement `s`.
+/// Loads the tensor windows among the operands of `e`, whose value the tile `to` gets, in front of the statement `s`.
 fn operands(k: &mut Kernel, s: Stmt, e: Expr, to: Value, out: &mut Vec<Stmt>) {
     let Some(shape) = k.tile_ty(to).and_then(|tile| k.const_shape(&tile.shape)) else { return };
     let mut found: Vec<(Expr, Vec<u64>)> = Vec::new();
@@ -112,7 +112,7 @@ fn operands(k: &mut Kernel, s: Stmt, e: Expr, to: Value, out: &mut Vec<Stmt>) {
     }
 }
 
-/// Whether `e` is a window of a tensor with all elements of a tile of this shape: nothing of it repeats.
+/// Whether `e` is a window of a tensor with all elements of a tile of this shape, without broadcast dimensions.
 fn is_load(k: &Kernel, e: Expr, shape: &[u64]) -> bool {
     let Some(view) = resolve_view(k, e) else { return false };
     let Some(tensor) = k.tensor_ty(view.base) else { return false };
@@ -121,7 +121,8 @@ fn is_load(k: &Kernel, e: Expr, shape: &[u64]) -> bool {
     !shape.is_empty() && kept.len() == shape.len() && !kept.into_iter().any(|d| tensor.repeats.contains(&d) || one(d))
 }
 
-/// Whether a copy to a buffer reads other elements of it than a thread writes, as far as is known: in a program with layouts, that each element is one thread's is.
+/// Whether a copy to a buffer reads elements of it that another thread may write: unless written layouts give each
+/// element to one thread.
 fn rewrites(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> bool {
     fn reads(k: &Kernel, e: Expr, of: (Value, Option<Expr>)) -> bool {
         match resolve_view(k, e) {
@@ -134,7 +135,7 @@ fn rewrites(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> bool {
     reads(k, src, (buffer.base, once.then_some(dst)))
 }
 
-/// The register tile through which elements of a buffer go that is rewritten; `None`: nothing says how many there are.
+/// The register tile for the new contents of a buffer; `None`: its extents are not known.
 fn between(k: &mut Kernel, src: Expr, dst: Expr) -> Option<TileTy> {
     let elem = k.tile_ty(resolve_view(k, dst)?.base)?.elem;
     let tile = [src, dst].into_iter().find_map(|e| register_tile(k, e))?;
@@ -148,7 +149,7 @@ fn moves(k: &Kernel, e: Expr, to: Value) -> bool {
     in_memory && extents.is_some() && fixed_shape(k, e).is_none_or(|own| Some(own) == extents)
 }
 
-/// Whether `e` is a whole buffer of shared memory, as it is or transposed.
+/// Whether `e` is a whole shared-memory buffer, transposed or not.
 fn is_buffer(k: &Kernel, e: Expr) -> bool {
     let in_block = resolve_view(k, e).is_some_and(|view| view.space(k).is_of_block());
     in_block && matches!(type_of(k, e), Ok(Type::Tile(_)))

@@ -1,10 +1,14 @@
 //! Pads extents that are not powers of two: tiles of 80 columns become tiles of 128.
 //!
-//! Threads divide tiles by powers of two (but warpgroups have columns of any multiple of 8). The padded program has the same meaning. Windows of tensors end where the tile did
-//! (`X[i * 80..i * 80 + 80]`, unless the dimension has just that extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and register tiles end there, too. Operands of
-//! reductions are masked beyond by the neutral value (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. A tile that copies fill in parts is initialised with zero.
+//! Threads divide tiles by powers of two (but wgmma has columns of any multiple of 8). The padded program has the same
+//! meaning. Windows of tensors end where the tile did (`X[i * 80..i * 80 + 80]`, unless the dimension has just that
+//! extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and
+//! register tiles end there, too. Operands of reductions are masked beyond by the neutral value
+//! (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. A tile that copies fill in
+//! part is initialised with zero.
 //!
-//! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and the error has the reason.
+//! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
+//! the error has the reason.
 
 mod tuples;
 
@@ -22,23 +26,24 @@ use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
 
-/// Which tiles become larger.
+/// Which tiles may be padded.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(crate) enum Windows {
-    /// Those whose windows of tensors are of whole dimensions.
+    /// Those whose windows of tensors cover whole dimensions.
     Whole,
     /// All: windows of tensors get ends, too.
     Any,
 }
 
-/// Why tiles stay as they are.
+/// Why tiles are not padded.
 pub(crate) struct Unpadded {
     pub(crate) why: String,
-    /// Zeros beyond would change a result, in tiles that a person makes larger as well.
+    /// Whether zeros in the padding would change a result, even if the source is padded by hand.
     pub(crate) counts: bool,
 }
 
-/// Makes extents that are no powers of two larger, but those that stay, and says so. Returns why the others stay, too, if they do.
+/// Pads extents that are no powers of two, except those in `stay`, with a remark. Returns why others are not padded, if
+/// any.
 pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &[u64]) -> Option<Unpadded> {
     match enlarge(k, windows, stay) {
         Ok(larger) => {
@@ -57,12 +62,13 @@ pub(crate) fn extents(k: &mut Kernel, cx: &mut Cx<'_>, windows: Windows, stay: &
     }
 }
 
-/// Extents of products that may be those of warpgroups (wgmma), and so need not be powers of two: tiles of these extents stay as they are, whatever is done with them.
+/// Extents of products that may use wgmma, and so need not be powers of two: tiles with these extents are not padded.
 pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
     fn add(k: &Kernel, e: Expr, found: &mut Vec<u64>) {
         if let ExprData::Mma(mma) = k.exprs[e] {
             let shapes = [mma.a, mma.b, mma.c].into_iter().filter_map(|e| fixed_shape(k, e));
-            // More than an instruction has are no columns, and far larger as a power of two: that is refused.
+            // Extents above the columns of an instruction are no columns; padding them would be wasteful, so they are
+            // refused.
             found.extend(shapes.flatten().filter(|&n| !n.is_power_of_two() && (is_columns(n) || n > COLUMNS)));
         }
         k.children(e).into_iter().for_each(|child| add(k, child, found));
@@ -76,7 +82,7 @@ pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
     found
 }
 
-/// The same silently: which tiles have become larger, from what to what.
+/// [`extents`] without messages: the padded tiles, with old and new extent.
 pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
@@ -108,7 +114,8 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     Ok(larger)
 }
 
-/// What a copy says is not tested holds for `n` elements. Of larger tiles the compiler finds what is to be tested.
+/// Removes written `check` attributes, which hold for `n` elements only. The compiler derives the checks of padded
+/// tiles.
 fn drop_checks(k: &mut Kernel, n: u64) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
@@ -121,7 +128,7 @@ fn drop_checks(k: &mut Kernel, n: u64) {
     }
 }
 
-/// Why tiles of extent `n` cannot be larger.
+/// Why tiles of extent `n` cannot be padded.
 fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
     let other = |why: String| Unpadded { why, counts: false };
     for (_, data) in k.values.iter() {
@@ -158,7 +165,7 @@ fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs, windo
     None
 }
 
-/// The same of a window whose elements are those of a tile of these extents.
+/// Why a window with the elements of a tile of these extents prevents padding.
 fn kept(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
     let view = resolve_view(k, e)?;
     let dims = view.kept();
@@ -166,7 +173,7 @@ fn kept(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<
     own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows))
 }
 
-/// The same of a window along a dimension in which the tile has `n` elements.
+/// Why a window prevents padding along a dimension in which the tile has `n` elements.
 fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, windows: Windows) -> Option<String> {
     let name = &k.values[view.base].name;
     if is_whole(k, n, view, d) {
@@ -180,22 +187,24 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
     (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end past them"))
 }
 
-/// Whether a window begins at the first element of a dimension, and has all of them.
+/// Whether a window begins at the first element of a dimension and covers all of it.
 fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
     let first = |e: &Expr| k.as_int(*e) == Some(0);
     let begins = matches!(&view.dims[d], ViewDim::From { starts, end: None } if starts.iter().all(first));
     let Some(tensor) = k.tensor_ty(view.base) else {
-        // A larger buffer keeps what the tile does not cover. What has one element along the dimension repeats.
+        // A larger buffer has contents that the tile does not cover. A buffer with one element along the dimension is
+        // broadcast.
         let own = k.tile_ty(view.base).and_then(|tile| k.const_shape(&tile.shape));
         let own = own.filter(|shape| shape.len() == view.dims.len()).map(|shape| shape[d]);
         return begins && own.is_none_or(|own| own == n || own == 1);
     };
-    // Along what repeats there are all that are requested.
+    // A broadcast dimension has any number of elements.
     let extent = tensor.shape.get(d).and_then(|&e| k.as_int(e)).and_then(|x| u64::try_from(x).ok());
     tensor.repeats.contains(&d) || begins && extent == Some(n)
 }
 
-/// The expression whose ranges are those of the window `e`: itself, what is transposed, or what a name stands for; `None` of a window of another.
+/// The expression with the ranges of the window `e`: itself, the operand of a transposition, or the value of a name;
+/// `None`: it is a window of another window.
 pub(super) fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
     match &k.exprs[e] {
         ExprData::Transpose(arg) => direct(k, *arg),
@@ -206,7 +215,7 @@ pub(super) fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
     }
 }
 
-/// Calls `f` for the windows among what is combined element by element in tiles of these extents, and in what is reduced of them.
+/// Calls `f` for the windows in an elementwise expression on tiles of these extents, and in reductions of them.
 pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
     match k.exprs[e] {
         _ if resolve_view(k, e).is_some_and(|view| view.kept().len() == shape.len()) => f(e, shape),
@@ -224,7 +233,7 @@ pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(E
     }
 }
 
-/// Calls `f` for the windows among the operands of the products in an expression.
+/// Calls `f` for the windows among the operands of products in an expression.
 fn operands(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
     k.children(e).into_iter().for_each(|child| operands(k, child, f));
     let ExprData::Mma(mma) = k.exprs[e] else { return };
@@ -236,7 +245,7 @@ fn operands(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
     in_context(k, mma.b, &[depth, columns], f);
 }
 
-/// The windows in a statement, and the extents of the tiles that they are combined with.
+/// The windows in a statement, each with the extents of the tile with which it is combined.
 pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
     let mut found = Vec::new();
     let mut add = |e: Expr, shape: &[u64]| in_context(k, e, shape, &mut |e, shape| found.push((e, shape.to_vec())));
@@ -265,7 +274,7 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
     found
 }
 
-/// Has windows of `n` elements end after them, and what is reduced along `n` be what changes nothing beyond.
+/// Makes windows of `n` elements end after them, and operands of reductions along `n` neutral in the padding.
 fn cut_off(k: &mut Kernel, n: u64) {
     let (mut windows, mut reduced) = (Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
@@ -283,7 +292,7 @@ fn cut_off(k: &mut Kernel, n: u64) {
     }
 }
 
-/// The reductions in an expression, the inner ones first.
+/// The reductions in an expression, inner ones first.
 fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     k.children(e).into_iter().for_each(|child| reductions(k, child, found));
     if matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Combine(_)) {
@@ -291,7 +300,7 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     }
 }
 
-/// Has the window `e` end after `n` elements along the dimensions in which it has so many.
+/// Makes the window `e` end after `n` elements along the dimensions in which it has `n`.
 fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     let Some(view) = resolve_view(k, e) else { return };
     let kept = view.kept();
@@ -304,7 +313,7 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     if dims.is_empty() {
         return;
     }
-    // A name stands for windows of other tiles, too.
+    // A name may also stand for windows of other tiles.
     if let Some(own) = spelled_out(k, e) {
         k.exprs[e] = k.exprs[own].clone();
     }
@@ -325,7 +334,7 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     k.exprs[at] = ExprData::View(of);
 }
 
-/// A copy of a window that a name stands for, transposed where the name or what is made of it is; `None`: no name is in it.
+/// A copy of a named window with names expanded, transposed like the name or its uses; `None`: there is no name.
 fn spelled_out(k: &mut Kernel, e: Expr) -> Option<Expr> {
     match k.exprs[e] {
         ExprData::Transpose(arg) => {
@@ -340,7 +349,7 @@ fn spelled_out(k: &mut Kernel, e: Expr) -> Option<Expr> {
     }
 }
 
-/// Has what the reduction `e` runs over be what changes no result beyond `n` elements.
+/// Makes the operand of the reduction `e` neutral beyond `n` elements.
 fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
     let along = |k: &Kernel| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
@@ -374,7 +383,7 @@ fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     k.exprs[arg] = k.exprs[whole].clone();
 }
 
-/// The number that changes nothing in a reduction of such elements; `None`: there is none that can be written.
+/// The neutral number of a reduction of this element type; `None`: it cannot be written.
 pub(super) fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData> {
     let Some(ElemRef::Known(elem)) = elem else { return None };
     let float = |x: f64| ExprData::Float(x.to_bits());
@@ -385,14 +394,14 @@ pub(super) fn neutral_of(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData
         ReduceOp::Any | ReduceOp::All => Some(ExprData::Int(0)),
         _ if elem.is_float() => Some(float(if greatest { f64::INFINITY } else { f64::NEG_INFINITY })),
         _ if elem == Elem::I64 => Some(ExprData::Int(if greatest { i64::MAX } else { i64::MIN })),
-        // All bits of it, which no literal without a sign has room for.
+        // Literals are signed, so the largest u64 is written as -1.
         _ if elem == Elem::U64 => Some(ExprData::Int(if greatest { -1 } else { 0 })),
         _ if elem == Elem::U32 => Some(ExprData::Int(if greatest { i64::from(u32::MAX) } else { 0 })),
         _ => Some(ExprData::Int(i64::from(if greatest { i32::MAX } else { i32::MIN }))),
     }
 }
 
-/// The same of an expression.
+/// Why an expression prevents padding.
 fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
     match &k.exprs[e] {
         ExprData::Reduce { arg, axis, op, .. } => {
@@ -421,12 +430,12 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
     k.children(e).into_iter().find_map(|e| computed(k, n, e, windows))
 }
 
-/// Whether an expression is zero beyond the tensors along a dimension; `None`: along all of them.
+/// Whether an expression is zero in the padding along a dimension; `None`: along all dimensions.
 fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
     zero_within(k, e, along, &mut Asked::default())
 }
 
-/// The greatest number that a type of elements surely has.
+/// A number that is certainly within the type's range, as large as possible.
 fn greatest_of(elem: Option<ElemRef>) -> f64 {
     let of = |elem: Elem| float_format(elem).map_or(f64::INFINITY, |format| format.max_finite());
     match elem {
@@ -438,13 +447,13 @@ fn greatest_of(elem: Option<ElemRef>) -> f64 {
 /// What was requested.
 #[derive(Default)]
 struct Asked {
-    /// Tiles, and along which of their dimensions.
+    /// Tiles, and the dimension that was examined.
     tiles: Vec<(Value, usize)>,
-    /// Names of what is computed, and whether that is zero.
+    /// Names of expressions, and whether they are zero.
     names: BTreeMap<(Value, Option<usize>), bool>,
 }
 
-/// The same; of the tiles in `asked` it is known, or being found out.
+/// [`zero`], with results for tiles and names in `asked`.
 fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> bool {
     let literal = |e: Expr| match k.exprs[e] {
         ExprData::Int(x) => Some(x as f64),
@@ -455,7 +464,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
         _ if literal(e).is_some() => literal(e) == Some(0.0),
         ExprData::Cast { arg, .. } => zero_within(k, *arg, along, asked),
         ExprData::Reshape { arg, numbered: None, .. } => zero_within(k, *arg, None, asked),
-        // Elements that there are not are zero, and there may be more than the tile has.
+        // Elements that do not exist read as zero, and the result may have more elements than the tile.
         ExprData::Reshape { shape, numbered: Some(of), .. } => {
             let within = |((&n, &extent), &at): ((&Expr, &u64), &i64)| {
                 at >= 0 && k.as_int(n).is_some_and(|n| at + extent as i64 <= n)
@@ -463,7 +472,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
             shape.iter().zip(&of.to).zip(&of.at).all(within)
         }
         ExprData::Op { op: Op::Mul, args } => {
-            // Zero times a number of the type is zero; one that it does not have may be infinite there.
+            // Zero times a number is zero, unless the number overflows to infinity in the type.
             let elem = type_of(k, e).ok().and_then(|ty| ty.elem());
             let factor = |e: Expr| literal(e).is_some_and(|x| x.abs() <= greatest_of(elem));
             args.iter().any(|&arg| literal(arg).is_none())
@@ -482,7 +491,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
         }
         _ => resolve_view(k, e).is_some_and(|view| {
             let dims = along_of(&view, along);
-            // A number has no dimension, and repeats along all.
+            // A scalar is broadcast along all dimensions, so it is not zero in the padding.
             !dims.is_empty()
                 && !dims.iter().any(|&d| repeats(k, &view, d))
                 && (k.tensor_ty(view.base).is_some() || dims.iter().all(|&d| filled(k, view.base, d, asked)))
@@ -490,7 +499,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> 
     }
 }
 
-/// The dimensions of what a window looks at that are dimension `along` of the window, or all that it has.
+/// The base dimensions of a window that correspond to its dimension `along`, or all of them.
 fn along_of(view: &ResolvedView, along: Option<usize>) -> Vec<usize> {
     let kept = view.kept();
     match along {
@@ -499,7 +508,7 @@ fn along_of(view: &ResolvedView, along: Option<usize>) -> Vec<usize> {
     }
 }
 
-/// Whether there is one element along a dimension, or none of its own, that repeats: beyond others it is not zero.
+/// Whether a dimension is broadcast (extent 1 or stride 0): then elements in the padding are not zero.
 fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
     match k.tensor_ty(view.base) {
         Some(tensor) => tensor.repeats.contains(&d),
@@ -507,7 +516,7 @@ fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
     }
 }
 
-/// Whether nothing but copies of what is zero beyond the tensors along `d` fills a tile.
+/// Whether a tile is filled only by copies of values that are zero in the padding along `d`.
 fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
     if asked.tiles.contains(&(v, d)) {
         return true;
@@ -517,7 +526,7 @@ fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
         StmtData::Copy { src, dst, ref attrs } => match resolve_view(k, dst).filter(|to| to.base == v) {
             None => true,
             Some(to) => {
-                // Along what the window has not, the copy fills one place, which is not beyond.
+                // Along dimensions that the window drops, the copy fills one position, which is not padding.
                 let along = along_of(&to, None).iter().position(|&own| own == d);
                 attrs.fill.is_none() && along.is_none_or(|along| zero_within(k, src, Some(along), asked))
             }

@@ -1,11 +1,13 @@
 //! Elements past the end of a tensor that enter a reduction and change its result (W0412).
 //!
-//! Windows read as zero past the end, or as the value of `fill`. A reduction of a tile includes such elements, which is harmless if they are neutral: zeros in a sum,
-//! masked elements in an extreme. The analysis follows each tile through the kernel: the values of its elements past the end along a dimension ([`Pad`]), and the window from which they
+//! Windows read as zero past the end, or as the value of `fill`. A reduction of a tile includes such elements, which is
+//! harmless if they are neutral: zeros in a sum, masked elements in an extreme. The analysis follows each tile through
+//! the kernel: the values of its elements past the end along a dimension ([`Pad`]), and the window from which they
 //! come. The rules for operators and neutral values are those for `auto` parameters (E0435).
 //!
-//! A window has no such elements if its start, and the ends that limit it, are known to be multiples of its extent, or far enough apart. If the analysis loses a tile (reshapes,
-//! joins, tuples with a combination of the program), there is no warning.
+//! A window has no such elements if its start, and the ends that limit it, are known to be multiples of its extent, or
+//! far enough apart. If the analysis loses a tile (reshapes, joins, tuples with a combination of the program), there is
+//! no warning.
 
 mod flow;
 mod found;
@@ -22,9 +24,9 @@ use found::{Found, Past};
 use tilec_ir::kernel::Kernel;
 use tilec_ir::typing::resolve_view;
 
-/// Warns of reductions that take elements past the end in.
+/// Warns of reductions that include elements past the end.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
-    // Without ends of windows that cut nothing off.
+    // Ends of windows that cut nothing off are removed first.
     let mut whole = k.clone();
     drop_idle(&mut whole);
     let (known, facts) = (Inequalities::new(&whole), Facts::new(&whole));
@@ -43,7 +45,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     found.sort_by_key(|one| whole.expr_spans[one.at].start);
     let mut said: Vec<Past> = Vec::new();
     for one in found {
-        // A mask of the first mends the others.
+        // A mask for the first one also fixes the others.
         let place = |past: &Past| (direct(&whole, past.window), past.dim, past.end.is_none());
         if said.iter().all(|past| place(past) != place(&one.past)) {
             said.push(one.past);

@@ -1,8 +1,8 @@
 //! `multiple n` of tensors as preconditions.
 //!
-//! The contiguous dimension may be a compile-time parameter (`A: gmem T[M, K] LA multiple 8`), so the promise is resolved
-//! once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`. In a dimension
-//! of several modes the innermost is contiguous, and the others have strides.
+//! The contiguous dimension may depend on a compile-time parameter (`A: gmem T[M, K] LA multiple 8`), so the promise is
+//! resolved once that has a value: the extent of the contiguous dimension and every other stride are multiples of `n`.
+//! In a dimension of several modes the innermost is contiguous, and the others have strides.
 
 use crate::Cx;
 use crate::analysis::facts::{Stride, contiguous_dim, strides};
@@ -14,7 +14,7 @@ use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::factors;
 
-/// Replaces the promises of all tensors. Leaves: `where` clauses that say the same, each once.
+/// Replaces the promises of all tensors by equivalent `where` clauses, each once.
 pub(super) fn expand(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     for d in assume(k) {
@@ -23,7 +23,7 @@ pub(super) fn expand(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     result
 }
 
-/// The same; returns what is wrong with the promises.
+/// [`expand`]; returns errors in the promises.
 pub(crate) fn assume(k: &mut Kernel) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for v in k.params.clone() {
@@ -84,11 +84,11 @@ fn require(k: &mut Kernel, tensor: Value, promise: Expr) -> Result<(), Box<Diagn
             }
         }
     }
-    // Padding in front of the elements is of so many of these strides.
+    // Padding in front of the elements is a multiple of these strides.
     all.extend(
         k.tensor_ty(tensor).map_or(Vec::new(), |t| t.padded.clone()).iter().map(|p| k.value_ref(p.stride, span)),
     );
-    // What makes an extent a multiple does so with its products.
+    // A product of extents is a multiple of what each factor is.
     let parts: Vec<_> = all.iter().map(|&e| factors(k, &[e])).collect();
     let follows = |i: usize| {
         let size = |j: usize| (parts[j].1.len(), parts[j].0);

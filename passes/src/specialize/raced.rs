@@ -1,7 +1,7 @@
 //! Stores of several blocks to the same elements (W0411): the window does not depend on an index of the grid.
 //!
-//! Blocks run in no order, so any of them may store last. Atomic stores (`add`) are no problem. Nor are stores for which a condition or a loop that depends on
-//! the index, or on memory, may select the blocks.
+//! Blocks run in no order, so any of them may store last. Atomic stores (`add`) are no problem. Nor are stores for
+//! which a condition or a loop that depends on the index, or on memory, may select the blocks.
 
 use crate::Cx;
 use std::collections::BTreeSet;
@@ -14,21 +14,21 @@ use tilec_ir::ops::ReduceOp;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::resolve_view;
 
-/// What a place or a condition depends on.
+/// The dependences of a position or condition.
 #[derive(Clone, Default)]
 struct Depends {
     /// Indices of the grid.
     grid: BTreeSet<Value>,
     /// Sizes and parameters.
     sizes: BTreeSet<Value>,
-    /// What blocks read or compute, which may be anything.
+    /// Whether it depends on values that blocks read or compute, which may be anything.
     unknown: bool,
 }
 
 /// An axis of the grid.
 struct Axis {
     index: Value,
-    /// What its extent names: a condition on that may say that it has one block.
+    /// Sizes in its extent: a condition on these may ensure that there is one block.
     sizes: BTreeSet<Value>,
 }
 
@@ -40,7 +40,7 @@ impl Axis {
     }
 }
 
-/// Warns of stores that blocks make to the same elements.
+/// Warns of stores of several blocks to the same elements.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let axes = k.grid.iter().filter(|axis| k.as_int(axis.extent) != Some(1));
     let axes: Vec<Axis> = axes.map(|axis| Axis::new(k, axis)).collect();
@@ -59,7 +59,7 @@ fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut V
             StmtData::If { cond, .. } => depends(k, *cond, &mut here),
             StmtData::For { var, .. } => {
                 of_bounds(k, *var, &mut here);
-                // Bounds say nothing about how many blocks there are; conditions may.
+                // Loop bounds do not limit the number of blocks; conditions may.
                 here.sizes.clone_from(&around.sizes);
             }
             StmtData::Copy { .. } => found.extend(store(k, s, &here, axes)),
@@ -69,7 +69,7 @@ fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut V
     }
 }
 
-/// What is said of a copy.
+/// The warning for a copy.
 fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnostic> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let base = resolve_view(k, *dst)?.base;
@@ -92,7 +92,7 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
     );
     let adds = "what the blocks have is added up, to what the tensor had before";
     let d = Diagnostic::warning(codes::RACED, k.stmt_spans[s], message);
-    // Parts of sums are added; what else is stored may be meant to be anything.
+    // Partial sums should be added; the purpose of other stores is unknown.
     let d = match k.exprs[*src] {
         ExprData::Reduce { op: ReduceOp::Sum, .. } => d.with_fix_around(k.stmt_spans[s], "", " add").with_meaning(adds),
         _ => d,
@@ -102,14 +102,14 @@ fn store(k: &Kernel, s: Stmt, around: &Depends, axes: &[Axis]) -> Option<Diagnos
     )))
 }
 
-/// What a loop's bounds depend on, through names too.
+/// The dependences of a loop's bounds, also through names.
 fn of_bounds(k: &Kernel, var: Value, out: &mut Depends) {
     let mut parts = Parts::new(k);
     of_loop(k, var, out, &mut parts);
     all_parts(k, &mut parts, out);
 }
 
-/// A number that all blocks have.
+/// Whether a number is the same in all blocks.
 fn is_literal(k: &Kernel, e: Expr) -> bool {
     matches!(k.exprs[e], ExprData::Int(_) | ExprData::Float(_))
 }
@@ -122,7 +122,7 @@ fn of_loop(k: &Kernel, var: Value, out: &mut Depends, parts: &mut Parts<'_>) {
         _ => None,
     });
     let Some((bounds, cond, drawn)) = bounds else { return };
-    // Numbers that are drawn are different in every block.
+    // Numbers from a counter differ between blocks.
     out.unknown |= drawn;
     bounds.into_iter().chain(cond).for_each(|e| parts.also(e));
 }

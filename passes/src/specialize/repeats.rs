@@ -1,4 +1,4 @@
-//! Operands of one row: `bias: gmem f16[1, N]` beside a tile of 64 rows is row 0 and then, past the end, zeros.
+//! Operands of one row: `bias: gmem f16[1, N]` with a tile of 64 rows is row 0, followed by zeros past the end.
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
@@ -65,7 +65,7 @@ fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
         k.spots.iter().filter(|(spot, at)| *spot == Spot::Dots && window.start <= at.start && at.end <= window.end);
     let places: Vec<Span> = dots.map(|(_, at)| *at).collect();
     let ExprData::View(view) = &k.exprs[e] else { return Some(d) };
-    // The element is repeated where the tile has many.
+    // The single element should be broadcast if the tile has several.
     Some(match view.ranges.get(dim) {
         Some(Range::From { start, end: None }) if k.literal(*start).is_some() && places.len() == view.ranges.len() => {
             d.with_fix(places[dim], ", _")

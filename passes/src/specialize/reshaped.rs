@@ -24,7 +24,8 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, Order, TileTy};
 use tilec_ir::typing::{ViewDim, fixed_shape};
 
-/// Has tiles whose elements have no bits in common go through buffers. `stay`: extents that do not become powers of two.
+/// Makes tiles whose elements have no index bits in common go through buffers. `stay`: extents that are not padded to
+/// powers of two.
 pub(super) fn by_numbers(k: &mut Kernel, stay: &[u64]) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
@@ -33,7 +34,7 @@ pub(super) fn by_numbers(k: &mut Kernel, stay: &[u64]) {
         }
         if let ExprData::Reshape { arg, numbered: None, .. } = k.exprs[src] {
             let (Some(from), Some(to)) = (fixed_shape(k, arg), fixed_shape(k, src)) else { continue };
-            // Of 24 rows that stay and 3 that become 4 the bits are others.
+            // Unpadded extents, such as 24 rows, have other bits than padded ones.
             let kept = |shape: &[u64]| shape.iter().copied().filter(|n| stay.contains(n)).collect::<Vec<u64>>();
             if !same_bits(&from, &to) || kept(&from) != kept(&to) {
                 let at = vec![0; to.len()];
@@ -50,7 +51,7 @@ pub(super) fn by_numbers(k: &mut Kernel, stay: &[u64]) {
     }
 }
 
-/// A window of a register tile at a known place, whose extent is not a power of two.
+/// A window of a register tile at a known position, whose extent is no power of two.
 struct Window {
     of: Value,
     elem: ElemRef,
@@ -84,7 +85,7 @@ impl Window {
         odd.then_some(Window { of: view.base, elem: ty.elem, shape, whole, at })
     }
 
-    /// Has the statement copy the window out of a buffer.
+    /// Makes the statement copy the window from a buffer.
     fn read(self, k: &mut Kernel, s: Stmt, src: Expr) {
         let span = k.expr_spans[src];
         let name = k.values[self.of].name.clone();
@@ -98,7 +99,7 @@ impl Window {
         k.exprs[src] = ExprData::Ref(part);
     }
 
-    /// Has the statement put what it copies into the tile.
+    /// Makes the statement write its value to the tile.
     fn written(self, k: &mut Kernel, s: Stmt, src: Expr) {
         let span = k.stmt_spans[s];
         let name = k.values[self.of].name.clone();
@@ -135,7 +136,7 @@ impl Window {
     }
 }
 
-/// Has a tile begin with something, of which parts are kept when others are written.
+/// Initialises a tile of which parts are kept when others are written.
 fn begins(k: &mut Kernel, v: Value) {
     for s in all_stmts(k, k.body) {
         if let StmtData::Var { value, init: None } = k.stmts[s]
@@ -149,7 +150,7 @@ fn begins(k: &mut Kernel, v: Value) {
     }
 }
 
-/// Has a tile in another shape go through a buffer.
+/// Makes a reshaped tile go through a buffer.
 fn reshaped(k: &mut Kernel, s: Stmt, arg: Expr, numbered: Numbered) {
     let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a tile in another shape is copied") };
     let (ExprData::Ref(from), ExprData::Ref(to)) = (&k.exprs[arg], &k.exprs[dst]) else {
@@ -162,8 +163,8 @@ fn reshaped(k: &mut Kernel, s: Stmt, arg: Expr, numbered: Numbered) {
     k.blocks[block].splice(index..=index, copies);
 }
 
-/// A buffer for `what`, the copy to it, and that of its elements to a tile. Of conditions, which no buffer holds, and of elements that share bytes, other numbers go
-/// that way.
+/// A buffer for `what`, the copy to it, and the copy of its elements to a tile. Conditions, and elements that share
+/// bytes, are stored as other numbers.
 fn numbered_copies(
     k: &mut Kernel,
     (name, what): (&str, Expr),
@@ -213,7 +214,7 @@ fn extents(k: &mut Kernel, shape: &[u64], span: Span) -> Vec<Expr> {
     shape.iter().map(|&n| k.int(n as i64, span)).collect()
 }
 
-/// A register tile, or, with an order, a buffer.
+/// A register tile, or with an order a buffer.
 fn tile(k: &mut Kernel, (name, span): (&str, Span), (elem, shape): (ElemRef, &[u64]), order: Option<Order>) -> Value {
     let shape = extents(k, shape, span);
     let ty = TileTy { order, ..TileTy::registers(elem, shape, None) };
@@ -221,7 +222,8 @@ fn tile(k: &mut Kernel, (name, span): (&str, Span), (elem, shape): (ElemRef, &[u
     k.value(name, span, def)
 }
 
-/// Whether the number of an element has the same bits in both shapes, where extents count as the next power of two.
+/// Whether the row-major index of an element has the same bits in both shapes, where extents count as the next power of
+/// two.
 fn same_bits(from: &[u64], to: &[u64]) -> bool {
     let ((mut a, mut b), mut left) = ((from.iter().rev(), to.iter().rev()), (1u64, 1u64));
     loop {
@@ -248,7 +250,7 @@ fn same_bits(from: &[u64], to: &[u64]) -> bool {
     }
 }
 
-/// Has shapes be those of the tiles that are copied to.
+/// Gives reshapes the shape of the tiles to which they are copied.
 pub(super) fn follow(k: &mut Kernel) {
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };

@@ -1,7 +1,7 @@
-//! Steps that are not the extent of the windows (W0405): a loop that skips a part of its range, or whose windows overlap.
+//! Steps that differ from the extent of the windows (W0405): a loop skips a part of its range, or its windows overlap.
 //!
-//! Both may be meant: for example, blocks or roles share a range and each skips the parts of others. So they are warnings, and a written
-//! end of the window suppresses them.
+//! Both may be intended: for example, blocks or roles share a range and each skips the parts of others. So they are
+//! warnings, and a written end of the window suppresses them.
 
 use super::pad::windows_of;
 use crate::Cx;
@@ -21,18 +21,18 @@ struct Moving {
     at: Expr,
     tensor: Value,
     dim: usize,
-    /// It begins so many elements after the loop variable.
+    /// Its offset from the loop variable.
     offset: i64,
     extent: i64,
-    /// Its end is not that of the loop, and written.
+    /// Whether it has a written end that is not that of the loop.
     ends: bool,
-    /// It ends with the loop.
+    /// Whether it ends with the loop.
     cut: bool,
-    /// The tile on the other side of the copy, and the dimension of it that moves.
+    /// The tile on the other side of the copy, and its dimension that moves.
     tile: Option<(Value, usize)>,
 }
 
-/// Warns of loops whose step is not the extent of the windows that begin at their variables.
+/// Warns of loops whose step differs from the extent of windows that begin at their variables.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let loops = all_stmts(k, k.body).into_iter().filter(|&s| matches!(k.stmts[s], StmtData::For { .. }));
     let found: Vec<Diagnostic> = loops.flat_map(|s| of_loop(k, s)).collect();
@@ -72,7 +72,7 @@ fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
     said
 }
 
-/// With another step as the change that mends it, where the step is written as a number.
+/// Adds the fix to change the step, if the step is a literal.
 fn with_step(k: &Kernel, d: Diagnostic, step: Expr, extent: i64) -> Diagnostic {
     match k.literal(step) {
         Some(at) => d.with_fix(at, extent.to_string()),
@@ -118,7 +118,8 @@ fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnost
     ))
 }
 
-/// Windows longer than the step over which products sum: those of both operands, so that the same products are added more than once.
+/// Windows longer than the step along the reduction of products, for both operands: then the same products are added
+/// several times.
 fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [Moving], step: i64) -> Vec<&'w Moving> {
     let mut again: Vec<&Moving> = Vec::new();
     let list = all_stmts(k, body);
@@ -135,7 +136,7 @@ fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [M
         while let Some(e) = rest.pop() {
             rest.extend(k.children(e));
             let ExprData::Mma(product) = &k.exprs[e] else { continue };
-            // Sums that begin anew in every iteration have each product once.
+            // An accumulator that is reset in every iteration adds each product once.
             if !matches!(k.exprs[product.c], ExprData::Ref(acc) if !declared.contains(&acc)) {
                 continue;
             }
@@ -155,7 +156,8 @@ fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [M
     again
 }
 
-/// The tile that an operand is, converted and transposed on its way or not, and the dimension of it that is the operand's `dim`.
+/// The tile from which an operand comes, possibly converted and transposed, and its dimension that is the operand's
+/// `dim`.
 fn source(k: &Kernel, e: Expr, dim: usize) -> Option<(Value, usize)> {
     match &k.exprs[e] {
         ExprData::Ref(v) => match k.values[*v].def {
@@ -168,7 +170,7 @@ fn source(k: &Kernel, e: Expr, dim: usize) -> Option<(Value, usize)> {
     }
 }
 
-/// Elements from the first window on of which none is missing: all may be those of a later iteration.
+/// The number of elements from the first window on without gaps, so that a later iteration may cover all of them.
 fn reached(windows: &[&Moving]) -> i64 {
     let mut parts: Vec<(i64, i64)> = windows.iter().map(|w| (w.offset, w.offset.saturating_add(w.extent))).collect();
     parts.sort_unstable();
@@ -176,7 +178,7 @@ fn reached(windows: &[&Moving]) -> i64 {
     parts.into_iter().fold(first, |reached, (from, to)| if from <= reached { reached.max(to) } else { reached }) - first
 }
 
-/// Whether a range begins elsewhere in each block, role or iteration, so that others may have what this loop skips.
+/// Whether a range starts elsewhere in each block, role or iteration, so that others may cover the skipped parts.
 fn is_shared(k: &Kernel, start: Expr) -> bool {
     let mut parts = Parts::of(k, start);
     while let Some(e) = parts.take() {
@@ -191,7 +193,7 @@ fn is_shared(k: &Kernel, start: Expr) -> bool {
     false
 }
 
-/// The windows of tensors in a loop that begin at its variable, or so many elements after it; `None` if it is used otherwise, too.
+/// The windows of tensors in a loop that begin at its variable, plus an offset; `None`: the variable has other uses.
 fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<Moving>> {
     let mut found = Vec::new();
     for s in all_stmts(k, body) {
@@ -241,7 +243,7 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
     Some(found)
 }
 
-/// `c` where `e` is the variable or `c` after it.
+/// `c` if `e` is the variable plus `c`.
 fn offset(k: &Kernel, e: Expr, var: Value) -> Option<i64> {
     if loop_variable(k, e) == Some(var) {
         return Some(0);

@@ -1,9 +1,11 @@
 //! Register tiles that are transposed inside expressions.
 //!
-//! `transpose` moves to the leaves of an expression: elementwise operators, reductions and `iota` work on transposed tiles as well, and the transpose of a window of
-//! memory is another window. A transposed tile that is stored in global memory is stored through the transposed window if that needs fewer tiles (`copy transpose(x) -> C[..]` becomes
-//! `copy x -> C_transposed`). Remaining tiles are copied in front, `copy transpose(x) -> x_transposed`: the same registers in a layout with exchanged dimensions, or an
-//! exchange between threads (`assign-layouts`). Operands of products do not change, because instructions read both orders.
+//! `transpose` moves to the leaves of an expression: elementwise operators, reductions and `iota` work on transposed
+//! tiles as well, and the transpose of a window of memory is another window. A transposed tile that is stored in global
+//! memory is stored through the transposed window if that needs fewer tiles (`copy transpose(x) -> C[..]` becomes
+//! `copy x -> C_transposed`). Remaining tiles are copied in front, `copy transpose(x) -> x_transposed`: the same
+//! registers in a layout with exchanged dimensions, or an exchange between threads (`assign-layouts`). Operands of
+//! products do not change, because instructions read both orders.
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};
@@ -11,7 +13,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, Totals, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, copy_shape, register_tile, resolve_view, type_of};
 
-/// Has nothing but copies between register tiles, and products, transpose one.
+/// Removes all transpositions of register tiles except in copies between register tiles, and in products.
 pub(super) fn settle(k: &mut Kernel) {
     let any = k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e));
     if any {
@@ -19,7 +21,7 @@ pub(super) fn settle(k: &mut Kernel) {
     }
 }
 
-/// Puts a statement, and what it needs in front and after, to `out`.
+/// Appends a statement, and the statements that it needs in front and after it, to `out`.
 fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     let span = k.stmt_spans[s];
     let e = match k.stmts[s] {
@@ -55,12 +57,12 @@ fn statement(k: &mut Kernel, s: Stmt, out: &mut Vec<Stmt>) {
     out.push(s);
 }
 
-/// Whether it looks at memory: a window of it transposed is another window.
+/// Whether it is a window of memory, whose transpose is another window.
 fn of_memory(k: &Kernel, e: Expr) -> bool {
     resolve_view(k, e).is_some_and(|view| view.space(k).is_memory())
 }
 
-/// Whether something but memory is transposed in an expression.
+/// Whether an expression transposes anything but memory.
 fn transposes(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
         _ if of_memory(k, e) => false,
@@ -69,7 +71,7 @@ fn transposes(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// The expression, or it transposed (`flip`), with names of tiles and windows transposed alone.
+/// The expression, or its transpose (`flip`), with transpositions only of names of tiles and windows.
 fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
     let span = k.expr_spans[e];
     let axis_of = |axis| if flip { 1 - axis } else { axis };
@@ -96,7 +98,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
             let totals = totals.map(|t| Totals { tile: pushed(k, t.tile, flip), ..t });
             ExprData::Scan { op, axis: axis_of(axis), exclusive, totals, arg: pushed(k, arg, flip) }
         }
-        // It is the whole of what is named.
+        // A tuple expression is always the whole value of a name.
         ExprData::Combine(mut combine) => {
             assert!(!flip, "bug: tuples are transposed, which are not values");
             combine.args = combine.args.into_iter().map(|arg| pushed(k, arg, false)).collect();
@@ -111,13 +113,13 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
     k.expr(data, span)
 }
 
-/// How many register tiles an expression transposes.
+/// The number of register tiles that an expression transposes.
 fn moved(k: &Kernel, e: Expr) -> usize {
     let own = matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e);
     usize::from(own) + k.children(e).into_iter().map(|child| moved(k, child)).sum::<usize>()
 }
 
-/// Has a copy go to its window transposed.
+/// Makes a copy go to its transposed window.
 fn to_transposed(k: &mut Kernel, s: Stmt, dst: Expr, span: Span, out: &mut Vec<Stmt>) {
     let base = resolve_view(k, dst).expect("a copy goes to a window").base;
     let init = match k.exprs[dst] {
@@ -143,7 +145,8 @@ fn set(k: &mut Kernel, s: Stmt, e: Expr) {
     }
 }
 
-/// A statement that does nothing but transpose a tile, as a copy of it, after the declaration of where it goes. `None`: it does more, or it also converts.
+/// A statement that only transposes a tile, as a copy, after the declaration of its destination. `None`: it does more,
+/// or it also converts.
 fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>, Stmt)> {
     let ExprData::Transpose(arg) = k.exprs[e] else { return None };
     let elem = type_of(k, arg).ok()?.elem()?;
@@ -179,7 +182,7 @@ fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>
     }
 }
 
-/// Makes what is transposed a variable, if it is a name; nothing if `alike` does not hold.
+/// Turns a transposed name into a variable; `None` if `alike` is false.
 fn settled(k: &mut Kernel, arg: Expr, alike: bool) -> Option<()> {
     alike.then(|| variable(k, arg))
 }
@@ -238,7 +241,7 @@ fn tiles(k: &mut Kernel, e: Expr, extents: &[u64], span: Span, out: &mut Vec<Stm
     k.exprs[e] = ExprData::Ref(value);
 }
 
-/// Makes a `let` of a register tile a variable, which copies may name.
+/// Turns a `let` of a register tile into a variable, which copies may name.
 fn variable(k: &mut Kernel, e: Expr) {
     let ExprData::Ref(value) = k.exprs[e] else { return };
     if !matches!(k.values[value].def, ValueDef::Let) {
@@ -252,7 +255,7 @@ fn variable(k: &mut Kernel, e: Expr) {
     k.stmts[s] = StmtData::Var { value, init: Some(init) };
 }
 
-/// The type of a register tile that holds what an expression is.
+/// The type of a register tile for an expression's value.
 fn tile(k: &mut Kernel, e: Expr) -> TileTy {
     let Ok(Type::Tile(ty)) = type_of(k, e) else { unreachable!("a register tile is transposed") };
     assert!(ty.space.in_registers(), "bug: a tile in memory is a window");

@@ -11,7 +11,8 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{resolve_view, type_of};
 
-/// Has no conversion be one of conditions: `cast<f32>(x > 0)` is `cast<f32>(select(x > 0, 1, 0))`, and `cast<bool>(x)` is `x != 0`.
+/// Rewrites conversions of conditions: `cast<f32>(x > 0)` is `cast<f32>(select(x > 0, 1, 0))`, and `cast<bool>(x)` is
+/// `x != 0`.
 pub(super) fn converted(k: &mut Kernel) {
     let mut seen = EntitySet::new();
     let mut roots = k.requires.clone();
@@ -19,7 +20,7 @@ pub(super) fn converted(k: &mut Kernel) {
     roots.into_iter().for_each(|root| conversions(k, root, &mut seen));
 }
 
-/// The same of an expression; those in `seen` are done.
+/// Rewrites those in an expression; expressions in `seen` are done.
 fn conversions(k: &mut Kernel, e: Expr, seen: &mut EntitySet<Expr>) {
     if !seen.insert(e) {
         return;
@@ -40,7 +41,7 @@ fn conversions(k: &mut Kernel, e: Expr, seen: &mut EntitySet<Expr>) {
     };
 }
 
-/// Has no register tile with extents hold conditions.
+/// Rewrites register tiles with extents that hold conditions.
 pub(super) fn settle(k: &mut Kernel) {
     let mut tiles = EntitySet::new();
     for (v, data) in k.values.iter() {
@@ -88,14 +89,14 @@ pub(super) fn settle(k: &mut Kernel) {
     }
 }
 
-/// Whether an expression is such a tile, a window of one, or one transposed.
+/// Whether an expression is such a tile, a window of one, or its transpose.
 fn names(k: &Kernel, tiles: &EntitySet<Value>, e: Expr) -> bool {
     resolve_view(k, e).is_some_and(|view| tiles.contains(view.base))
 }
 
-/// Has an expression read the conditions of the numbers that the tiles hold.
+/// Makes an expression compare the numbers in these tiles.
 fn reads(k: &mut Kernel, tiles: &EntitySet<Value>, e: Expr, seen: &mut EntitySet<Expr>) {
-    // Of `iota` the tile gives the extents alone.
+    // `iota` only uses the extents of a tile.
     if seen.contains(e) || matches!(k.exprs[e], ExprData::Iota { .. }) {
         return;
     }

@@ -1,7 +1,10 @@
-//! Windows that have the first elements of a dimension, if no window has the rest (W0413): `X[i, 0..+1024]` of N elements.
+//! Windows that have the first elements of a dimension, if no window has the rest (W0413): `X[i, 0..+1024]` of N
+//! elements.
 //!
-//! The warning is for sizes of which all windows begin at fixed positions. There is none if the size is known to be at most what they cover (`where N <= 1024`),
-//! or by a precondition at least that. Nor is there one if a loop, the grid or a condition depends on the size, if some window of a dimension of that size moves, or if the window's end is written.
+//! The warning is for sizes of which all windows begin at fixed positions. There is none if the size is known to be at
+//! most the extent that they cover (`where N <= 1024`), or if a precondition says that it is at least that. Nor is
+//! there one if a loop, the grid or a condition depends on the size, if some window of a dimension of that size moves,
+//! or if the window's end is written.
 
 use super::pad::{direct, windows_of};
 use crate::Cx;
@@ -19,18 +22,18 @@ use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, elem_name, resolve_view, same_product};
 
-/// A window that begins at a fixed place.
+/// A window at a fixed position.
 struct First {
     window: Expr,
     /// The size of the dimension.
     size: Expr,
-    /// It has elements in front of this one.
+    /// The end of its elements.
     reach: i64,
-    /// It is not a place to store to.
+    /// Whether it is read, not stored to.
     read: bool,
 }
 
-/// Warns of sizes of which windows have the first elements alone.
+/// Warns of sizes of which windows only have the first elements.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let (ranges, known, inequalities) = (Ranges::new(k), known(k), Inequalities::new(k));
     let mut firsts: Vec<First> = Vec::new();
@@ -45,7 +48,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
         for (&d, extent) in view.kept().iter().zip(shape) {
             let tensor = k.tensor_ty(view.base).expect("a tensor");
             let size = tensor.shape[d];
-            // What repeats has no size.
+            // A broadcast dimension has no size.
             if tensor.repeats.contains(&d) || sizes(k, size).is_empty() {
                 continue;
             }
@@ -63,7 +66,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
         let reach = firsts.iter().filter(|other| same(other.size)).map(|other| other.reach).max();
         let reach = reach.expect("it is one of them");
         let fits = fits(k, &ranges, first.size, reach, BOUNDS);
-        // The author knows of more.
+        // A precondition shows that the author expects more elements.
         let more = reach > 1 && inequalities.at_least(first.size, reach);
         let knows = sizes(k, first.size).iter().any(|v| known.contains(v));
         if !fits && !more && !knows && !said.iter().any(|&e| same(e)) && !moves(k, first.size) {
@@ -73,7 +76,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     }
 }
 
-/// Sizes that bound one another are followed so far.
+/// Most steps through sizes that bound one another.
 const BOUNDS: usize = 4;
 
 /// Whether a size is at most `reach`: `where K <= N, N <= 1024`.
@@ -100,7 +103,7 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
         .with_note(format!(
             "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`"
         ));
-    // Beside another precondition on the size this one may hold for no launch.
+    // Together with another precondition on the size, the proposed one may hold for no launch.
     let own = sizes(k, first.size);
     let of_size = |e: Expr| sizes(k, e).iter().any(|v| own.contains(v));
     if !k.requires.iter().any(|&e| of_size(e) && !leaves_some(k, e, first.size, reach)) {
@@ -109,7 +112,7 @@ fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
     d
 }
 
-/// Whether a precondition on a size holds for some that are at most `reach`: `N % 16 == 0`, of which `reach` is at least 16.
+/// Whether a precondition on a size holds for some sizes up to `reach`: `N % 16 == 0` does if `reach` is at least 16.
 fn leaves_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
     let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { return false };
     let ExprData::Op { op: Op::Rem, args: of } = &k.exprs[args[0]] else { return false };
@@ -117,12 +120,12 @@ fn leaves_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
     k.as_int(args[1]) == Some(0) && divides && same_product(k, of[0], size)
 }
 
-/// Whether the launch gives a tensor.
+/// Whether the launch provides a tensor.
 fn is_given(k: &Kernel, v: Value) -> bool {
     k.tensor_ty(v).is_some_and(|tensor| tensor.scratch.is_none())
 }
 
-/// The sizes that an index is made of.
+/// The sizes in an index.
 fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     let mut parts = Parts::of(k, e);
@@ -136,7 +139,7 @@ fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
     found
 }
 
-/// Sizes that the grid, a loop or a condition depends on.
+/// Sizes on which the grid, a loop or a condition depends.
 fn known(k: &Kernel) -> BTreeSet<Value> {
     let mut deciding: Vec<Expr> = k.grid.iter().map(|axis| axis.extent).collect();
     for s in all_stmts(k, k.body) {
@@ -152,7 +155,7 @@ fn known(k: &Kernel) -> BTreeSet<Value> {
     deciding.into_iter().flat_map(|e| sizes(k, e)).collect()
 }
 
-/// Whether some window of a dimension of this size is at other places, too, or says where it ends.
+/// Whether some window of a dimension of this size is at other positions, too, or has a written end.
 fn moves(k: &Kernel, size: Expr) -> bool {
     let fixed = |e: &Expr| k.as_int(*e).is_some();
     let elsewhere = |view: &ResolvedView| {

@@ -10,13 +10,13 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::zeros::zero_sizes;
 
-/// Registers of a thread that its tiles take.
+/// Registers of a thread for its tiles.
 const HELD: u64 = 64;
-/// Threads of a block, at least and at most.
+/// Fewest and most threads of a block.
 const LEAST_THREADS: u64 = 128;
 const MOST_THREADS: u64 = 1024;
 
-/// Makes these sizes literals; whether there are any.
+/// Makes these sizes literals. The result says whether there are any.
 pub(super) fn literals(k: &mut Kernel) -> bool {
     let zeros = zero_sizes(k);
     for s in all_stmts(k, k.body) {
@@ -27,7 +27,7 @@ pub(super) fn literals(k: &mut Kernel) -> bool {
     !zeros.is_empty()
 }
 
-/// Makes places along axes of the grid with one block literals; whether there are any.
+/// Makes grid indices with a single value literals. The result says whether there are any.
 pub(super) fn single_blocks(k: &mut Kernel) -> bool {
     let single = k.grid.iter().filter(|axis| k.as_int(axis.extent) == Some(1)).map(|axis| axis.index);
     let single: Vec<Value> = single.collect();
@@ -39,7 +39,7 @@ pub(super) fn single_blocks(k: &mut Kernel) -> bool {
     !single.is_empty()
 }
 
-/// Drops loops that cannot run, and what was said for their products; returns what is not a block of the kernel any more.
+/// Removes loops without iterations, and schedule items for their products. Returns the removed blocks.
 pub(super) fn drop_idle(k: &mut Kernel) -> Vec<Block> {
     k.demands.clear();
     let multiplied = multiplies(k);
@@ -68,7 +68,7 @@ fn literal(k: &mut Kernel, zeros: &[Value], e: Expr) {
     }
 }
 
-/// The loops that end where they begin, or in front of it, in every launch.
+/// The loops whose end is at most their start in every launch.
 fn idle_loops(k: &Kernel) -> Vec<Stmt> {
     let ranges = Ranges::new(k);
     let never = |&s: &Stmt| match k.stmts[s] {
@@ -90,7 +90,8 @@ fn drop_loops(k: &mut Kernel, block: Block, idle: &[Stmt], gone: &mut Vec<Block>
     }
 }
 
-/// As many threads as it takes for each to hold what register tiles have; the product would say how many there are.
+/// A thread count with which each thread can hold its part of the register tiles; without products, nothing else
+/// determines it.
 fn threads(k: &Kernel) -> i64 {
     let words = |data: &tilec_ir::kernel::ValueData| match &data.def {
         ValueDef::Var(TileTy { elem: ElemRef::Known(elem), shape, .. }) => {

@@ -11,7 +11,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};
 use tilec_ir::values::is_of_value;
 
-/// The other stores to a tensor, which threads do.
+/// The other stores to a tensor, by threads.
 pub(super) fn others(k: &Kernel, tensor: Value, staged: &[Stmt]) -> Vec<Stmt> {
     all_stmts(k, k.body).into_iter().filter(|&s| stores(k, s, tensor) && !staged.contains(&s)).collect()
 }
@@ -20,7 +20,7 @@ fn stores(k: &Kernel, s: Stmt, tensor: Value) -> bool {
     matches!(k.stmts[s], StmtData::Copy { dst, .. } if resolve_view(k, dst).is_some_and(|to| to.base == tensor))
 }
 
-/// Whether the text has to say that stores are apart; `Err`: which may not be.
+/// Whether stores must be marked `apart`; `Err`: which stores may overlap.
 pub(super) fn of(k: &Kernel, staged: &[Stmt], by_threads: &[Stmt]) -> Result<bool, &'static str> {
     let all = [staged, by_threads].concat();
     match stored_twice_by_tiles(k, &all) {
@@ -31,7 +31,7 @@ pub(super) fn of(k: &Kernel, staged: &[Stmt], by_threads: &[Stmt]) -> Result<boo
     }
 }
 
-/// Whether a condition around a statement depends on the tile, so that a block may come by it after a TMA store.
+/// Whether a condition around a statement depends on the tile, so that a block may execute it after a TMA store.
 fn depends_on_tile(k: &Kernel, s: Stmt) -> bool {
     path_to(k, s).into_iter().any(|(block, index)| match k.stmts[k.blocks[block][index]] {
         StmtData::If { cond, .. } => k.grid.iter().any(|axis| depends(k, cond, axis.index)),
@@ -39,7 +39,8 @@ fn depends_on_tile(k: &Kernel, s: Stmt) -> bool {
     })
 }
 
-/// Whether a statement, which a block executes once at most, stores to a window that begins at a number of the block's, and moves with every axis of the grid.
+/// Whether a statement that a block executes at most once stores to a window that begins at a number from memory, and
+/// moves with every axis of the grid.
 fn placed_by_numbers(k: &Kernel, s: Stmt) -> bool {
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
     let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a store is a copy") };
@@ -50,7 +51,7 @@ fn placed_by_numbers(k: &Kernel, s: Stmt) -> bool {
         && several.into_iter().all(|axis| starts.iter().any(|&e| depends(k, e, axis.index)))
 }
 
-/// Writes down that all stores to a tensor are apart.
+/// Marks all stores to a tensor as `apart`.
 pub(super) fn note(k: &mut Kernel, tensor: Value) {
     for s in all_stmts(k, k.body) {
         if stores(k, s, tensor)

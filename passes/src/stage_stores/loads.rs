@@ -41,7 +41,7 @@ pub(super) struct Load {
     width: u64,
 }
 
-/// The matrix that a store reads, if it reads one; `Err`: why TMA cannot load what it reads.
+/// The matrix that a store reads, if any; `Err`: why TMA cannot load it.
 ///
 /// `at`: the loop with the products.
 pub(super) fn of(
@@ -94,7 +94,7 @@ pub(super) fn of(
     if !row_major(&from) || !operand.is_some_and(|view| row_major(&view)) {
         return why("it is not row-major, or operand A is not");
     }
-    // The producer requests one tile after those of the main loop, on the same sides of branches.
+    // The producer loads it after the tiles of the main loop, on the same sides of branches.
     let looped = |&(b, i): &(_, usize)| matches!(k.stmts[k.blocks[b][i]], StmtData::For { .. });
     if crate::analysis::uses::path_to(k, store).iter().any(looped) {
         return why("it is stored in a loop");
@@ -106,7 +106,7 @@ pub(super) fn of(
     if let Err(reason) = crate::tensor_copies::fits(k, facts, cx.options.target, &from, buffer, &attrs) {
         return why(&reason.why);
     }
-    // What one block stores another must not load, nor another tile of the same.
+    // A block must not load what another block stores, nor another tile of the stored tensor.
     let same = from.base == to.base;
     if same && (from != *to || k.grid.len() != 2) {
         return why("the same window must be stored, and tiles have two indices");
@@ -131,8 +131,8 @@ pub(super) fn of(
     Ok(Some(Load { from, buffer, width }))
 }
 
-/// The matrix that a store reads whose window is like that of the store: of the same elements, and contiguous along the same dimension. A
-/// buffer for what is stored can then hold it before.
+/// The matrix that a store reads with the same window as the store: the same elements, contiguous along the same
+/// dimension. Then the buffer for the results can hold it before.
 pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView) -> Option<ResolvedView> {
     let (mut direct, mut all) =
         (crate::analysis::views::memory_views(k, src), crate::analysis::views::accessed_views(k, deferred, src));
@@ -143,12 +143,12 @@ pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView
     let same = elem_of(k, from.base) == elem_of(k, to.base) && contiguous(&from) == contiguous(to);
     let ends = from.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. }));
     let plain = !ends && !from.transposed && !from.is_gathered();
-    // What one block stores another must not load.
+    // A block must not load what another block stores.
     let own = from == *to || !is_written(k, from.base);
     (same && plain && own && all.iter().all(|view| *view == from)).then_some(from)
 }
 
-/// Whether a view is a matrix in memory: no dimension is repeated.
+/// Whether a view is a matrix in memory, without broadcast dimensions.
 fn is_matrix(k: &Kernel, view: &ResolvedView) -> bool {
     let kept = view.kept();
     k.tensor_ty(view.base).is_some() && kept.len() > 1 && !kept.iter().any(|&d| repeats(k, view.base, d))
@@ -169,7 +169,7 @@ fn product(k: &Kernel, at: Stmt) -> Option<Mma> {
     })
 }
 
-/// What the loop fills a buffer from.
+/// The window from which the loop fills a buffer.
 fn filled_from(k: &Kernel, at: Stmt, buffer: Value) -> Option<ResolvedView> {
     let StmtData::For { body, .. } = k.stmts[at] else { unreachable!("products are in a loop") };
     k.blocks[body].iter().find_map(|&s| match k.stmts[s] {
@@ -187,7 +187,7 @@ fn is_written(k: &Kernel, tensor: Value) -> bool {
     })
 }
 
-/// Whether a thread has registers for its part of the matrix, beside its sums.
+/// Whether a thread has registers for its part of the matrix next to its accumulator.
 fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedView, elems: u64) -> bool {
     let threads = Threads::of(k).count();
     let words = |elem: Elem| elem.bytes_of(elems / threads) / 4;
@@ -203,13 +203,13 @@ fn fits_registers(k: &Kernel, deferred: &Deferred, src: Expr, from: &ResolvedVie
     u64::try_from(consumer_registers(k, warps)).is_ok_and(|room| sums + own + ADDRESSES + functions <= room)
 }
 
-/// Tensors that an expression reads and that are no matrices of its extents.
+/// The number of tensors in an expression that are not matrices with its extents.
 fn repeated(k: &Kernel, deferred: &Deferred, e: Expr) -> u64 {
     let views = crate::analysis::views::accessed_views(k, deferred, e);
     views.iter().filter(|view| !is_matrix(k, view)).map(|view| view.base).collect::<BTreeSet<Value>>().len() as u64
 }
 
-/// The statements that load a matrix in front of the store of `src`, which then reads a tile of registers.
+/// The statements that load a matrix in front of the store of `src`, which then reads a register tile.
 pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt> {
     let span = k.stmt_spans[s];
     let shape = fixed_shape(k, src).expect("what is staged has extents");
@@ -242,7 +242,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     out
 }
 
-/// A dimension of a window, `more` elements on.
+/// A dimension of a window, moved by `more` elements.
 pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: tilec_ir::diag::Span) -> Range {
     let starts = match dim {
         ViewDim::Fixed(e) => return Range::At(k.copy_expr(*e)),
@@ -262,7 +262,7 @@ pub(super) fn range(k: &mut Kernel, dim: &ViewDim, more: Option<Expr>, span: til
     Range::From { start, end: None }
 }
 
-/// Puts the tile where the window is in an expression.
+/// Replaces a window by the tile in an expression.
 pub(super) fn replace(k: &mut Kernel, e: Expr, from: &ResolvedView, tile: Value) {
     if resolve_view(k, e).as_ref() == Some(from) {
         k.exprs[e] = ExprData::Ref(tile);

@@ -19,7 +19,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef, V
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::ResolvedView;
 
-/// Elements of a thread that are on their way at once.
+/// Elements of a thread in one piece.
 const EACH: u64 = 16;
 /// The shortest row of a piece: half a warp has neighbours.
 const SHORTEST: u64 = 16;
@@ -29,12 +29,12 @@ const SHORTEST: u64 = 16;
 pub(super) struct Pieces {
     /// The dimension along which memory is contiguous.
     pub(super) along: usize,
-    /// Extents of a tile, and of a piece of it: powers of two, for all threads have a share.
+    /// Extents of a tile and of a piece: powers of two, so that all threads have a share.
     pub(super) tile: [u64; 2],
     pub(super) piece: [u64; 2],
 }
 
-/// The pieces of a tile; `None`: its rows are too short, or it has too few elements for so many threads.
+/// The pieces of a tile; `None`: its rows are too short, or it has too few elements for the threads.
 pub(super) fn of(tile: &[u64], along: usize, threads: u64) -> Option<Pieces> {
     let &[rows, cols] = tile else { return None };
     let part = |n: u64| 1u64 << n.trailing_zeros();
@@ -55,7 +55,7 @@ pub(super) enum Way {
 }
 
 impl Pieces {
-    /// The loops that move a tile between `buffer`, whose elements are `elem`, and a window of a tensor.
+    /// The loops that move a tile between `buffer`, with elements of `elem`, and a window of a tensor.
     pub(super) fn copy(
         &self,
         k: &mut Kernel,
@@ -82,7 +82,7 @@ impl Pieces {
         stmts
     }
 
-    /// Moves a piece that begins at `starts`.
+    /// Moves the piece that begins at `starts`.
     fn piece(
         &self,
         k: &mut Kernel,

@@ -1,8 +1,8 @@
 //! Clusters: blocks of adjacent tiles load a shared operand once, by multicast.
 //!
-//! Adjacent tiles along the rows of the output use the same columns of B, adjacent tiles along its columns the
-//! same rows of A. Each of two such blocks in a cluster requests half of the shared operand, and the hardware delivers both halves to
-//! both blocks. So there is less traffic from the second-level cache, and fewer rows are requested.
+//! Adjacent tiles along the rows of the output use the same columns of B; adjacent tiles along its columns use the same
+//! rows of A. Each of two such blocks in a cluster requests half of the shared operand, and the hardware delivers both
+//! halves to both blocks. So there is less traffic from the second-level cache, and fewer rows are requested.
 
 use crate::analysis::facts::contiguous_dim;
 use crate::analysis::reduction;
@@ -20,38 +20,40 @@ use tilec_ir::layout::hardware::{Exchange, PERIOD, boxes};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 
-/// Elements of a tile from which clusters gain.
+/// Elements of a tile from which on clusters gain.
 const LARGE: u64 = 128 * 256;
-/// The same where the sums of each tile of the reduction have factors, which come through slots, too (e4m3 with scales on an H100: 4096x4096x4096 117.5 us without
-/// clusters, 111.7 with pairs; 4096x7168x16384 1003 and 841; 8192x8192x8192 in tiles of 192x128 915 and 859). Plain sums of bytes in such tiles were not measured.
+/// The same limit if partial sums have factors, which are loaded through slots, too (e4m3 with scales on an H100:
+/// 4096x4096x4096 117.5 us without clusters, 111.7 us with pairs; 4096x7168x16384 1003 and 841 us; 8192x8192x8192 in
+/// tiles of 192x128 915 and 859 us). Plain sums of 8-bit products in such tiles were not measured.
 const LARGE_SCALED: u64 = 128 * 128;
-/// The same where there are so few tiles that several blocks share each (512x1280x8192 of bf16 on an H200: 24.3 us without clusters, 22.3 with pairs).
+/// The same limit if tiles are so few that several blocks share each (512x1280x8192 of bf16 on an H200: 24.3 us without
+/// clusters, 22.3 us with pairs).
 const IN_PARTS: u64 = 128 * 64;
-/// The same where rows lie across lines of the cache, which are then requested twice.
+/// The same limit if rows cross cache lines, which are then requested twice.
 const ACROSS_LINES: u64 = 64 * 128;
 /// Bytes of a line of the second-level cache.
 pub(crate) const LINE: u64 = 128;
-/// Blocks that take one operand, up to which pairs of them gain where all tiles are computed at once (319 kernels of bf16 on an H200: 2 to 5 % of those with
-/// up to 8, at most 24, and none of those with more).
+/// Most blocks that load one operand for pairs to gain if all tiles are computed at once (319 kernels of bf16 on an
+/// H200: 2 to 5 % for those with up to 8 blocks, 24 % at most; none of those with more blocks gains).
 const READERS: i64 = 8;
-/// Tiles along an axis from which one too many does not count.
+/// Tiles along an axis from which on a surplus tile does not matter.
 const FEW: i64 = 8;
-/// Clocks that a row of a panel takes on its way into a multiprocessor if it lies across two lines (1000x1000x1000 on an H200).
+/// Clocks for loading a row of a panel that crosses two lines (1000x1000x1000 on an H200).
 const CROSSING: f64 = 4.5;
-/// Share by which a larger cluster must be better.
+/// The relative gain that a larger cluster must have.
 const GAIN: f64 = 0.05;
 
-/// What is done with the sums of a tile of the reduction.
+/// How the sums of a reduction tile are accumulated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Sums {
-    /// The instruction adds to them, or they are added to the others as they are.
+    /// The instruction accumulates them, or they are added unchanged.
     Plain,
-    /// They are multiplied by factors that come with the tile, and added to the others then.
+    /// They are multiplied by factors that are loaded with the tile, and then added.
     Scaled,
 }
 
-/// Blocks of a cluster along the rows and the columns of tiles of `rows` x `cols`, where the schedule does not say. `counts`: tiles along both, if
-/// sizes are given; `across`: rows of operands lie across lines.
+/// Blocks of a cluster along rows and columns for tiles of `rows` x `cols`, without a schedule. `counts`: numbers of
+/// tiles along both, if sizes are given; `across`: rows of operands cross lines.
 pub(crate) fn choose(
     (rows, cols): (u64, u64),
     sums: Sums,
@@ -60,19 +62,21 @@ pub(crate) fn choose(
     card: &Card,
 ) -> [i64; 2] {
     let along = gaining((rows, cols), sums, across, counts, card);
-    // Blocks along the rows share the operand of the columns, and the other way round: each loads whole periods of its rows for both.
+    // Blocks along the rows share the columns' operand, and vice versa: each loads whole swizzle periods of its rows
+    // for both.
     let parts = |blocks: i64, shared: u64| shared.is_multiple_of(PERIOD * blocks.unsigned_abs());
     let whole = (along[0] == 1 || parts(along[0], cols)) && (along[1] == 1 || parts(along[1], rows));
     if whole { along } else { [1, 1] }
 }
 
-/// The same, whatever parts of operands there are.
+/// The gaining cluster shape, without regard to the parts of operands.
 fn gaining((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
     let axis = usize::from(cols < rows);
     let mut pair = [1, 1];
     pair[axis] = 2;
     let few = |n: i64| n % 2 != 0 && n < FEW;
-    // Tiles that several blocks share along the reduction come in whole clusters, and take more from the second-level cache than products take time.
+    // Tiles that several blocks share along the reduction come in whole clusters, and loading them takes longer than
+    // their products.
     let parts = matches!(counts, [Some(down), Some(right)] if down * right * 2 <= i64::from(card.sms));
     if parts && !across {
         let even = counts[axis].is_some_and(|n| n % 2 == 0);
@@ -94,8 +98,8 @@ fn gaining((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i
     let (true, [Some(down), Some(right)]) = (across, counts) else {
         return if counts[axis].is_some_and(few) { [1, 1] } else { pair };
     };
-    // Rounds of blocks that stay, each as long as the longer of what goes on side by side while a row of a panel is multiplied: as many 16-bit
-    // elements as it has, or twice as many of bytes, at twice the rate.
+    // Rounds of the persistent grid, each as long as the longest of the parallel activities while a row of a panel is
+    // multiplied: 16-bit elements, or twice as many bytes at twice the rate.
     let depth = Exchange::Bytes128.row_bytes() as f64 / 2.0;
     let products = (rows * cols) as f64 * depth / card.warpgroups.max(1.0);
     let time = |[c0, c1]: [i64; 2]| {
@@ -114,8 +118,8 @@ fn gaining((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i
     best.0
 }
 
-/// Pairs that share the larger operand, where all tiles are computed at once and few blocks take each of its parts: these request it at the same time, and the
-/// second-level cache has it on its way for both.
+/// Pairs that share the larger operand, if all tiles are computed at once and few blocks load each of its parts: these
+/// request it at the same time, and the second-level cache combines the requests.
 fn at_once((rows, cols): (u64, u64), (down, right): (i64, i64), card: &Card) -> Option<[i64; 2]> {
     let of_rows = rows as i64 * down > cols as i64 * right;
     let (readers, pair) = if of_rows { (right, [1, 2]) } else { (down, [2, 1]) };
@@ -129,11 +133,12 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    /// As the schedule says; silently, two blocks that share the larger operand where their tiles are large; where rows are given
-    /// that lie across lines, two that share the operand with which blocks take fewer rounds, or less time for what they request.
+    /// The scheduled cluster. By default: two blocks that share the larger operand if their tiles are large; if given
+    /// rows cross lines, two blocks that share the operand with which fewer rounds, or less load time, result.
     ///
-    /// A cluster loses what the tiles lack of an even number, and some time at either end: on an H200 it gains a fifth where rows do not
-    /// begin at multiples of 128 bytes, and otherwise from 128x256 on, if anything (docs/performance.md).
+    /// A cluster wastes blocks if the number of tiles is odd, and some time at its start and end. On an H200 it gains a
+    /// fifth if rows do not begin at multiples of 128 bytes, and otherwise at most from tiles of 128x256 on
+    /// (docs/performance.md).
     pub(super) fn of(k: &Kernel, cx: &mut Cx<'_>, span: Span) -> Cluster {
         let scheduled = !k.schedule.cluster.is_empty();
         if scheduled && thread_fills::any(k, cx.options) {
@@ -157,23 +162,23 @@ impl Cluster {
     }
 }
 
-/// Blocks of a cluster along the rows and the columns of tiles: as the schedule says, or as is chosen. `within` may leave some out.
+/// Blocks of a cluster along rows and columns: as scheduled, or the default. `within` may reduce them.
 pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     if k.grid.len() < 2 {
         return [1, 1];
     }
-    // What threads fill they fill for their own block.
+    // Threads fill only slots of their own block.
     if thread_fills::any(k, cx.options) {
         return [1, 1];
     }
     if !k.schedule.cluster.is_empty() {
         return [cluster::along(k, 0), cluster::along(k, 1)];
     }
-    // The blocks of a cluster have one tile.
+    // With `split_k`, the blocks of a cluster share one tile.
     if cluster::split(k).is_some_and(|n| n > 1) {
         return [1, 1];
     }
-    // Blocks that share slots fill and empty them equally often.
+    // Blocks that share slots must fill and empty them equally often.
     let placed = |e: Expr| k.grid.iter().any(|axis| depends(k, e, axis.index));
     let unequal = |s: Stmt| match k.stmts[s] {
         StmtData::For { start, end, .. } => placed(start) || placed(end),
@@ -193,7 +198,7 @@ pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     choose((rows, cols), sums, across_lines(k, cx), counts, cx.options.usual_card())
 }
 
-/// `along`, with one block along axes where tiles that the last cluster has beyond the grid would store something.
+/// `along`, with one block along axes where surplus tiles of the last cluster would have side effects.
 fn within(k: &Kernel, cx: &mut Cx<'_>, mut along: [i64; 2], span: Span) -> [i64; 2] {
     for (axis, blocks) in along.iter_mut().enumerate().filter(|(_, blocks)| **blocks > 1) {
         if let Some(tensor) = stored_beyond(k, axis, *blocks) {
@@ -223,7 +228,8 @@ fn within(k: &Kernel, cx: &mut Cx<'_>, mut along: [i64; 2], span: Span) -> [i64;
     along
 }
 
-/// A tensor of which a tile beyond the grid along `axis` would read a single index, which may be outside, where clusters have so many `blocks` along it.
+/// A tensor that a tile beyond the grid along `axis` would read at a single, possibly invalid index, with `blocks`
+/// blocks of a cluster along it.
 fn read_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
     let (index, extent) = (k.grid[axis].index, k.grid[axis].extent);
     if k.as_int(extent).is_some_and(|n| n % blocks == 0) {
@@ -233,7 +239,7 @@ fn read_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
         k.tensor_ty(view.base).is_some()
             && view.dims.iter().any(|dim| matches!(dim, ViewDim::Fixed(e) if depends(k, *e, index)))
     };
-    // What is stored there `stored_beyond` has judged.
+    // Stores are checked in `stored_beyond`.
     let read = |s: Stmt| match k.stmts[s] {
         StmtData::Copy { src, .. } => vec![src],
         _ => stmt_exprs(k, s).to_vec(),
@@ -242,8 +248,9 @@ fn read_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
     exprs.flat_map(|e| memory_views(k, e)).find(placed).map(|view| view.base)
 }
 
-/// A tensor to which a tile beyond the grid along `axis` might store, where clusters have so many `blocks` along it. A tile stores nothing there if its
-/// window begins at the tile's index times as much as the grid divides that dimension's extent by.
+/// A tensor to which a tile beyond the grid along `axis` might store, with `blocks` blocks of a cluster along it. A
+/// tile stores nothing there if its window begins at the tile index times the tile extent by which the grid divides the
+/// dimension.
 fn stored_beyond(k: &Kernel, axis: usize, blocks: i64) -> Option<Value> {
     let (index, extent) = (k.grid[axis].index, k.grid[axis].extent);
     if k.as_int(extent).is_some_and(|n| n % blocks == 0) {
@@ -292,7 +299,7 @@ fn terms(k: &Kernel, e: Expr, out: &mut Vec<Expr>) {
     }
 }
 
-/// Whether an index is certainly not negative: a number, or what a loop or the grid counts from such a one.
+/// Whether an index is certainly not negative: a number, or a loop variable or grid index from such a number.
 fn counts_up(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
         ExprData::Int(x) => x >= 0,
@@ -320,8 +327,8 @@ fn tile(k: &Kernel) -> Option<(u64, u64)> {
     })
 }
 
-/// Whether rows of an operand, without padding, begin elsewhere than at multiples of a line, as far as their length is given. A tile of one row (a vector of scales) requests one
-/// line more at most.
+/// Whether rows of an operand, without padding, start at other addresses than multiples of a line, if their length is
+/// known. A tile of one row (a vector of scales) requests at most one line more.
 fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
     k.statement_data().any(|s| {
         let StmtData::Copy { src, dst, attrs } = s else { return false };
@@ -337,7 +344,7 @@ fn across_lines(k: &Kernel, cx: &Cx<'_>) -> bool {
     })
 }
 
-/// Tiles along an axis, if the sizes are given.
+/// The number of tiles along an axis, if the sizes are given.
 pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     let size = |e: Expr| match &k.exprs[e] {
         ExprData::Ref(v) => {
@@ -349,7 +356,8 @@ pub(super) fn tiles(k: &Kernel, cx: &Cx<'_>, e: Expr) -> Option<i64> {
     index::int(&OfKernel::new(k, size), e)
 }
 
-/// Whether the tile of a TMA copy has as many whole parts as blocks share it: each requests a part of the rows of its boxes.
+/// Whether the tile of a TMA load divides into equal parts for `blocks` blocks: each requests a part of the rows of its
+/// boxes.
 fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
     let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a TMA copy") };
     let to = resolve_view(k, dst).expect("a TMA copy fills a slot").base;
@@ -358,7 +366,7 @@ fn has_parts(k: &Kernel, s: Stmt, blocks: u64) -> bool {
     boxes.is_some_and(|boxes| boxes.shared_rows(blocks).is_some())
 }
 
-/// Lets the blocks of a cluster share the copies under `block` whose windows are the same in all of them.
+/// Makes the blocks of a cluster share the copies under `block` whose windows are equal in all of them.
 pub(crate) fn multicast(k: &mut Kernel, cx: &mut Cx<'_>, block: Block) {
     if cluster::blocks(k) == 1 {
         return;

@@ -1,4 +1,4 @@
-//! A product whose tiles blocks may share along the reduction.
+//! The product whose tiles blocks may share along the reduction.
 
 use crate::analysis::width::elem_of;
 use crate::choose::sharing::LEAST;
@@ -16,19 +16,19 @@ pub(super) struct Found {
     pub(super) shape: (i64, i64),
     pub(super) step: i64,
     pub(super) end: Expr,
-    /// Bytes of each operand that a step loads for a tile, where it is clear whose they are.
+    /// Bytes of each operand that a step loads for a tile, if the loads can be attributed.
     pub(super) sides: Option<[f64; 2]>,
     /// Elements of an operand that a step computes in registers.
     pub(super) computed: u64,
     pub(super) span: Span,
 }
 
-/// Steps of a stretch at least.
+/// The smallest number of steps of a segment.
 pub(super) fn least_steps(k: &Kernel, step: i64) -> i64 {
     (LEAST / operand_size(k).bytes_of(step.unsigned_abs()) as i64).max(1)
 }
 
-/// What an element of the operands takes.
+/// Size of an element of the operands.
 pub(super) fn operand_size(k: &Kernel) -> Bits {
     let read = k.expressions().into_iter().map(|e| &k.exprs[e]).filter_map(|e| match e {
         ExprData::Mma(mma) => resolve_view(k, mma.a).map(|v| v.base).or(match k.exprs[mma.a] {

@@ -1,19 +1,19 @@
-//! Expressions of the walk's arithmetic, and names for them.
+//! Construction of expressions for the tile scheduler, and names for them.
 
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// What builds expressions, and names for them.
+/// A builder of expressions and names.
 pub(super) struct Maker<'k> {
     pub(super) k: &'k mut Kernel,
     pub(super) span: Span,
-    /// Statements that declare the names.
+    /// The declarations of the names.
     pub(super) stmts: Vec<Stmt>,
 }
 
-/// What an operand of an expression may be made of.
+/// An operand of an expression under construction.
 pub(super) trait Term {
     fn expr(self, m: &mut Maker<'_>) -> Expr;
 }
@@ -42,13 +42,13 @@ impl Maker<'_> {
         self.k.binary(op, a, b, self.span)
     }
 
-    /// `a`, or what of it is between these.
+    /// `a`, clamped to the bounds.
     pub(super) fn within(&mut self, low: impl Term, a: impl Term, high: impl Term) -> Expr {
         let below = self.op(Op::Min, a, high);
         self.op(Op::Max, below, low)
     }
 
-    /// Unlike [`Maker::op`], conditions are not folded.
+    /// A comparison. Unlike with [`Maker::op`], it is not folded.
     pub(super) fn compare(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
         let args = vec![a.expr(self), b.expr(self)];
         self.k.expr(ExprData::Op { op, args }, self.span)

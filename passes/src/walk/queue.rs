@@ -32,7 +32,7 @@ use tilec_ir::kernel::{ChannelOp, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::layout::SmemLayout;
 use tilec_ir::types::{Elem, ElemRef, Order, Scratch, TileTy};
 
-/// Slots of the channel: the producer draws for the tile after the next while the consumer is at this one.
+/// Slots of the channel: the producer takes the number of the tile after the next while the consumer computes this one.
 const SLOTS: i64 = 2;
 
 /// `queue 1` of a schedule.
@@ -40,14 +40,14 @@ pub(crate) fn asked(k: &Kernel) -> Option<Expr> {
     k.schedule.queue.filter(|&e| k.as_int(e) == Some(1))
 }
 
-/// That it cannot be had.
+/// The error that `queue 1` is not possible.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("blocks cannot take their tiles from a counter here: {why}");
     let note = "`queue` is for wgmma products (sm_90a) whose blocks take whole tiles: without `ping_pong`, `stream_k` and `cluster`";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// What roles need to draw.
+/// Declarations for taking tile numbers in roles.
 pub(crate) struct Queue {
     pub(super) next: Next,
     /// Declares the channel.
@@ -69,7 +69,7 @@ impl Queue {
         Queue { next: Next { channel, counter }, declared, span }
     }
 
-    /// What a side does at the end of a tile.
+    /// The channel operations of a role at the end of a tile.
     pub(crate) fn turn(&self, k: &mut Kernel, ops: [ChannelOp; 2]) -> Vec<Stmt> {
         let operate = |op| StmtData::Channel { op, channels: vec![self.next.channel], pending: None };
         ops.into_iter().map(|op| k.stmt(operate(op), self.span)).collect()

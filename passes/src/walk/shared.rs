@@ -1,4 +1,5 @@
-//! Whether blocks share tiles along the reduction, and how: by stream-K through scratch memory ([`super::stream`]), or as the blocks of a cluster ([`super::split`]).
+//! Sharing of tiles along the reduction: by stream-K through scratch memory ([`super::stream`]), or among the blocks of
+//! a cluster ([`super::split`]).
 
 use super::cluster::{tiles as count, wanted};
 use super::found::{Found, least_steps, operand_size};
@@ -24,19 +25,19 @@ use tilec_ir::typing::resolve_view;
 
 /// How blocks share tiles along the reduction.
 pub(super) enum Sharing {
-    /// Blocks that stay, through scratch memory.
+    /// A persistent grid, through scratch memory.
     Stream(Stream),
     /// The blocks of a cluster, through distributed shared memory.
     Split(Split),
 }
 
-/// What is asked for, or pays.
+/// The scheduled or gaining way to share tiles.
 #[derive(Copy, Clone)]
 struct Cut {
     gains: bool,
-    /// Blocks for which a tile is cut at most.
+    /// Most blocks that share a tile.
     most: i64,
-    /// The blocks of a cluster share each tile: so many.
+    /// The number of blocks of a cluster that share each tile, if they do.
     split: Option<i64>,
 }
 
@@ -63,7 +64,7 @@ impl Sharing {
         if let Some((e, _)) = split.filter(|_| tiles.counts().1 > 1) {
             return Err(refused(k, cx, e, "the blocks of a cluster share operands (`cluster`)"));
         }
-        // The proof that a role loads no tile which another one has stored is about walks over whole tiles.
+        // The proof that a role loads no tile that another one has stored assumes loops over whole tiles.
         let found = match loads_what_it_stores {
             true => {
                 Err("the epilogue loads by TMA what it stores (`stage_stores 0` leaves that to threads)".to_owned())
@@ -78,7 +79,7 @@ impl Sharing {
             (Err(why), Some(e)) => return Err(refused(k, cx, e, &why)),
             (Err(_), None) => return Ok(None),
         };
-        // It stands in front of the body that names its parts.
+        // The end is used in front of the body that declares its names.
         found.end = spelled_out(k, found.end);
         if let Some((e, parts)) = split {
             let (sums, free) =
@@ -99,17 +100,17 @@ impl Sharing {
     }
 }
 
-/// The blocks of a cluster that share each tile, as the schedule says, if several.
+/// The scheduled number of blocks of a cluster that share each tile, if more than one.
 fn asked(k: &Kernel) -> Option<(Expr, i64)> {
     k.schedule.split_k.zip(cluster::split(k).filter(|&n| n > 1))
 }
 
-/// Bytes of the sums of a tile.
+/// Bytes of the accumulator of a tile.
 fn sums_bytes(found: &Found) -> u64 {
     found.elem.bytes_of((found.shape.0 * found.shape.1).unsigned_abs())
 }
 
-/// Bytes of shared memory that slots and buffers leave; 0 where the schedule says that sums do not pass through it.
+/// Free bytes of shared memory next to slots and buffers; 0 if the schedule excludes distributed shared memory.
 fn room(k: &Kernel, cx: &Cx<'_>) -> u64 {
     if cluster::split(k) == Some(1) {
         return 0;
@@ -119,14 +120,14 @@ fn room(k: &Kernel, cx: &Cx<'_>) -> u64 {
     roles::slots_room(k, cx.options.target).saturating_sub(used)
 }
 
-/// That tiles cannot be shared as the schedule asks.
+/// The error that tiles cannot be shared as scheduled.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("blocks cannot share tiles here: {why}");
     let note = "`stream_k` and `split_k` are for one product in roles (sm_90a) whose reduction begins at 0 and is as long for all tiles";
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// The sums of the products of a loop, if blocks can share its iterations; otherwise why not.
+/// The accumulator of a loop whose iterations blocks can share; otherwise the reason.
 fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let StmtData::For { start, end, step, cond, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     if cond.is_some() {
@@ -152,14 +153,14 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
 }
 
-/// What the sizes that are given say.
+/// The best way for the given sizes.
 fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> Option<Cut> {
     let all = tiles.tiles(k);
     let axes = [tiles.along(k, 0), tiles.along(k, 1)];
     gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
 }
 
-/// Whether blocks will share tiles of the loop `at`, as far as that can be told before that is done.
+/// Whether blocks will share tiles of the loop `at`, as far as this is known before the decision.
 pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
     match k.schedule.stream_k.and_then(|e| k.as_int(e)) {
         _ if asked(k).is_some() => true,
@@ -172,7 +173,7 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
             };
             let along = wanted(k, cx);
             let each: i64 = along.iter().product();
-            // Clusters are whole, whether there are tiles for all of their blocks or not.
+            // Clusters are complete, even if some of their blocks have no tile.
             let units = |(axis, extent): (usize, Expr)| {
                 let (n, blocks) = (count(k, cx, extent)?, along.get(axis).copied().unwrap_or(1));
                 Some(n.checked_add(blocks - 1)? / blocks)
@@ -185,7 +186,7 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
     }
 }
 
-/// Whether blocks gain, and how. `counts`: groups of blocks, and blocks of one; a group has as many tiles.
+/// Whether blocks gain, and how. `counts`: groups of blocks, and blocks of one; a group has as many tiles as blocks.
 fn gain(
     k: &Kernel,
     cx: &Cx<'_>,
@@ -197,7 +198,7 @@ fn gain(
     let (down, across, reduction) = (down?, across?, count(k, cx, found.end)? as f64);
     let (rows, cols) = (found.shape.0 as f64, found.shape.1 as f64);
     let elem = operand_size(k);
-    // The layers of a batch have operands of their own.
+    // Each batch has its own operands.
     let layers = (all as f64 * each as f64 / (down * across)).max(1.0);
     let (step, steps) = (found.step as f64, (reduction / found.step as f64).ceil());
     let [own, other] = found.sides.unwrap_or([elem.traffic(rows * step), elem.traffic(cols * step)]);
@@ -224,7 +225,8 @@ fn gain(
     Some(Cut { gains: shared.gains, most: shared.most, split: shared.paired.then_some(PAIR_BLOCKS as i64) })
 }
 
-/// Bytes of each operand that an iteration of a loop loads for a tile, which may be less than those of what is multiplied. `None`: a window depends on both indices of the tile, or on neither.
+/// Bytes of each operand that an iteration of a loop loads for a tile, before conversion. `None`: a window depends on
+/// both indices of the tile, or on neither.
 fn sides(k: &Kernel, body: Block) -> Option<[f64; 2]> {
     let [down, across, ..] = k.grid.as_slice() else { return None };
     let mut sides = [0.0; 2];

@@ -1,4 +1,5 @@
-//! Split-K in clusters: the blocks of a cluster share a tile along the reduction, and pass their sums to the last of them in its shared memory.
+//! Split-K in clusters: the blocks of a cluster share a tile along the reduction, and pass their sums to the last of
+//! them in its shared memory.
 //!
 //! ```text
 //! grid (cta: 2 * ceildiv(M, 64), j: ceildiv(N, 64)) schedule { cluster (2) }
@@ -15,8 +16,9 @@
 //! }
 //! ```
 //!
-//! A block has one tile and ends. The sums are added in the order of the blocks, so that results are the same in every launch. Each block begins without dividing by anything that is
-//! not a literal, and the exchange takes one way between multiprocessors: on an H200 that saves 1 to 4 us of what stream-K ([`super::stream`]) takes for the same.
+//! A block has one tile and ends. The sums are added in the order of the blocks, so that results are the same in every
+//! launch. Blocks only divide by literals before they start, and the exchange is a single transfer between
+//! multiprocessors: on an H200 that saves 1 to 4 us relative to stream-K ([`super::stream`]).
 
 use super::found::Found;
 use super::maker::Maker;
@@ -34,7 +36,7 @@ use tilec_ir::types::Scratch;
 pub(super) struct Split {
     /// Blocks of a cluster.
     parts: i64,
-    /// A name that stands for the block's number in it, until that is declared.
+    /// Placeholder name for the block's part number, until it is declared.
     part: Value,
     /// Elements of a step, and of the reduction.
     step: i64,
@@ -51,7 +53,7 @@ impl Split {
         let extents = [parts - 1, rows, cols];
         let sums = tensor(k, span, (&name, elem, Scratch::Cluster), &extents, &[rows * cols, cols, 1]);
         let part = k.value("part", span, ValueDef::Let);
-        // Where the last block's part would end fits 31 bits.
+        // The end of the last block's part fits 31 bits.
         let (all, longest) = (k.copy_expr(end), k.int(i64::from(i32::MAX) - 2 * parts * step, span));
         let within = k.binary(Op::Le, all, longest, span);
         k.requires.push(within);
@@ -63,7 +65,7 @@ impl Split {
         Split { parts, part, step, reduction: end, acc, sums, span }
     }
 
-    /// The first element of a block's part along the reduction, and the one behind its last.
+    /// The bounds of a block's part along the reduction, in elements.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         let (all, again) = (k.copy_expr(self.reduction), k.copy_expr(self.reduction));
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
@@ -87,11 +89,11 @@ impl Split {
         k.expr(ExprData::View(View { base: self.sums, slot: None, ranges }), self.span)
     }
 
-    /// What follows the products of a part; `rest` is what is done with a whole sum.
+    /// The code after the products of a part; `rest` is the epilogue for a complete sum.
     pub(super) fn finish(&self, k: &mut Kernel, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
         let own = |k: &mut Kernel| {
-            // In front of the last one.
+            // All parts in front of the last one.
             let mut m = Maker { k, span, stmts: Vec::new() };
             if self.parts == 2 { m.k.int(0, span) } else { m.op(Op::Min, self.part, self.parts - 2) }
         };
@@ -119,7 +121,7 @@ impl Split {
         k.stmt(StmtData::If { cond, then, otherwise }, span)
     }
 
-    /// The statements of a block, behind the names of its tile and its part.
+    /// The statements of a block, after the names of its tile and part.
     pub(super) fn walk(&self, k: &mut Kernel, tiles: &Tiles, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = tiles.written_at();
         let axis = tiles.first_axis().index;
@@ -138,7 +140,7 @@ impl Split {
         body
     }
 
-    /// The grid: so many blocks for each tile along the first axis.
+    /// The grid: this number of blocks for each tile along the first axis.
     pub(super) fn launch(&self, k: &mut Kernel, tiles: &Tiles) {
         let span = tiles.written_at();
         let (tile, by) = (k.copy_expr(tiles.first_axis().extent), k.int(self.parts, span));

@@ -54,49 +54,49 @@ use tilec_ir::types::{DimStride, Elem, ElemRef, Scratch, Strides, TensorTy};
 
 /// How blocks share tiles.
 pub(super) struct Stream {
-    /// Names that stand for the first step of a unit and the one after its last, until they are declared.
+    /// Placeholder names for the first step of a unit and the one after its last, until they are declared.
     begin: Value,
     stop: Value,
-    /// The same for the first group of blocks that has another part of the tile.
+    /// Placeholder for the first group of blocks with another part of the tile.
     peers: Value,
-    /// Elements of a step, and of the reduction; steps of a segment at least.
+    /// Elements of a step, and of the reduction; least steps of a segment.
     step: i64,
     least: i64,
-    /// Blocks for which a tile is cut at most.
+    /// Most blocks that share a tile.
     most: i64,
-    /// Sums of others are read several at a time, however many there are.
+    /// Whether partial sums of other blocks are read several at a time, in a loop.
     groups: bool,
     reduction: Expr,
     acc: Value,
     sums: Value,
     ready: Value,
-    /// Sums of the most blocks that share a tile are read at a time.
+    /// Whether the partial sums of all sharing blocks are read at a time.
     together: bool,
     span: Span,
 }
 
-/// Sums of a tile at most that are added up with those of all other blocks at a time: of more, reading takes longer than waiting for it, and the code
-/// would be twice as long.
+/// Most elements of a tile for which partial sums of several blocks are added at a time: with more, reading takes
+/// longer than waiting, and the code would be twice as long.
 const FEW: i64 = 128 * 128;
 
-/// How tiles and their steps are distributed: names for the numbers, in the kernel's text.
+/// The distribution of tiles and steps, as names in the kernel's text.
 struct Deal {
     /// Tiles of the output, and steps of each.
     count: Value,
     steps: Value,
     workers: Value,
-    /// Tiles that are shared, those who share them, and the steps of all of these.
+    /// The number of shared tiles, of blocks that share them, and of their steps.
     shared: Value,
     sharers: Value,
     work: Value,
-    /// The number of the worker, and where its steps begin and end.
+    /// The number of the worker, and the start and end of its steps.
     worker: Value,
     from: Value,
     to: Value,
-    /// The first tile of which it has steps, and how many there are.
+    /// The first tile of which it has steps, and their number.
     first: Value,
     parts: Value,
-    /// Tiles that it computes, in part or as a whole.
+    /// The number of tiles that it computes, completely or in part.
     end: Expr,
 }
 
@@ -127,7 +127,7 @@ impl Stream {
         Stream { begin, stop, peers, step, least, most, groups, reduction: end, acc, sums, ready, together, span }
     }
 
-    /// The first element of a unit along the reduction, and the one after its last.
+    /// The bounds of a unit along the reduction, in elements.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         let all = k.copy_expr(self.reduction);
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
@@ -136,7 +136,7 @@ impl Stream {
         (start, m.op(Op::Min, all, end))
     }
 
-    /// What follows the products of a unit; `rest` is what is done with a whole sum.
+    /// The code after the products of a unit; `rest` is the epilogue for a complete sum.
     pub(super) fn finish(&self, k: &mut Kernel, tiles: &Tiles, rest: Vec<Stmt>) -> Stmt {
         let span = self.span;
         let window = |k: &mut Kernel, at: Expr| {
@@ -153,7 +153,7 @@ impl Stream {
         let raise = k.stmt(StmtData::Signal { op: SignalOp::Raise, signals: self.ready, index }, span);
         let then = k.block(vec![leave, raise]);
 
-        // First all signals, and then all sums: waiting for one after the other, and reading what it stands for, takes as long as so many reads.
+        // All signals are awaited first, and then all sums are read: alternating would serialise the latencies.
         let groups = |k: &mut Kernel, body: &mut dyn FnMut(&mut Kernel, Value) -> Stmt| {
             let peer = k.value("peer", span, ValueDef::Loop);
             let s = body(k, peer);
@@ -203,7 +203,7 @@ impl Stream {
         self.either(k, then, whole)
     }
 
-    /// Adds the sums of all others, [`MOST`] at a time and then one by one.
+    /// Adds the partial sums of all other blocks, [`MOST`] at a time, and then one by one.
     fn add_groups(&self, k: &mut Kernel, tiles: &Tiles, add: &dyn Fn(&mut Kernel, Vec<Expr>) -> Stmt) -> Vec<Stmt> {
         let span = self.span;
         let repeat = |k: &mut Kernel, start: Expr, end: Expr, count: i64| {
@@ -229,7 +229,7 @@ impl Stream {
         stmts
     }
 
-    /// The block of a group that has another part of the same tile as this one.
+    /// The block of a group that has another part of the same tile.
     fn block_of(&self, k: &mut Kernel, tiles: &Tiles, group: Expr) -> Expr {
         let rank = tiles.rank(k);
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
@@ -244,7 +244,7 @@ impl Stream {
         k.stmt(StmtData::If { cond, then: part, otherwise }, self.span)
     }
 
-    /// Groups of blocks of a launch.
+    /// The number of groups of blocks in a launch.
     pub(super) fn workers(&self, k: &mut Kernel, tiles: &Tiles) -> Expr {
         let (all, again, steps) = (tiles.tiles(k), tiles.tiles(k), self.steps(k));
         let mut m = Maker { k, span: self.span, stmts: Vec::new() };
@@ -266,7 +266,7 @@ impl Stream {
         m.op(Op::Min, groups, wanted)
     }
 
-    /// Blocks that may share a tile.
+    /// The number of blocks that may share a tile.
     fn segments(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
         let segments = m.op(Op::Div, steps, self.least);
         m.op(Op::Min, segments, self.most)
@@ -297,7 +297,7 @@ impl Stream {
         let last = m.op(Op::Sub, count, 1);
         let tile = m.within(0, tile, last);
         let tile = m.name("tile", tile);
-        // Where the tile's steps begin among those that are shared.
+        // The start of the tile's steps among all shared steps.
         let nth = m.op(Op::Min, unit, parts);
         let nth = m.op(Op::Add, first, nth);
         let at = m.op(Op::Mul, nth, steps);
@@ -310,7 +310,8 @@ impl Stream {
         let is_part = m.compare(Op::Lt, unit, parts);
         let stop = m.select(is_part, stop, steps);
         let stop = m.name("stop", stop);
-        // Workers whose segments begin in front of the tile's end are 0 up to this, those with the rest of it among them.
+        // Workers from 0 up to this one begin in front of the tile's end; those with the rest of the tile are among
+        // them.
         let end_of_tile = m.op(Op::Add, at, steps);
         let product = m.op(Op::Mul, end_of_tile, sharers);
         let some = m.op(Op::Max, work, 1);
@@ -332,7 +333,7 @@ impl Stream {
         out
     }
 
-    /// What the workers share, and which part of it is a worker's.
+    /// Emits the distribution: the shared work, and a worker's part of it.
     fn deal(&self, m: &mut Maker<'_>, tiles: &Tiles) -> Deal {
         let (groups, _) = tiles.counts();
         let (all_tiles, all_steps, group) = (tiles.bounded_tiles(m.k), self.steps(m.k), tiles.group(m.k));
@@ -393,12 +394,12 @@ impl Stream {
     }
 }
 
-/// Steps of a tile at most, of so many groups of blocks.
+/// Most steps of a tile for this number of groups.
 fn most_steps(groups: i64) -> i64 {
     (i64::from(i32::MAX) / (8 * groups * groups)).max(1)
 }
 
-/// A tensor of scratch memory.
+/// Declares a tensor in scratch memory.
 pub(super) fn tensor(
     k: &mut Kernel,
     span: Span,

@@ -12,8 +12,9 @@
 //! }
 //! ```
 //!
-//! Tiles that are computed at the same time are adjacent, in strips of `raster` columns, so that they share operands in the second-level
-//! cache. In a cluster, `tile` counts groups of adjacent tiles, and `cta % 2` is the member. The `min`s of the indices never change a value; they are written for the analysis of ranges.
+//! Tiles that are computed at the same time are adjacent, in strips of `raster` columns, so that they share operands in
+//! the second-level cache. In a cluster, `tile` counts groups of adjacent tiles, and `cta % 2` is the rank. The `min`s
+//! of the indices never change a value; they are written for the analysis of ranges.
 
 use super::cluster::Cluster;
 use crate::Cx;
@@ -25,50 +26,50 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
-/// Tiles that a launch has at most, beside one for each block: indices have 31 bits.
+/// Most tiles of a launch, except for one more for each block: indices have 31 bits.
 const MOST: i64 = i32::MAX as i64;
 
-/// Tiles along axes after the second, as for grids of blocks that do not stay.
+/// Most tiles along axes after the second, as for grids that are not persistent.
 const LAYERS: i64 = 65_535;
 
-/// How tiles are distributed.
+/// The distribution of tiles.
 pub(super) struct Tiles {
     axes: Vec<GridAxis>,
     /// The index of a block.
     block: Value,
     cluster: Cluster,
-    /// Clusters of a launch at most; without clusters, blocks.
+    /// Most clusters of a launch; without clusters, blocks.
     groups: i64,
-    /// A bound on the step beyond the last tile of a launch.
+    /// How far the loop's step can exceed the last tile.
     reach: i64,
     /// Columns of a strip.
     columns: i64,
     /// Whether tiles are distributed from both ends alternately.
     both_ends: bool,
-    /// Where blocks draw the numbers of their tiles, but of the first.
+    /// If blocks take tile numbers, except the first one, from a counter.
     next: Option<Next>,
-    /// The statement that the walk is for.
+    /// The position of the statement for which the scheduler is made.
     span: Span,
-    /// Where the grid is written: what its index becomes is blamed on it.
+    /// The position of the grid in the source, for messages about its index.
     at: Span,
-    /// The same of strips, whose width may be written by itself.
+    /// The position of the strips' width, if it is written.
     strips: Span,
 }
 
-/// Clusters of so many blocks that stay.
+/// The number of resident clusters of `blocks` blocks in a persistent grid.
 pub(super) fn clusters(k: &Kernel, cx: &Cx<'_>, blocks: i64) -> i64 {
     let per_sm = k.schedule.min_ctas.and_then(|e| k.as_int(e)).unwrap_or(1).max(1);
     cx.options.usual_card().clusters(blocks) * per_sm
 }
 
-/// Where the axes of the grid are written; `None`: in no source.
+/// The position of the grid axes in the source; `None`: they are not written.
 fn written(k: &Kernel) -> Option<Span> {
     let axes = k.grid.iter().flat_map(|axis| [k.values[axis.index].span, k.expr_spans[axis.extent]]);
     axes.filter(|span| !span.is_none()).reduce(Span::to)
 }
 
 impl Tiles {
-    /// `None`: the kernel has no grid to walk over.
+    /// `None`: the kernel has no grid.
     pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Tiles> {
         if k.grid.is_empty() {
             return None;
@@ -84,17 +85,17 @@ impl Tiles {
         Some(Tiles { axes, block, cluster, groups, reach, columns, both_ends: false, next: None, span, at, strips })
     }
 
-    /// Deals tiles out from both ends alternately ([`Tiles::number`]): for tiles that take different times.
+    /// Distributes tiles from both ends alternately ([`Tiles::number`]), for tiles with different durations.
     pub(super) fn deal_from_both_ends(&mut self) {
         self.both_ends = self.cluster.blocks() == 1;
     }
 
-    /// Has blocks draw the numbers of their tiles from a counter, in the order of the grid ([`super::queue`]).
+    /// Makes blocks take tile numbers from a counter, in the order of the grid ([`super::queue`]).
     pub(super) fn draw(&mut self, next: Next) {
         (self.both_ends, self.next) = (false, Some(next));
     }
 
-    /// Tiles along an axis; with clusters, groups of neighbours.
+    /// The number of tiles along an axis; with clusters, of groups of adjacent tiles.
     fn extent(&self, k: &mut Kernel, axis: usize) -> Expr {
         let Some(own) = self.axes.get(axis) else { return k.int(1, self.at) };
         let tiles = k.copy_expr(own.extent);
@@ -139,12 +140,12 @@ impl Tiles {
         self.product(k, self.axes.len())
     }
 
-    /// Tiles along the first so many axes together.
+    /// The number of tiles along the first axes.
     fn product(&self, k: &mut Kernel, axes: usize) -> Expr {
         let mut all = self.extent(k, 0);
         for axis in 1..axes {
             if axis > 1 {
-                // What is multiplied on fits 31 bits: a precondition says so.
+                // Products of extents fit 31 bits because of a precondition.
                 let most = k.int(MOST - self.reach, self.at);
                 all = k.binary(Op::Min, all, most, self.at);
             }
@@ -154,7 +155,7 @@ impl Tiles {
         all
     }
 
-    /// That there are no more tiles than indices reach, whichever axes are counted.
+    /// Adds the precondition that tiles do not exceed the index range, for any number of axes.
     fn limits(&self, k: &mut Kernel) {
         let mut all = self.extent(k, 0);
         for axis in 1..self.axes.len().max(2) {
@@ -171,7 +172,7 @@ impl Tiles {
         }
     }
 
-    /// The group of blocks that a block is of; without clusters, the block itself.
+    /// The group of a block; without clusters, the block itself.
     pub(super) fn group(&self, k: &mut Kernel) -> Expr {
         let block = k.value_ref(self.block, self.at);
         match self.cluster.blocks() {
@@ -183,7 +184,7 @@ impl Tiles {
         }
     }
 
-    /// The number of the block in its group.
+    /// The rank of the block in its group.
     pub(super) fn rank(&self, k: &mut Kernel) -> Expr {
         match self.cluster.blocks() {
             1 => k.int(0, self.at),
@@ -202,17 +203,17 @@ impl Tiles {
         }
     }
 
-    /// Groups of a launch at most, and the blocks of one.
+    /// The most groups of a launch, and the blocks of one.
     pub(super) fn counts(&self) -> (i64, i64) {
         (self.groups, self.cluster.blocks())
     }
 
-    /// The statement that the walk is for.
+    /// The position of the statement for which the scheduler is made.
     pub(super) fn span(&self) -> Span {
         self.span
     }
 
-    /// Where the grid is written.
+    /// The position of the grid in the source.
     pub(super) fn written_at(&self) -> Span {
         self.at
     }
@@ -227,7 +228,7 @@ impl Tiles {
         self.block
     }
 
-    /// The statements for every tile of a block, in a loop.
+    /// The loop over the tiles of a block.
     pub(super) fn walk(&self, k: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = self.at;
         let tile = k.value("tile", span, ValueDef::Loop);
@@ -242,14 +243,14 @@ impl Tiles {
         )]
     }
 
-    /// Tiles of the output, as far as indices reach.
+    /// The number of tiles of the output, bounded by the index range.
     pub(super) fn bounded_tiles(&self, k: &mut Kernel) -> Expr {
         let all = self.tiles(k);
         let most = k.int(MOST - self.reach, self.at);
         k.binary(Op::Min, all, most, self.at)
     }
 
-    /// The statements for the tile of a number.
+    /// The statements for the tile with a number.
     pub(super) fn tile(&self, k: &mut Kernel, tile: Value, stmts: &[Stmt], mut map: Map) -> Vec<Stmt> {
         let span = self.at;
         let mut body = Vec::new();
@@ -266,11 +267,11 @@ impl Tiles {
             }
             false => tile,
         };
-        // The last axis but the first two is outermost.
+        // The last axis is outermost; the first two are handled below.
         let mut found: Vec<(usize, Value)> = Vec::new();
         for axis in (2..self.axes.len()).rev() {
             let mut inner = self.product(k, axis);
-            // A precondition says so; division of 64-bit indices is a call.
+            // Bounded because of the precondition; 64-bit division is slow.
             let most = k.int(MOST - self.reach, span);
             inner = k.binary(Op::Min, inner, most, span);
             inner = divisor(k, inner);
@@ -291,7 +292,7 @@ impl Tiles {
             let few = divided(k, rows, self.columns);
             let mut strip_tiles = k.binary(Op::Mul, rows, g, span);
             if !few {
-                // A strip of more tiles than there are is all of them; division of 64-bit indices is a call.
+                // A strip with more tiles than there are has all tiles. Bounded, because 64-bit division is slow.
                 let most = k.int(MOST - self.reach, span);
                 strip_tiles = k.binary(Op::Min, strip_tiles, most, span);
             }
@@ -338,11 +339,11 @@ impl Tiles {
         body
     }
 
-    /// The tile that a block does in its turn, where tiles are distributed from both ends: in even turns from the first on, in odd turns from
-    /// the last back.
+    /// The tile of a block in a round, if tiles are distributed from both ends: in even rounds from the first tile on,
+    /// in odd rounds from the last tile backwards.
     ///
-    /// What a block does in two turns is then as long as what any other does, where the time of a tile grows along an axis, such as that of causal
-    /// attention. Tiles of one turn are still neighbours, which share operands in the second-level cache.
+    /// The total time of two rounds is then the same for all blocks if the time of a tile grows along an axis, as in
+    /// causal attention. Tiles of one round are still neighbours, which share operands in the second-level cache.
     fn number(&self, k: &mut Kernel, tile: Value) -> Expr {
         let span = self.at;
         let at = |k: &mut Kernel, op: Op, by: i64| {
@@ -366,7 +367,7 @@ impl Tiles {
         k.expr(ExprData::Op { op: Op::Select, args: vec![even, front, back] }, span)
     }
 
-    /// An index within its axis.
+    /// An index, clamped to its axis.
     fn bounded(&self, k: &mut Kernel, index: Expr, axis: usize) -> Expr {
         let (extent, one) = (self.extent(k, axis), k.int(1, self.at));
         let last = k.binary(Op::Sub, extent, one, self.at);
@@ -378,15 +379,15 @@ impl Tiles {
         k.binary(Op::Min, index, most, self.at)
     }
 
-    /// Blocks of a launch, where each tile is one block's: one for each group of tiles, as far as there are so many.
+    /// The number of blocks if each tile has one block: one for each group of tiles, up to the limit.
     pub(super) fn workers(&self, k: &mut Kernel) -> Expr {
-        // As many as draw: of whole numbers in front of the loop's end.
+        // With a counter, the number of tiles in front of the loop's end.
         let all = if self.next.is_some() { self.bounded_tiles(k) } else { self.tiles(k) };
         let groups = k.int(self.groups, self.at);
         k.binary(Op::Min, all, groups, self.at)
     }
 
-    /// The grid of such a kernel, of so many groups of blocks.
+    /// The grid with this number of groups of blocks.
     pub(super) fn launch(&self, k: &mut Kernel, cx: &mut Cx<'_>, workers: Expr) {
         let mut extent = workers;
         let each = self.cluster.blocks();
@@ -410,7 +411,7 @@ impl Tiles {
     }
 }
 
-/// A number of tiles to divide by: where it may be zero there are no tiles, and nobody divides.
+/// A divisor that is at least 1: if it would be zero, there are no tiles and no divisions.
 fn divisor(k: &mut Kernel, e: Expr) -> Expr {
     if positive(k, e) {
         return e;
@@ -420,7 +421,7 @@ fn divisor(k: &mut Kernel, e: Expr) -> Expr {
     k.binary(Op::Max, one, e, span)
 }
 
-/// Whether so many times an index fit 31 bits, since it counts tiles of as many elements of a size.
+/// Whether `times` times an index fits 31 bits, because the index counts tiles of at least `times` elements of a size.
 fn divided(k: &Kernel, e: Expr, times: i64) -> bool {
     match &k.exprs[e] {
         ExprData::Op { op: Op::CeilDiv | Op::Div, args } => {
@@ -433,7 +434,7 @@ fn divided(k: &Kernel, e: Expr, times: i64) -> bool {
     }
 }
 
-/// Whether an index is at least 1, since sizes are.
+/// Whether an index is at least 1, because sizes are.
 fn positive(k: &Kernel, e: Expr) -> bool {
     fn of(k: &Kernel, e: Expr, known: &BTreeMap<Value, bool>) -> bool {
         match &k.exprs[e] {

@@ -1,7 +1,7 @@
 //! Ping-pong schedule: two warpgroups compute alternate tiles.
 //!
-//! Warpgroups that share a tile end their main loops together, and the tensor cores idle while both store it. Here one computes a tile
-//! while the other stores the one in front of it:
+//! Warpgroups that share a tile end their main loops together, and the tensor cores idle while both store it. Here one
+//! computes a tile while the other stores the previous one:
 //!
 //! ```text
 //! role consumer warps 4 replicas 2 registers 232 {
@@ -14,9 +14,9 @@
 //! }
 //! ```
 //!
-//! The next main loop begins while the last products of this one are pending, so that the tensor cores find work after work. A warpgroup
-//! has them to itself, so its products are pending while the next are issued  unless the schedule says otherwise. Both use one buffer for
-//! results, alternately: their stores are a main loop apart.
+//! The next main loop begins while the last products of this one are pending, so that the tensor cores do not idle. A
+//! warpgroup uses them alone, so its products are pending while the next are issued, unless the schedule says
+//! otherwise. Both use one buffer for results, alternately: their stores are a main loop apart.
 
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
@@ -28,7 +28,7 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::target::WARPGROUP;
 
-/// That it cannot be had.
+/// The error that ping-pong is not possible.
 pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Reported {
     let message = format!("no ping-pong of two warpgroups: {why}");
     let note = "`ping_pong` is for wgmma products (sm_90a) in tiles that one of them computes: `warp_tile` is the whole tile, of at most 128 \
@@ -36,7 +36,7 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
     cx.report(Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message).with_note(note))
 }
 
-/// What is requested and cannot be had, of a kernel whose loop `warps` compute.
+/// Refuses requests that are not possible in a kernel whose loop `warps` warps compute.
 pub(crate) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Reported> {
     let Some(e) = asked(k) else { return Ok(()) };
     if k.grid.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn check(k: &Kernel, cx: &mut Cx<'_>, warps: u32) -> Result<(), Repor
     Ok(())
 }
 
-/// The statements for a tile, of a warpgroup that takes its turn.
+/// The statements for a tile of one warpgroup.
 pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let within = |s: Stmt| {
         let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
@@ -64,7 +64,7 @@ pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     out
 }
 
-/// The steps of a tile in the order of tiles, but for waiting for the last products.
+/// The main loop as an `ordered` block, without the wait for the last products.
 fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: Span) -> Vec<Stmt> {
     let settles = |s: Stmt| match &k.stmts[s] {
         StmtData::Await { .. } => true,
@@ -79,7 +79,7 @@ fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: Span) -> 
     out
 }
 
-/// What is done with the sums of a tile: in the order of tiles from the first use of a buffer on.
+/// The epilogue: `ordered` from the first use of a buffer on.
 fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let uses = |s: Stmt| {
         let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));

@@ -15,7 +15,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, shape_of_tuples};
 
-/// Whether tuples are reduced over `n` elements, so that those beyond would count.
+/// Whether tuples are reduced over `n` elements, so that padding would count.
 pub(super) fn counts(k: &Kernel, n: u64, combine: &Combine) -> bool {
     matches!(combine.how, How::Reduce { .. }) && along(k, n, combine)
 }
@@ -24,7 +24,7 @@ fn along(k: &Kernel, n: u64, combine: &Combine) -> bool {
     shape_of_tuples(k, combine).is_some_and(|shape| shape.get(combine.axis as usize) == Some(&n))
 }
 
-/// Has the reduction `e` combine the first `n` tuples alone, if there are so many.
+/// Makes the reduction `e` combine only the first `n` tuples, if it has `n` of them.
 pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Combine(combine) = &k.exprs[e] else { panic!("bug: it is made of tuples") };
     if !matches!(combine.how, How::Reduce { .. }) || !along(k, n, combine) {
@@ -51,7 +51,7 @@ pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
     k.exprs[e] = ExprData::Combine(combine);
 }
 
-/// A register tile among what `e` is computed of that has as many elements, so that nothing need be computed to have its shape.
+/// A register tile with this shape among the operands of `e`, so that `iota` needs no new tile.
 pub(super) fn tile_like(k: &Kernel, e: Expr) -> Option<Expr> {
     fn within(k: &Kernel, e: Expr, shape: &[u64]) -> Option<Expr> {
         match &k.exprs[e] {

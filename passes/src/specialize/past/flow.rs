@@ -1,4 +1,4 @@
-//! What elements past the end are, followed through the statements of a kernel.
+//! Values of elements past the end, followed through the statements of a kernel.
 
 use super::found::{Along, Found, Past, Taker, places};
 use crate::analysis::facts::Facts;
@@ -15,35 +15,35 @@ use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
-/// A loop's body is looked at so often until what it leaves stays the same.
+/// Most passes over a loop body until its state no longer changes.
 const ROUNDS: usize = 8;
 
-/// Tiles and buffers, and their dimensions.
+/// State of tiles and buffers, by dimension.
 type Held = BTreeMap<(Value, usize), Along>;
 
-/// Comparisons along dimensions, and what they are for the elements that are followed.
+/// Results of comparisons along dimensions for the followed elements.
 type Comparisons = BTreeMap<(Op, [Expr; 2], u32), Option<bool>>;
 
 pub(super) struct Flow<'f, 'k> {
     k: &'k Kernel,
     known: &'f Inequalities<'k>,
     facts: &'f Facts,
-    /// The elements that are followed.
+    /// The followed elements.
     outside: &'f Outside,
     compared: RefCell<Comparisons>,
-    /// Conditions that are met.
+    /// Conditions that hold here.
     given: Vec<Given>,
-    /// Where these are met there are no such elements.
+    /// Whether these exclude such elements.
     never: bool,
     held: Held,
     clamped: BTreeSet<Expr>,
     found: Vec<Found>,
-    /// Loops whose bodies are not as they stay: nothing is reported.
+    /// Number of enclosing loops whose state may still change: then nothing is reported.
     rounds: usize,
 }
 
 impl<'f, 'k> Flow<'f, 'k> {
-    /// The reductions of a kernel that take such elements in.
+    /// The reductions of a kernel that include such elements.
     pub(super) fn of(known: &'f Inequalities<'k>, facts: &'f Facts, outside: &'f Outside) -> Vec<Found> {
         let k = known.kernel();
         let mut flow = Flow {
@@ -95,7 +95,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         let none = self.branch((cond, true), Some(then));
         let then = std::mem::replace(&mut self.held, before);
         let none_otherwise = self.branch((cond, false), otherwise);
-        // Of two branches only one is run where there are such elements.
+        // If one side of a branch excludes such elements, only the other side matters.
         if none_otherwise && !none {
             self.held = then;
         } else if otherwise.is_some() && !none {
@@ -103,14 +103,14 @@ impl<'f, 'k> Flow<'f, 'k> {
         } else if !none {
             for (at, along) in then {
                 let other = self.held.get(&at).copied();
-                // A mask under a condition of which nothing is known is where it is needed.
+                // A mask under an unknown condition is assumed to be applied where it is needed.
                 let masked = along.past.is_some() && along.pad.is_mask() && !self.known.is_known(cond);
                 self.held.insert(at, other.filter(|_| !masked).map_or(along, |other| other.join(along)));
             }
         }
     }
 
-    /// A branch; whether there are no such elements where it is run.
+    /// Analyses a branch. The result says whether its condition excludes such elements.
     fn branch(&mut self, given: Given, block: Option<Block>) -> bool {
         let outer = self.never;
         self.given.push(given);
@@ -186,7 +186,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         }
     }
 
-    /// A store to where integers say: those past the end of their tensor are 0, which is an element.
+    /// A scatter: index elements past the end of their tensor are 0, which is a valid index.
     fn scatter(&mut self, src: Expr, view: &ResolvedView, shape: &[u64], attrs: &CopyAttrs) {
         if self.rounds > 0 || attrs.when.is_some() {
             return;
@@ -221,7 +221,7 @@ impl<'f, 'k> Flow<'f, 'k> {
             ExprData::Ref(v) if matches!(k.values[*v].def, ValueDef::Size | ValueDef::Grid) => {
                 Along { pad: self.known.range(e).map_or(Pad::FIXED.positive(), Pad::fixed), past: None }
             }
-            // A number repeats, and so does what has one element.
+            // A scalar, or a dimension with one element, is broadcast.
             _ if own.as_ref().is_none_or(|own| own.get(axis).is_none_or(|&n| n == 1)) => Along::FIXED,
             ExprData::Iota { .. } => Along::FIXED,
             ExprData::Ref(v) => self.held.get(&(*v, axis)).copied().unwrap_or(Along::UNKNOWN),
@@ -274,7 +274,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         let Some(&[rows, columns]) = fixed_shape(k, product.c).as_deref() else { return Along::UNKNOWN };
         let operand = if axis == 0 { product.a } else { product.b };
         let (added, of) = (self.along(product.c, &[rows, columns], axis), self.of_own_shape(operand, axis));
-        // Rows of zeros make rows of zeros.
+        // Zero rows of an operand give zero rows of the result.
         let pad = if of.pad.is_zero() { Pad::ZERO } else { Pad::UNKNOWN };
         Along { pad: pad.plus(added.pad), past: of.past.or(added.past) }
     }
@@ -291,7 +291,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         if shape[axis] == 1 || tensor.repeats.contains(&d) {
             return Along::FIXED;
         }
-        // Elements are where integers say.
+        // The positions of elements come from memory.
         if matches!(view.dims[d], ViewDim::Gather(_)) || tensor.scratch.is_some() {
             return Along::UNKNOWN;
         }
@@ -299,14 +299,14 @@ impl<'f, 'k> Flow<'f, 'k> {
             return Along::UNKNOWN;
         }
         let places = places(self.known, self.facts, view, d, shape[axis]);
-        // A tile that holds windows of one end, one after the other, has these elements of each in its time.
+        // A tile that holds windows with the same end one after the other has such elements of each.
         let is_outside = |of: &Outside| of.ends_like(self.outside) || self.known.is_outside(self.outside, of);
         let Some(end) = places.into_iter().find(|place| is_outside(&place.outside)) else { return Along::UNKNOWN };
         let past = Past { window: e, dim: d, extent: shape[axis], end: end.end, filled: false };
         Along { pad: Pad::ZERO, past: (end.outside == *self.outside).then_some(past) }
     }
 
-    /// What a comparison is for the elements that are followed.
+    /// The result of a comparison for the followed elements.
     fn compare(&self, op: Op, sides: [Expr; 2], axis: usize) -> Option<bool> {
         let key = (op, sides, axis as u32);
         if let Some(&found) = self.compared.borrow().get(&key) {
@@ -317,7 +317,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         found
     }
 
-    /// Finds the reductions in an expression that take elements past the end in.
+    /// Finds the reductions in an expression that include elements past the end.
     fn visit(&mut self, e: Expr) {
         let k = self.k;
         if let ExprData::Op { op, args } = &k.exprs[e] {
@@ -355,7 +355,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         }
     }
 
-    /// Whether a sum of a tile with elements past the end is divided by the number of all elements of the tile.
+    /// Whether the sum of a tile with elements past the end is divided by the extent of the tile.
     fn averaged(&self, sum: Expr, by: f64) -> Option<Past> {
         let k = self.k;
         match k.exprs[meaning(k, sum)] {
@@ -369,7 +369,7 @@ impl<'f, 'k> Flow<'f, 'k> {
     }
 }
 
-/// The number that is written, or computed of such.
+/// The value of a literal, or of an expression of literals.
 fn number(k: &Kernel, e: Expr) -> Option<f64> {
     match &k.exprs[meaning(k, e)] {
         ExprData::Int(x) => Some(*x as f64),
@@ -380,7 +380,7 @@ fn number(k: &Kernel, e: Expr) -> Option<f64> {
     }
 }
 
-/// The element type that the numbers of an expression have, whatever they are converted to.
+/// The element type whose numbers an expression has, before conversions to wider types.
 fn stored_as(k: &Kernel, e: Expr) -> Option<Elem> {
     let own = match type_of(k, e).ok()?.elem()? {
         ElemRef::Known(elem) => elem,
@@ -391,11 +391,11 @@ fn stored_as(k: &Kernel, e: Expr) -> Option<Elem> {
         ExprData::Ref(v) => k.let_init(v).and_then(|init| stored_as(k, init)),
         _ => None,
     };
-    // Wider types have all numbers of narrower ones.
+    // A wider type has all numbers of a narrower one.
     Some(before.filter(|before| before.bits() < own.bits()).unwrap_or(own))
 }
 
-/// The extremes beside 0: `max(maximum(x, 0), 0.0)`. Elements that are 0 make no difference to them.
+/// The operand of an extreme with 0, such as `max(maximum(x, 0), 0.0)`: elements that are 0 do not change it.
 fn clamped(k: &Kernel, op: Op, args: &[Expr]) -> Option<Expr> {
     let wanted = match op {
         Op::Max => ReduceOp::Maximum,

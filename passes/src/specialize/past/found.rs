@@ -1,4 +1,4 @@
-//! Elements past the end: where they come from, what they are, and what takes them in.
+//! Elements past the end: their source, their values, and the operations that include them.
 
 use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Inequalities, Outside};
@@ -8,25 +8,25 @@ use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 use tilec_ir::values::begins_at_value;
 
-/// Where elements past the end come from.
+/// The source of elements past the end.
 #[derive(Copy, Clone, PartialEq)]
 pub(super) struct Past {
     /// The window.
     pub(super) window: Expr,
     /// The dimension of the tensor.
     pub(super) dim: usize,
-    /// How many elements the window has along it.
+    /// The extent of the window along it.
     pub(super) extent: u64,
-    /// What it may reach past; `None`: elements in front of 0.
+    /// The end that the window may exceed; `None`: elements are in front of 0.
     pub(super) end: Option<Expr>,
-    /// They have a written number.
+    /// Whether they have the value of `fill`.
     pub(super) filled: bool,
 }
 
-/// What is known of the elements of a tile along a dimension.
+/// Facts about the elements of a tile along a dimension.
 #[derive(Copy, Clone, PartialEq)]
 pub(super) struct Along {
-    /// Of those past the end, or all.
+    /// The value of elements past the end, or of all elements.
     pub(super) pad: Pad,
     /// There are some.
     pub(super) past: Option<Past>,
@@ -43,7 +43,7 @@ impl Along {
     }
 }
 
-/// What takes elements past the end in.
+/// The operation that includes elements past the end.
 #[derive(Copy, Clone, PartialEq)]
 pub(super) enum Taker {
     Reduction {
@@ -54,25 +54,25 @@ pub(super) enum Taker {
     Product,
     /// A sum, divided by the extent of the tile.
     Mean,
-    /// A store to where integers say.
+    /// A scatter.
     Scatter,
 }
 
-/// An expression whose result elements past the end change.
+/// An expression whose result depends on elements past the end.
 pub(super) struct Found {
     pub(super) at: Expr,
     pub(super) taker: Taker,
     pub(super) past: Past,
 }
 
-/// Elements of a window that are outside.
+/// Outside elements of a window.
 pub(super) struct Place {
     pub(super) outside: Outside,
-    /// What they are after; `None`: they are in front of 0.
+    /// The end after which they are; `None`: they are in front of 0.
     pub(super) end: Option<Expr>,
 }
 
-/// Where a window of a tensor may have elements outside along dimension `dim`.
+/// Possible outside elements of a tensor's window along dimension `dim`.
 pub(super) fn places(
     known: &Inequalities<'_>,
     facts: &Facts,
@@ -84,14 +84,14 @@ pub(super) fn places(
     let (ViewDim::From { starts, end }, Some(tensor)) = (&view.dims[dim], k.tensor_ty(view.base)) else {
         return Vec::new();
     };
-    // What memory says of where a window begins is the author's word for where it lies.
+    // If the start comes from memory, the author is responsible for it.
     let given = starts.iter().any(|&e| begins_at_value(k, e));
     if extent == 1 || given || tensor.repeats.contains(&dim) || tensor.scratch.is_some() {
         return Vec::new();
     }
     let begins_whole = starts.iter().all(|&e| facts.is_multiple(k, e, extent));
     let behind = |limit: Expr| {
-        // All of the tile is in front of such a limit, or nothing.
+        // The tile is either completely in front of this end, or not at all.
         let whole = begins_whole && facts.is_multiple(k, limit, extent);
         let outside = known.behind(starts, extent, limit).filter(|of| !whole && !known.is_never(of, &[]))?;
         Some(Place { outside, end: Some(limit) })

@@ -1,4 +1,4 @@
-//! What is said of elements past the end in a reduction.
+//! The warning about elements past the end in a reduction.
 
 use super::super::pad::{direct, neutral_of};
 use super::found::{Found, Past, Taker};
@@ -38,7 +38,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     let begin = begin.collect::<Vec<String>>().join(" + ");
     let begins = |more: &str| if begin.is_empty() { more.to_owned() } else { format!("{begin} + {more}") };
     let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
-    // What the end must be for there to be none.
+    // The precondition under which there are none.
     let none = end.map(&print).and_then(|end| match first {
         Some(0) => Some((format!("is less than {extent}"), format!("{end} == {extent}"))),
         Some(first) => {
@@ -92,7 +92,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         let count = if plain { count } else { format!("({count})") };
         d = d.with_fix(k.expr_spans[args[1]], count).with_meaning("divides by the number of elements of the tensor");
     }
-    // Where no precondition can be declared by itself, an extreme is of what its copy reads past the end.
+    // If no precondition helps, a `fill` value in the copy does, for an extreme.
     if d.fix.is_none()
         && let Taker::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
         && let Some((span, fill)) = filled_by(k, window, op, arg)
@@ -103,7 +103,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     d
 }
 
-/// The copy that brings a window in as it is, without `fill`, and what it would have to fill in for an extreme of all of it.
+/// The copy that loads a window without `fill` and unconverted, and the `fill` value for an extreme of all of it.
 fn filled_by(k: &Kernel, window: Expr, op: ReduceOp, arg: Expr) -> Option<(Span, &'static str)> {
     let copied = |s: &Stmt| match &k.stmts[*s] {
         StmtData::Copy { src, dst, attrs } => {
@@ -119,7 +119,7 @@ fn filled_by(k: &Kernel, window: Expr, op: ReduceOp, arg: Expr) -> Option<(Span,
     floating.then_some((k.stmt_spans[s], fill))
 }
 
-/// A kernel as it is written: what memory holds is in indices by itself.
+/// The kernel without names for values from memory in indices, as in the source.
 fn as_written(k: &Kernel) -> Kernel {
     let mut own = k.clone();
     for e in k.exprs.keys() {
@@ -162,7 +162,7 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
     }
 }
 
-/// Whether preconditions can speak of an index.
+/// Whether preconditions can refer to an index.
 fn of_the_launch(k: &Kernel, e: Expr) -> bool {
     let own = match k.exprs[meaning(k, e)] {
         ExprData::Int(_) | ExprData::Op { .. } => true,
@@ -172,7 +172,8 @@ fn of_the_launch(k: &Kernel, e: Expr) -> bool {
     own && k.children(meaning(k, e)).into_iter().all(|child| of_the_launch(k, child))
 }
 
-/// Whether a precondition says more of the sizes of an index than that they are at most something: with another one it may hold for no launch.
+/// Whether a precondition bounds the sizes of an index other than from above: then an additional one might hold for no
+/// launch.
 fn bounded_below(k: &Kernel, e: Expr) -> bool {
     let mut own = BTreeSet::new();
     for_each_ref(k, e, &mut |v| {

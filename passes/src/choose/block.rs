@@ -120,13 +120,13 @@ impl Setting<'_> {
     }
 
     /// Whether a tile may have its extents.
-    fn has_extents(&self, env: &Env, shape: &[Expr]) -> bool {
+    pub(super) fn has_extents(&self, env: &Env, shape: &[Expr]) -> bool {
         let right = |n: u64| is_extent(n, self.warpgroups.is_some());
         shape.iter().all(|&e| self.work.extent(env, e).is_some_and(right))
     }
 
     /// Whether a tile has no more elements than one may have.
-    fn is_small(&self, env: &Env, shape: &[Expr]) -> bool {
+    pub(super) fn is_small(&self, env: &Env, shape: &[Expr]) -> bool {
         self.work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
     }
 

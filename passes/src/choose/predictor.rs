@@ -3,6 +3,7 @@
 #[cfg(test)]
 use super::cost::Cost;
 use super::found::Failed;
+use super::illegal::Illegal;
 use super::model;
 #[cfg(test)]
 use super::model::launch::Launch;
@@ -11,8 +12,9 @@ use super::prediction::Prediction;
 use super::space::Space;
 use super::work::Env;
 use crate::Options;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Kernel;
+use tilec_ir::print::print_expr;
 
 /// Predicts a kernel whose parameters all have values, for many sizes.
 pub struct Predictor<'a> {
@@ -42,7 +44,7 @@ impl<'a> Predictor<'a> {
             let sums = &kernel.values[p.accumulator].name;
             return Some(format!("an operand of the product that adds to `{sums}` is computed in registers"));
         }
-        space.setting().cost(&space.env).err().map(|why| why.why().to_owned())
+        space.setting().cost(&space.env).err().map(|why| named(&space, why))
     }
 
     /// The prediction for the sizes of the options.
@@ -132,4 +134,43 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         places: Vec::new(),
         unknown: None,
     })
+}
+
+/// Why a kernel is not legal, with what in it is not.
+fn named(space: &Space<'_>, why: Illegal) -> String {
+    let (k, env, setting) = (space.work.k, &space.env, space.setting());
+    match why {
+        Illegal::Extent => {
+            let odd = space
+                .work
+                .tiles
+                .iter()
+                .find(|t| !setting.has_extents(env, &t.shape) || !setting.is_small(env, &t.shape));
+            let extent = |&e: &Expr| space.work.extent(env, e).map_or_else(|| print_expr(k, e), |n| n.to_string());
+            let tile = odd.map(|t| {
+                let extents: Vec<String> = t.shape.iter().map(extent).collect();
+                format!("`{}` is {}", k.values[t.value].name, extents.join(" x "))
+            });
+            match tile {
+                Some(tile) => format!(
+                    "the model knows tiles of at most 2^20 elements whose extents are powers of two (columns of wgmma: multiples of 16), and {tile}"
+                ),
+                None => why.why().to_owned(),
+            }
+        }
+        Illegal::Precondition => {
+            let broken = k.requires.iter().find(|&&e| space.work.truth(env, e) == Some(false));
+            let size = |v: Value| Some(format!("{}={}", k.values[v].name, env[v]?));
+            let sizes: Vec<String> = k.sizes.iter().filter_map(|&v| size(v)).collect();
+            match broken {
+                Some(&e) => format!(
+                    "`{}` does not hold with the sizes that are assumed, {}: give others (`--for`)",
+                    print_expr(k, e),
+                    sizes.join(" ")
+                ),
+                None => why.why().to_owned(),
+            }
+        }
+        _ => why.why().to_owned(),
+    }
 }

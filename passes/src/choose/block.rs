@@ -16,11 +16,11 @@ use tilec_ir::entities::Expr;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::MAX_ELEMENTS;
 
-/// Registers that the assembler takes beside those of the tiles: 32 to 46, in a dozen kernels.
+/// Registers that the assembler takes in addition to those of the tiles: 32 to 46, in a dozen kernels.
 const BESIDE: u64 = 32;
-/// The same where tiles pass through registers.
+/// The same if tiles pass through registers to shared memory.
 const BESIDE_STAGED: u64 = 40;
-/// The same where groups of warps share the reduction: 46 to 56.
+/// The same if groups of warps share the reduction (sliced-K): 46 to 56.
 const BESIDE_SLICED: u64 = 50;
 
 impl Setting<'_> {
@@ -31,7 +31,7 @@ impl Setting<'_> {
         Ok(cost)
     }
 
-    /// The same but for what depends on the number of stages.
+    /// The cost of a block without what depends on the number of stages.
     pub(super) fn block(&self, env: &Env) -> Result<Cost, Illegal> {
         let (shapes, threads) = self.legal(env)?;
         let (work, supposed) = (self.work, self.supposed_shapes(&shapes));
@@ -45,7 +45,7 @@ impl Setting<'_> {
             parts.push(part);
         }
         let block = self.occupied(env, &shapes, threads, &parts)?;
-        // The sums of the groups meet in shared memory.
+        // The partial sums of the groups are exchanged in shared memory.
         let sums = |(p, s): (&Product, &Shape)| match s.groups {
             1 => 0,
             groups => p.acc.bytes_of(groups * s.rows * s.cols),
@@ -85,7 +85,7 @@ impl Setting<'_> {
         })
     }
 
-    /// The same with wgmma for the products of which that is supposed.
+    /// The shapes with wgmma for products that are assumed to use it.
     fn supposed_shapes(&self, shapes: &[Shape]) -> Vec<Shape> {
         let of = |(product, shape): (&Product, &Shape)| {
             let wgmma = self.supposed.wgmma.contains(&product.at).then(|| wgmma(self.target, product));
@@ -94,10 +94,10 @@ impl Setting<'_> {
         self.products().zip(shapes).map(of).collect()
     }
 
-    /// The products of a block and its threads, if the rules of extents, preconditions and instructions allow them.
+    /// The products of a block and its threads, if extents, preconditions and instructions are legal.
     fn legal(&self, env: &Env) -> Result<(Vec<Shape>, u64), Illegal> {
         let (work, k) = (self.work, self.work.k);
-        // Of products of warps: whatever is odd is so for everybody.
+        // Products by `mma.sync` need regular extents of all tiles.
         if self.warpgroups.is_none() && work.tiles.iter().any(|t| !self.has_extents(env, &t.shape)) {
             return Err(Illegal::Extent);
         }
@@ -130,7 +130,7 @@ impl Setting<'_> {
         self.work.elements(env, shape).is_some_and(|n| n <= MAX_ELEMENTS)
     }
 
-    /// Bytes of buffers that do not depend on the stages, and those of a stage.
+    /// Bytes of buffers that do not depend on the stages, and bytes of one stage.
     fn buffers(&self, env: &Env) -> (u64, u64) {
         let work = self.work;
         let (mut fixed, mut slot) = (0u64, 0u64);
@@ -140,7 +140,7 @@ impl Setting<'_> {
             let elements =
                 filled.map_or_else(|| work.elements(env, &tile.shape).unwrap_or(0), |m| self.elements(env, m));
             let bytes = tile.elem.bytes_of(elements);
-            // TMA copies fill slots that begin at multiples of this (`place-shared`).
+            // Slots of TMA loads begin at multiples of this (`place-shared`).
             let bytes = if self.warpgroups.is_some() && tile.filled { bytes.next_multiple_of(ALIGNED) } else { bytes };
             let bytes = bytes.saturating_mul(slots);
             let of = if tile.filled && tile.slots.is_none() { &mut slot } else { &mut fixed };
@@ -149,7 +149,7 @@ impl Setting<'_> {
         (fixed, slot)
     }
 
-    /// Bytes of buffers that operands which are computed go through, where the instruction's lanes repeat each other's elements.
+    /// Bytes of buffers for computed operands, if lanes of the instruction would compute elements redundantly.
     fn computed(&self, shapes: &[Shape]) -> u64 {
         let buffers = self.products().zip(shapes).flat_map(|(product, shape)| {
             let bytes = |extent: u64| product.inputs.size().bytes_of(extent * shape.depth);
@@ -161,14 +161,14 @@ impl Setting<'_> {
         buffers.map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether products that are in the loop itself, whose results are stored out of a buffer, are of the transposed operands.
+    /// Whether products in the main loop, whose results are stored through a buffer, have swapped operands.
     fn swapped(&self, shapes: &[Shape]) -> bool {
         let of_loop =
             self.work.regions.iter().flat_map(|region| region.products.iter().map(|_| region.loops.len() == 1));
         of_loop.zip(shapes).any(|(of_loop, shape)| of_loop && shape.way.swap)
     }
 
-    /// Bytes of a buffer out of which results are stored, if there is one.
+    /// Bytes of the buffer through which results are stored, if there is one.
     fn result(&self, env: &Env, shapes: &[Shape], threads: u64) -> u64 {
         if !self.stage_stores || self.warpgroups.is_none() {
             return 0;
@@ -189,8 +189,8 @@ impl Setting<'_> {
         most.next_multiple_of(ALIGNED)
     }
 
-    /// What is smaller for the better of two that are predicted to be as fast: the smaller tile of a product loses less where sizes are ragged. Other
-    /// tiles should give a thread four accesses of 16 bytes, along rows of 512.
+    /// A tie-breaker for equal predictions, smaller is better. A smaller product tile loses less at ragged sizes. Other
+    /// tiles should give a thread four accesses of 16 bytes, in rows of 512 bytes.
     fn rank(&self, env: &Env, tile: Option<(u64, u64)>, threads: u64) -> u64 {
         if let Some((rows, cols)) = tile {
             return rows * cols;
@@ -208,7 +208,7 @@ impl Setting<'_> {
             Some(_) => slots_limit(self.work.k, self.target),
             None => self.target.smem_per_block(),
         };
-        // Sums that others of the cluster pass on, of 32 bits.
+        // Partial sums in 32 bits that other blocks of the cluster pass.
         let passed =
             cost.tile.map(|(rows, cols)| (4 * rows * cols, self.split() - 1)).filter(|&(_, others)| others > 0);
         let passed = cluster::bytes(passed.into_iter());
@@ -217,7 +217,7 @@ impl Setting<'_> {
         // The number of slots is reduced if it was not requested.
         let fitting = limit.saturating_sub(cost.fixed).checked_div(cost.slot).unwrap_or(asked).clamp(1, asked);
         let stages = if self.work.k.schedule.stages.is_some() { asked } else { fitting };
-        // The sums are exchanged where the tiles were.
+        // Partial sums reuse the memory of the tiles.
         cost.block.shared = (cost.fixed + cost.slot * stages).max(cost.exchanged);
         if cost.block.shared > limit {
             return Err(Illegal::SharedMemory);
@@ -227,7 +227,7 @@ impl Setting<'_> {
         if cost.offloaded {
             cost.block.shared = with_result;
         }
-        // `split_k 1` and `stream_k 1` say that sums do not pass through distributed shared memory.
+        // `split_k 1` and `stream_k 1` exclude distributed shared memory.
         let scratch = self.split_k == Some(1) || self.stream_k == Some(true);
         cost.room = if scratch { 0 } else { limit - cost.block.shared };
         cost.beside = cost.fed && stages >= LEAST_BESIDE && cost.block.shared <= slots_of(self.target, 2);
@@ -235,9 +235,9 @@ impl Setting<'_> {
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,
-                // A load is issued at the head of an iteration and stored at its end, or at the head of the next.
+                // A load is issued at the start of an iteration, and stored at its end or at the start of the next.
                 _ if part.staged || part.carried => 1.0,
-                // Of the slots one is read, two where products are pending, and one is filled in the course of an iteration.
+                // One slot is read, two with pending products, and one is filled during an iteration.
                 stages if cost.ping_pong => (stages as f64 - 2.5).max(0.0),
                 stages => ahead(stages),
             };
@@ -245,12 +245,13 @@ impl Setting<'_> {
         Ok(())
     }
 
-    /// Blocks of a cluster that share a tile along the reduction, as the schedule says.
+    /// The number of blocks of a cluster that share a tile along the reduction, from the schedule.
     fn split(&self) -> u64 {
         self.split_k.and_then(|n| u64::try_from(n).ok()).unwrap_or(1).max(1)
     }
 
-    /// Blocks that will be resident: as many as the compiler requests, or as fit with the registers that the assembler takes.
+    /// Resident blocks: the number that the compiler requests, or that fits with the registers that the assembler
+    /// takes.
     fn resident(&self, cost: &Cost) -> u64 {
         let staged = cost.parts.iter().any(|p| p.staged || p.carried);
         let beside = match () {
@@ -260,7 +261,7 @@ impl Setting<'_> {
         };
         let mut registers = cost.block.tiles + beside;
         if cost.parts.iter().any(|p| p.carried) {
-            // Words are shifted one access after the other: there is room for all that a thread may have.
+            // Unaligned words are shifted one access after the other, so all registers of a thread may be used.
             registers = registers.min(u64::from(REGISTERS_PER_THREAD));
         }
         cost.block.resident(self.target).max(cost.block.with_registers(registers, self.target))

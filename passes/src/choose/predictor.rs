@@ -16,23 +16,23 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Kernel;
 use tilec_ir::print::print_expr;
 
-/// Predicts a kernel whose parameters all have values, for many sizes.
+/// Predicts a kernel whose parameters all have values, for various sizes.
 pub struct Predictor<'a> {
     kernel: &'a Kernel,
     space: Space<'a>,
 }
 
-/// No parameter is left to choose.
+/// No `auto` parameters are left.
 const NO_AUTOS: &[Auto] = &[];
 
 impl<'a> Predictor<'a> {
-    /// Reads a kernel as it is after `choose`; `None` where the model cannot see through it.
+    /// Analyses a kernel as it is after `choose`; `None` if the model cannot predict it.
     pub fn new(kernel: &'a Kernel, options: &'a Options) -> Option<Predictor<'a>> {
         let space = Space::new(kernel, options, NO_AUTOS).ok()?;
         Some(Predictor { kernel, space })
     }
 
-    /// Why nothing is predicted of a kernel, in words.
+    /// Why a kernel is not predicted, as text.
     pub fn unseen(kernel: &Kernel, options: &Options) -> Option<String> {
         let space = match Space::new(kernel, options, NO_AUTOS) {
             Ok(space) => space,
@@ -52,19 +52,19 @@ impl<'a> Predictor<'a> {
         self.whole().map(|p| self.located(p))
     }
 
-    /// A prediction of this kernel with what each copy moves.
+    /// A prediction for this kernel, with the traffic of each copy.
     #[must_use]
     pub fn located(&self, p: Prediction) -> Prediction {
         let (env, work) = (&self.space.env, &self.space.work);
         Prediction { places: work.places(env, p.blocks), unknown: work.unknown_loop(env), ..p }
     }
 
-    /// The stages that the schedule requests, with the values of the parameters.
+    /// The number of stages in the schedule, with the values of the parameters.
     pub(super) fn stages(&self) -> Option<u64> {
         self.space.setting().stages(&self.space.env).ok()
     }
 
-    /// The seconds that a launch with these sizes takes; others are those of the options.
+    /// Seconds of a launch with these sizes; other sizes are those of the options.
     pub fn seconds(&self, sizes: &[(String, i64)]) -> Option<f64> {
         let size = |name: &str| self.kernel.sizes.iter().copied().find(|&v| self.kernel.values[v].name == name);
         let sizes: Option<Vec<(Value, i64)>> = sizes.iter().map(|(name, x)| Some((size(name)?, *x))).collect();
@@ -75,12 +75,12 @@ impl<'a> Predictor<'a> {
         self.sees_through().then(|| predict(&self.space, &mut self.space.env.clone()))?
     }
 
-    /// Whether the rules for one product hold for all of them: their operands are tiles.
+    /// Whether the rules for a single product hold for all products: their operands are tiles.
     fn sees_through(&self) -> bool {
         self.space.work.products().all(|p| p.operands.iter().all(|o| !o.computed))
     }
 
-    /// The seconds that it takes with these sizes.
+    /// Seconds of a launch with these sizes.
     fn timed(&self, sizes: &[(Value, i64)]) -> Option<f64> {
         if !self.sees_through() {
             return None;
@@ -96,7 +96,7 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// What a kernel without parameters to choose costs, and what its launch is, for the model alone.
+/// The cost and launch of a kernel without `auto` parameters, for the model alone.
 #[cfg(test)]
 pub(super) fn parts(space: &Space<'_>) -> Option<(Cost, Launch)> {
     let mut env = space.env.clone();
@@ -106,7 +106,7 @@ pub(super) fn parts(space: &Space<'_>) -> Option<(Cost, Launch)> {
     Some((cost, launch))
 }
 
-/// What is predicted with the values of `env`.
+/// The prediction with the values of `env`.
 pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
     let cost = space.setting().cost(env).ok()?;
     let mut launch = space.launch(env, space.bytes(env));

@@ -1,7 +1,8 @@
-//! Writes the instruction table out as a module, an instruction a line, and says which of them the simulator takes: for
-//! `scripts/check_sim_table.sh`, which asks the assembler the same. `cargo run -p tilec-sim --example forms TARGET VERSION PTX VERDICTS`.
+//! Writes the instruction table as a module with one instruction on a line, and whether the simulator accepts each: for
+//! `scripts/check_sim_table.sh`, which compares that with the assembler.
+//! `cargo run -p tilec-sim --example forms TARGET VERSION PTX VERDICTS`.
 //!
-//! Rows with very many spellings are represented by those that leave the simplest one in at most two modifiers.
+//! Rows with very many spellings are represented by those that differ from the simplest one in at most two modifiers.
 
 use std::collections::BTreeSet;
 use tilec_sim::{InstructionForm, Program, instruction_forms};
@@ -22,7 +23,7 @@ fn register(ty: &str) -> Option<&'static str> {
 /// The instruction with operands, each register used once.
 fn spell(form: &InstructionForm) -> Option<String> {
     if form.modifiers.contains(&"param::func") {
-        // Parameters of functions have names, and one that is read must have been called for.
+        // A parameter of a function needs a declaration, and a result needs a call before.
         return None;
     }
     let types: Vec<&str> = form.modifiers.iter().copied().filter(|w| register(w).is_some()).collect();
@@ -70,7 +71,7 @@ fn spell(form: &InstructionForm) -> Option<String> {
             "dm" => fresh("r") + ".h1",
             "p" | "q" => fresh("p"),
             "pq" => format!("{}|{}", fresh("p"), fresh("p")),
-            // A place in a tensor, of as many dimensions as the instruction says.
+            // A box of a tensor, with the instruction's number of dimensions.
             "mt" => {
                 let rank = form.modifiers.iter().find_map(|w| w.strip_suffix('d')?.parse::<usize>().ok())?;
                 let at: Vec<String> = (0..rank).map(|_| fresh("r")).collect();
@@ -108,7 +109,7 @@ fn spell(form: &InstructionForm) -> Option<String> {
     Some(format!("{}{words} {};", form.opcode, args.join(", ")).replace(" ;", ";"))
 }
 
-/// The spellings that stand for a row.
+/// The spellings that represent a row.
 fn thinned(forms: &[InstructionForm]) -> Vec<&InstructionForm> {
     const ALL: usize = 1500;
     if forms.len() <= ALL {

@@ -1,4 +1,4 @@
-//! How many warp-wide matrix and scalar instructions the numerics do in a second on one core.
+//! Warp-wide matrix and scalar instructions that the numerics execute per second on one core.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -19,7 +19,7 @@ fn next(state: &mut u64) -> u64 {
     *state
 }
 
-/// Nanoseconds this thread has been on a processor where the system says so, of wall time otherwise.
+/// Nanoseconds of processor time of this thread if the system provides it, else of wall time.
 fn now(epoch: Instant) -> f64 {
     let wall = epoch.elapsed().as_nanos() as f64;
     let on_processor = std::fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -1,4 +1,4 @@
-//! Parses PTX files and says what the simulator makes of them: `cargo run -p tilec-sim --example ptx_check -- FILES`.
+//! Parses PTX files and prints the simulator's result: `cargo run -p tilec-sim --example ptx_check -- FILES`.
 
 use tilec_sim::Program;
 

@@ -1,6 +1,7 @@
-//! How fast the simulator executes: `cargo run --release -p tilec-sim --example rate`.
+//! The speed of the simulator: `cargo run --release -p tilec-sim --example rate`.
 //!
-//! With a word as argument only those whose name contains it. Arithmetic alone, arithmetic with every fourth instruction on shared memory, and a stored matrix product; all checks on.
+//! With a word as argument, runs only the measurements whose names contain it: arithmetic only, arithmetic with every
+//! fourth instruction on shared memory, and a stored matrix product; all with all checks.
 
 use std::time::Instant;
 
@@ -110,7 +111,7 @@ fn of_products(body: &str) -> String {
     )
 }
 
-/// How long a kernel takes for a product of two elements, of which a turn of its loop has so many.
+/// Measures a kernel with products of two elements, of which an iteration of its loop has `turn`.
 #[expect(clippy::print_stdout, reason = "an example for the command line")]
 fn products(name: &str, text: &str, turn: u64) -> Result<(), Box<dyn std::error::Error>> {
     let program = Program::parse(text)?;
@@ -121,7 +122,7 @@ fn products(name: &str, text: &str, turn: u64) -> Result<(), Box<dyn std::error:
     Ok(())
 }
 
-/// An f16 product with f32 accumulators of the stored kernel, n x n x n.
+/// Measures a stored kernel: an f16 product with f32 accumulators, n x n x n.
 #[expect(clippy::print_stdout, reason = "an example for the command line")]
 fn product(n: u32) -> Result<(), Box<dyn std::error::Error>> {
     let program = Program::parse(include_str!("../tests/data/gemm_rr_f32.ptx"))?;

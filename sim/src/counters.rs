@@ -1,9 +1,10 @@
-//! What a profiler would count, for each instruction.
+//! Counters of a profiler, for each instruction.
 //!
-//! Shared memory has 32 banks of 4 bytes. An access takes phases of 32 lanes (up to 4 bytes each), 16 (8 bytes) or 8 (16
-//! bytes); a phase takes as many wavefronts as the fullest bank holds distinct words. Two phases of a load that make up a warp (8
-//! bytes) or half of one (16 bytes) are one where lanes read in pairs: see [`paired`]. Global memory is read in sectors of
-//! 32 bytes; a request is an executed instruction with at least one active lane. [`copies`] has the cost of `cp.async`.
+//! Shared memory has 32 banks of 4 bytes. An access takes phases of 32 lanes (up to 4 bytes each), 16 (8 bytes) or 8
+//! (16 bytes). A phase takes as many wavefronts as the fullest bank holds distinct words. Two phases of a load that
+//! make up a warp (8 bytes) or half of one (16 bytes) are combined if lanes read in pairs: see [`paired`]. Global
+//! memory is read in sectors of 32 bytes; a request is an executed instruction with at least one active lane.
+//! [`copies`] has the cost of `cp.async`.
 
 pub(crate) mod copies;
 
@@ -19,33 +20,33 @@ pub struct Counts {
     pub lanes: u64,
     /// Shared memory: wavefronts.
     pub wavefronts: u64,
-    /// Shared memory: wavefronts without any bank conflict, that is phases with an active lane; of asynchronous copies, one for each
-    /// line of the source.
+    /// Shared memory: wavefronts without bank conflicts, which is the number of phases with an active lane; for
+    /// asynchronous copies, one for each line of the source.
     pub ideal_wavefronts: u64,
-    /// Shared memory: wavefronts of asynchronous copies beyond the ideal because the bytes of a line of the source part, to several
-    /// lines of shared memory. No bank has a part in them.
+    /// Shared memory: additional wavefronts of asynchronous copies whose source line goes to several lines of shared
+    /// memory. They are no bank conflicts.
     pub parted: u64,
     /// Global memory: requests.
     pub requests: u64,
     /// Global memory: sectors.
     pub sectors: u64,
-    /// Global memory: sectors that the bytes of each request would fill if they were distinct and lay together; at most
-    /// [`Counts::sectors`].
+    /// Global memory: the least number of sectors for the bytes of each request, if they were distinct and contiguous;
+    /// at most [`Counts::sectors`].
     pub ideal_sectors: u64,
-    /// Global memory: bytes named by active lanes.
+    /// Global memory: bytes accessed by active lanes.
     pub global_bytes: u64,
-    /// Bytes of shared and global memory named by active lanes; a copy between the two counts twice.
+    /// Bytes of shared and global memory accessed by active lanes; a copy between the two counts twice.
     pub bytes: u64,
-    /// Bulk copies: how many, of boxes of tensors or of runs of bytes.
+    /// Number of bulk copies, of boxes of tensors or of runs of bytes.
     pub boxes: u64,
-    /// Bulk copies: bytes of shared memory, what is outside of tensors included.
+    /// Bulk copies: bytes of shared memory, including those outside of tensors.
     pub bulk_bytes: u64,
-    /// Asynchronous products, of a warp each.
+    /// Asynchronous products, counted for each warp.
     pub products: u64,
 }
 
 impl Counts {
-    /// Adds counts of something else.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Counts) {
         self.executed += other.executed;
         self.lanes += other.lanes;
@@ -62,7 +63,7 @@ impl Counts {
         self.products += other.products;
     }
 
-    /// Takes back what was added.
+    /// Subtracts counts that were added.
     pub(crate) fn subtract(&mut self, other: &Counts) {
         self.executed -= other.executed;
         self.lanes -= other.lanes;
@@ -79,7 +80,7 @@ impl Counts {
         self.products -= other.products;
     }
 
-    /// Wavefronts beyond the ideal for bank conflicts.
+    /// Wavefronts beyond the ideal because of bank conflicts.
     pub fn conflicts(&self) -> u64 {
         self.wavefronts - self.ideal_wavefronts - self.parted
     }
@@ -122,10 +123,10 @@ pub struct Counters {
     pub mma: u64,
     /// Executions of `bar` and `barrier`.
     pub barriers: u64,
-    /// Whether the launch did too much to compare all of it: a race on global memory may have gone unseen.
+    /// Whether the launch exceeded the limits of the race check: a race on global memory may have been missed.
     pub races_partial: bool,
-    /// What passed because the launch allowed it ([`Options::allow`](crate::Options::allow)): one report for each pair of
-    /// instructions, of the block with the lowest number, in order of the text.
+    /// Reports that the launch allowed ([`Options::allow`](crate::Options::allow)): one for each pair of instructions,
+    /// from the block with the lowest number, in order of the text.
     pub allowed: Vec<Report>,
 }
 
@@ -213,12 +214,12 @@ fn joined<const LANES: usize>(addresses: &[u64; 32], mask: u32, log2: u32) -> (u
     (wavefronts, count)
 }
 
-/// Whether the lanes of `mask` read in pairs: every lane as its neighbour, or every lane as the one after the neighbour, does (lane
-/// xor 1, lane xor 2), or that one is not active. Two phases then need no more data than one.
+/// Whether the lanes of `mask` read in pairs: each lane has the address of lane xor 1, or each has that of lane xor 2,
+/// or the other lane is not active. Two phases then need no more data than one.
 ///
-/// Measured on an H200 (sm_90): loads of 16 bytes at one address for each half warp take 2 wavefronts, at addresses that lanes
-/// `i` and `i + 8` or `i + 16` share they take 4; so do the launches named `loads` of `sim/tests/corpus/probes.rs`, with lane xor 2, lanes
-/// that are not active, and 8 bytes. Other architectures are assumed.
+/// Measured on an H200 (sm_90): loads of 16 bytes at one address for each half warp take 2 wavefronts; if lanes `i` and
+/// `i + 8` or `i + 16` share an address, they take 4. The launches named `loads` of `sim/tests/corpus/probes.rs` cover
+/// lane xor 2, inactive lanes, and 8 bytes. Other architectures are assumed to be equal.
 fn paired(addresses: &[u64; 32], mask: u32) -> bool {
     let same = |distance: usize| {
         (0..32).all(|lane| {
@@ -229,7 +230,7 @@ fn paired(addresses: &[u64; 32], mask: u32) -> bool {
     same(1) || same(2)
 }
 
-/// Remembers for each instruction the last pattern of addresses and what it costs: loops repeat them.
+/// Caches for each instruction the last address pattern and its cost, because loops repeat them.
 #[derive(Debug)]
 pub(crate) struct Banks(Vec<Option<Box<Pattern>>>);
 
@@ -238,7 +239,7 @@ struct Pattern {
     mask: u32,
     /// The first address within the row of banks.
     base: u64,
-    /// The others, relative to it.
+    /// The other addresses, relative to it.
     offsets: [u32; 32],
     cost: (u64, u64),
 }
@@ -250,7 +251,7 @@ impl Banks {
         Banks(all)
     }
 
-    /// [`shared_wavefronts`] of the instruction at `pc`, which always accesses so many bytes in the same way.
+    /// [`shared_wavefronts`] of the instruction at `pc`, whose size and kind never change.
     #[inline]
     pub(crate) fn wavefronts(
         &mut self,
@@ -318,7 +319,8 @@ fn depth<const LANES: usize>(addresses: &[u64], active: u32, log2: u32) -> u64 {
     height.iter().copied().max().unwrap_or(1)
 }
 
-/// Distinct 32-byte sectors named by the lanes; an access never crosses one, being aligned to its size.
+/// The number of distinct 32-byte sectors of the lanes; an access never crosses a sector, because it is aligned to its
+/// size.
 pub(crate) fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let mut all = [0u64; 32];
     let mut n = 0;
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!(shared_wavefronts(&strided(128), u32::MAX, 4, Kind::Other), (32, 1));
         assert_eq!(shared_wavefronts(&strided(0), u32::MAX, 4, Kind::Other), (1, 1));
         assert_eq!(shared_wavefronts(&strided(16), u32::MAX, 16, Kind::Other), (4, 4));
-        // Published: 128-bit loads a row apart take 32 wavefronts, 28 of them conflicts.
+        // Published: 128-bit loads a row apart take 32 wavefronts, of which 28 are conflicts.
         assert_eq!(shared_wavefronts(&strided(128), u32::MAX, 16, Kind::Other), (32, 4));
         assert_eq!(shared_wavefronts(&strided(8), u32::MAX, 8, Kind::Other), (2, 2));
         assert_eq!(shared_wavefronts(&strided(2), u32::MAX, 2, Kind::Other), (1, 1));
@@ -371,7 +373,7 @@ mod tests {
             shared_wavefronts(&std::array::from_fn(|i| unit(i as u64) * bytes), mask, bytes, Kind::Load)
         };
         let all = u32::MAX;
-        // `gemm_blocked`: an address for each half warp; sixteen in a row, twice.
+        // `gemm_blocked`: one address for each half warp; 16 consecutive addresses, twice.
         assert_eq!(cost(16, all, |i| i / 16), (2, 2));
         assert_eq!(cost(16, all, |i| i % 16), (4, 4));
         // `gemm_tiled`: the same, the halves 64 bytes apart.
@@ -381,7 +383,7 @@ mod tests {
         // Volta's fragments: lanes 8 apart share, or 4 apart.
         assert_eq!(cost(16, all, |i| i % 8 + i / 16 * 8), (4, 4));
         assert_eq!(cost(16, all, |i| i / 8 * 4 + i % 4), (4, 4));
-        // Each half for itself; conflicts between joined phases.
+        // Each half separately; conflicts between joined phases.
         assert_eq!(cost(16, all, |i| if i < 16 { i / 2 } else { i }), (3, 3));
         assert_eq!(cost(16, all, |i| i / 2 * 4), (8, 2));
         assert_eq!(cost(16, 0x5555_5555, |i| i / 2), (2, 2));

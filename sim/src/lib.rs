@@ -1,7 +1,8 @@
-//! `tilec-sim`: a device made of software. PTX text is parsed, executed on the CPU, checked and counted.
+//! `tilec-sim`: a software device. PTX text is parsed, executed on the CPU, checked and counted.
 //!
-//! The crate depends on no other crate of the project and shares no table with the code that prints PTX: everything here is
-//! written from the PTX manual, so that an error on one side meets an independent opinion on the other.
+//! The crate depends on no other crate of the project, and shares no table with the code that prints PTX: everything
+//! here is written from the PTX manual, so that an error on one side is found by the independent implementation on the
+//! other.
 //!
 //! ```text
 //! text -> parse (tokens, statements, instruction table) -> Program -> exec (blocks, warps, fragments) -> Counters or Report

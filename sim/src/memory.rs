@@ -1,13 +1,14 @@
-//! Global memory: allocations far apart, so that an address belongs to at most one and a stray one to none.
+//! Global memory: allocations far apart, so that an address belongs to at most one, and a wrong address to none.
 //!
-//! Allocation `i` starts 256 bytes into its own 64 GiB region, or as much later as is requested: the start is aligned as
-//! `cuMemAlloc` promises and no better, and everything around it is red zone. Words are atomics because blocks may run on
-//! several host threads; each byte has a bit that says whether anyone wrote it.
+//! Allocation `i` starts 256 bytes into its own 64 GiB region, or at a requested later offset. The start has the
+//! alignment that `cuMemAlloc` promises and no more, and everything around it is a red zone. Words are atomics because
+//! blocks may run on several host threads; each byte has a bit that says whether it was written.
 //!
-//! Inside an allocation, every byte may be stored to unless it is in a gap, which has a bit for each byte where there are gaps at
-//! all (a pattern of strides would be smaller, but tensors have up to five of them in any relation, and one bit is little beside
-//! the nine that a byte has anyway), or unless the whole allocation is only read. Loads need no bits of their own: what may not
-//! be loaded was never written, and a gap never is. So a gap may be loaded if the host has put something there.
+//! Inside an allocation, every byte may be stored to unless it is in a gap, or unless the whole allocation is
+//! read-only. Allocations with gaps have another bit for each byte. (A pattern of strides would be smaller, but tensors
+//! have up to five strides in any relation, and a byte has nine bits anyway.) Loads need no bits of their own: bytes
+//! that may not be loaded were never written, and a gap is never written. So a gap may be loaded if the host has put
+//! something there.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -24,7 +25,7 @@ const fn address(region: usize) -> u64 {
     ((region as u64 + 1) << REGION_BITS) + START
 }
 
-/// The address of the `i`-th variable of a module.
+/// The address of variable `i` of a module.
 pub(crate) const fn module_address(i: usize) -> u64 {
     address(MODULE_REGION + i)
 }
@@ -32,24 +33,24 @@ pub(crate) const fn module_address(i: usize) -> u64 {
 /// One allocation.
 #[derive(Debug)]
 pub(crate) struct Alloc {
-    /// What offsets count from: a multiple of 256.
+    /// The address from which offsets count: a multiple of 256.
     pub(crate) base: u64,
-    /// Bytes in front of it that belong to nobody.
+    /// Unusable bytes in front of it.
     head: u64,
     /// Bytes from `base` to its end.
     bytes: u64,
     /// A constant of the module.
     pub(crate) constant: bool,
-    /// Stores are errors: a constant, or what a launch only reads.
+    /// Whether stores are errors: it is a constant, or the launch only reads it.
     pub(crate) read_only: bool,
     words: Vec<AtomicU32>,
     /// One bit for each byte.
     init: Vec<AtomicU32>,
-    /// One bit for each byte that belongs to no element; empty where there is none.
+    /// One bit for each byte that belongs to no element; empty if there are none.
     gaps: Vec<u32>,
 }
 
-/// The words of a bitmap that have bits from `at` on, `n` of them, and which bits these are.
+/// The words of a bitmap with the `n` bits from `at` on, and a mask of these bits in each.
 fn bits(at: usize, n: usize) -> impl Iterator<Item = (usize, u32)> {
     (at / 32..(at + n).div_ceil(32)).map(move |word| {
         let (low, high) = (at.saturating_sub(32 * word), (at + n - 32 * word).min(32));
@@ -67,7 +68,7 @@ impl Alloc {
         Alloc { base, head, bytes: head + bytes, constant, read_only: constant, words, init, gaps: Vec::new() }
     }
 
-    /// Where its first byte is, and how many there are.
+    /// The address of its first byte, and its size.
     pub(crate) fn extent(&self) -> (u64, u64) {
         (self.base + self.head, self.bytes - self.head)
     }
@@ -93,7 +94,7 @@ impl Alloc {
         self.gaps.get(at / 32).is_some_and(|word| word >> (at % 32) & 1 != 0)
     }
 
-    /// Whether the `n` bytes (1, 2 or 4, not crossing a word) at byte `at` were written.
+    /// Whether the `n` bytes (1, 2 or 4, within a word) at byte `at` were written.
     pub(crate) fn written(&self, at: usize, n: usize) -> bool {
         let mask = ((1u32 << n) - 1) << (at % 32);
         self.init[at / 32].load(Relaxed) & mask == mask
@@ -114,7 +115,7 @@ impl Alloc {
         }
     }
 
-    /// Makes `n` bytes at byte `at` a gap, or no gap any more.
+    /// Marks `n` bytes at byte `at` as a gap, or unmarks them.
     fn set_gap(&mut self, at: usize, n: usize, gap: bool) {
         if self.gaps.is_empty() {
             self.gaps = vec![0; self.init.len()];
@@ -145,14 +146,14 @@ impl Alloc {
         self.mark(at, n);
     }
 
-    /// Replaces a 32-bit word by `f` of it, atomically; the old one is the result.
+    /// Atomically replaces a 32-bit word by `f` of it, and returns the old one.
     pub(crate) fn update(&self, at: usize, mut f: impl FnMut(u32) -> u32) -> u32 {
         let word = &self.words[at / 4];
         word.fetch_update(Relaxed, Relaxed, |old| Some(f(old))).unwrap_or_else(|old| old)
     }
 
     pub(crate) fn fill(&self, at: usize, data: &[u8]) {
-        // Whole words at once: tests copy many megabytes.
+        // Whole words at once, because tests copy many megabytes.
         let head = (at.next_multiple_of(4) - at).min(data.len());
         let (head, rest) = data.split_at(head);
         let (words, tail) = rest.as_chunks::<4>();
@@ -170,7 +171,7 @@ impl Alloc {
     }
 }
 
-/// A device made of software: its global memory. Kernels run on it with [`Device::run`].
+/// A software device: its global memory. Kernels run on it with [`Device::run`].
 #[derive(Debug, Default)]
 pub struct Device {
     allocs: Vec<Option<Alloc>>,
@@ -185,7 +186,7 @@ impl Device {
         Device::default()
     }
 
-    /// Allocates `bytes` bytes of global memory, aligned to 256 and undefined until written, and gives their address.
+    /// Allocates `bytes` bytes of global memory, aligned to 256 and undefined until written, and returns their address.
     ///
     /// # Errors
     /// When the device has held more than 262144 allocations or would hold more than 8 GiB.
@@ -193,7 +194,8 @@ impl Device {
         self.alloc_behind(0, bytes)
     }
 
-    /// The same `head` bytes further on, where no alignment holds that `head` lacks. What is before is outside as what is after.
+    /// Allocates memory `head` bytes after an aligned address, so that it only has the alignment of `head`. The bytes
+    /// in front are out of bounds.
     ///
     /// # Errors
     /// Those of [`Device::alloc`].
@@ -208,7 +210,7 @@ impl Device {
         Ok(base + head)
     }
 
-    /// Gives an allocation back; later accesses to it are out of bounds.
+    /// Frees an allocation; later accesses to it are out of bounds.
     ///
     /// # Errors
     /// When no allocation starts at `address`.
@@ -233,7 +235,7 @@ impl Device {
         Ok(())
     }
 
-    /// Copies from global memory; bytes that nobody wrote read as zero.
+    /// Copies from global memory; bytes that were never written read as zero.
     ///
     /// # Errors
     /// When the bytes are not in one allocation.
@@ -245,7 +247,7 @@ impl Device {
         Ok(words.skip(start % 4).take(bytes).collect())
     }
 
-    /// Copies within global memory; bytes that nobody wrote stay such.
+    /// Copies within global memory; bytes that were never written stay undefined.
     ///
     /// # Errors
     /// When the bytes of either side are not in one allocation.
@@ -261,7 +263,8 @@ impl Device {
         Ok(())
     }
 
-    /// Bytes that no element has, for which stores are errors, and loads unless something is put there afterwards.
+    /// Marks bytes as a gap between elements: stores to them are errors, and loads are, unless the host writes them
+    /// afterwards.
     ///
     /// # Errors
     /// When the bytes are not in one allocation.
@@ -270,7 +273,7 @@ impl Device {
         self.set_gap(address, bytes, true)
     }
 
-    /// Bytes of a gap that belong to an element after all.
+    /// Unmarks bytes of a gap, which belong to an element after all.
     ///
     /// # Errors
     /// When the bytes are not in one allocation.
@@ -278,7 +281,7 @@ impl Device {
         self.set_gap(address, bytes, false)
     }
 
-    /// Bytes that a kernel has to write before it reads them; until then [`Device::download`] gives what they held.
+    /// Marks bytes as undefined for kernels until they write them; [`Device::download`] still returns their old value.
     ///
     /// # Errors
     /// When the bytes are not in one allocation.
@@ -288,7 +291,7 @@ impl Device {
         Ok(())
     }
 
-    /// Whether the kernels launched from now on must not store to the allocation that `address` is in.
+    /// Sets whether kernels launched from now on must not store to the allocation that contains `address`.
     ///
     /// # Errors
     /// When the address is in no allocation.

@@ -26,9 +26,9 @@ use super::{Kind, sectors, shared_wavefronts};
 pub(crate) struct Form {
     /// Bytes of a lane.
     pub(crate) bytes: u64,
-    /// Through the first-level cache (`.ca`).
+    /// Whether it goes through the first-level cache (`.ca`).
     pub(crate) cached: bool,
-    /// It may read a part of its bytes.
+    /// Whether it may read a part of its bytes.
     pub(crate) partial: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct CopyCost {
     pub(crate) wavefronts: u64,
     /// Wavefronts if the bytes of each line of the source went to one line.
     pub(crate) ideal: u64,
-    /// Wavefronts beyond the ideal because the bytes of a line part, which is no bank conflict.
+    /// Additional wavefronts because the bytes of a source line go to several lines; these are no bank conflicts.
     pub(crate) parted: u64,
     /// Sectors of global memory requested.
     pub(crate) sectors: u64,
@@ -67,18 +67,18 @@ pub(crate) fn cost(src: &[u64; 32], dst: &[u64; 32], mask: u32, reads: u32, form
     }
 }
 
-/// A sector of the source on its way to one of the destination.
+/// A sector of the source that moves to one of the destination.
 #[derive(Clone, Copy, Default)]
 struct Move {
     from: u64,
     to: u64,
-    /// How many moves of the same sector come before it.
+    /// The number of earlier moves of the same sector.
     turn: u32,
-    /// Halves of the source that lanes have named, as bits.
+    /// Halves of the source that lanes copy, as bits.
     halves: u8,
 }
 
-/// The moves of an instruction, at most one a lane.
+/// The moves of an instruction, at most one for each lane.
 struct Moves {
     all: [Move; 32],
     len: usize,
@@ -125,7 +125,7 @@ fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
-/// How many of at most 32 values are distinct.
+/// The number of distinct values among at most 32.
 fn distinct(values: impl Iterator<Item = u64>) -> u64 {
     let mut all = [0; 32];
     let mut n = 0;
@@ -164,7 +164,7 @@ mod tests {
         for pitch in [32, 64, 80, 128, 144] {
             assert_eq!(costs(&plain, &at(|l| pitch * l), ALL, ALL, WHOLE), [32, 4, 32], "pitch {pitch}");
         }
-        // Lines permuted by xor, each by its own.
+        // Each line permuted by its own xor.
         for by in 0..8 {
             let permuted = at(|l| l / 8 * 128 + ((l % 8) ^ ((l / 8 + by) % 8)) * 16);
             assert_eq!(costs(&plain, &permuted, ALL, ALL, WHOLE), [4, 4, 16], "xor {by}");

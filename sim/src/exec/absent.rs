@@ -1,14 +1,14 @@
-//! Who has come to what nobody can leave, and who has not: the second half of the report of a deadlock.
+//! Threads that have arrived at a barrier, and threads that have not: the second part of the report of a deadlock.
 //!
-//! Who waits is listed by [`super::stuck`]. This adds, for each barrier and mbarrier that is waited for, who has arrived there, who did so in the phase
-//! before and has not now, and who has exited.
+//! [`super::stuck`] lists the waiting threads. This file adds, for each awaited barrier and mbarrier, which threads
+//! have arrived, which arrived in the previous phase but not in this one, and which have exited.
 
 use super::warp::{Frag, Wait, Warp};
 use crate::exec::barriers::{Arrivals, SHOWN, numbers};
 use crate::exec::cta::Cta;
 
 impl Cta<'_> {
-    /// A line for each thing that is waited for, and for who has exited.
+    /// A line for each awaited barrier, and one for threads that have exited.
     pub(super) fn absent(&self, warps: &[Warp]) -> Vec<String> {
         let waits: Vec<(usize, &Frag)> = warps.iter().flat_map(|w| w.frags.iter().map(|f| (w.index, f))).collect();
         let mut barriers: Vec<usize> = Vec::new();
@@ -41,7 +41,7 @@ impl Cta<'_> {
         format!("barrier {} has been reached by {}", at % 16, self.listed(&there))
     }
 
-    /// Who has arrived at an mbarrier in this phase, and who did in the one before and not in this.
+    /// The threads that have arrived at an mbarrier in this phase, and those that arrived only in the previous one.
     fn at_mbarrier(&self, at: u32) -> Option<String> {
         let Arrivals { now, before } = self.mbarriers.get(&at)?.arrivals();
         let mut text = match now.as_slice() {
@@ -74,7 +74,7 @@ impl Cta<'_> {
         Some(text)
     }
 
-    /// Warps that have ended, and lanes of others.
+    /// Warps that have ended, and ended lanes of other warps.
     fn gone(&self, warps: &[Warp]) -> Option<String> {
         let gone = |w: &Warp| (w.index, self.races.clocks.exited(w.index));
         let gone: Vec<(usize, u32)> = warps.iter().map(gone).filter(|(_, lanes)| *lanes != 0).collect();
@@ -89,7 +89,7 @@ impl Cta<'_> {
         format!(" of block ({x}, {y}, {z})")
     }
 
-    /// Whole warps as ranges of their numbers, parts of warps with their lanes; by block, where there are several.
+    /// Whole warps as ranges of their numbers, and parts of warps with their lanes; by block, if there are several.
     fn listed(&self, who: &[(usize, u32)]) -> String {
         let mut parts = Vec::new();
         for rank in 0..self.ranks {

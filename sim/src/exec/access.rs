@@ -1,4 +1,5 @@
-//! Loads, stores and atomics: every access checked for bounds, alignment, definedness, and on shared memory for races.
+//! Loads, stores and atomics: every access is checked for bounds, alignment and definedness, and on shared memory for
+//! races.
 
 use super::warp::Warp;
 use crate::counters::Kind;
@@ -43,7 +44,7 @@ pub(crate) fn addresses(warp: &Warp, addr: Addr, mask: u32) -> Result<[u64; 32],
     Ok(out)
 }
 
-/// Which memory a generic address is in, and the address there.
+/// The state space of a generic address, and the address in it.
 pub(super) fn window(address: u64) -> (Space, u64) {
     for (start, space) in [(SHARED_WINDOW, Space::Shared), (LOCAL_WINDOW, Space::Local), (PARAM_WINDOW, Space::Param)] {
         if let Some(offset) = address.checked_sub(start).filter(|o| *o < WINDOW_BYTES) {
@@ -53,7 +54,7 @@ pub(super) fn window(address: u64) -> (Space, u64) {
     (Space::Global, address)
 }
 
-/// An address with its memory: out of bounds and alignment failures.
+/// The report of a misaligned address.
 pub(super) fn misaligned(lane: usize, address: u64, bytes: u64) -> Box<Fail> {
     let message = format!("address {address:#x} is not a multiple of the {bytes} bytes accessed");
     Fail::new(ReportKind::Misaligned, message).at(lane).address(address)
@@ -151,14 +152,14 @@ impl Cta<'_> {
         fail.at(lane).in_shared(address as u64).against(conflict)
     }
 
-    /// What the other side of a race has not done, or others not seen it do.
+    /// What is missing on the other side of a race.
     pub(crate) fn cause(&self, other: Conflict) -> Cause {
-        // A copy of `cp.async` for which its thread has waited is one of which others do not know.
+        // A `cp.async` that its own thread has awaited is not visible to other threads yet.
         let pending = self.pending(other.pc as usize).filter(|cause| other.copy || *cause == Cause::CopyPending);
         pending.unwrap_or(Cause::Unordered)
     }
 
-    /// What it takes to wait for what an instruction starts beside the warps, if it does.
+    /// The kind of wait that an asynchronous instruction needs, if it is one.
     pub(crate) fn pending(&self, pc: usize) -> Option<Cause> {
         match &self.entry.code.get(pc)?.op {
             Op::CpAsync(_) => Some(Cause::CopyPending),
@@ -220,7 +221,8 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Announces a write of up to 16 bytes of shared memory that will happen later; `same`: of what an earlier one brings there.
+    /// Announces a later write of up to 16 bytes of shared memory; `same`: an earlier announced write has the same
+    /// value.
     pub(crate) fn claim_shared(&mut self, who: Who, address: u64, bytes: u64, same: bool) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;

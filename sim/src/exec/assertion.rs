@@ -1,4 +1,4 @@
-//! What a kernel says when it gives up: `__assertfail`.
+//! Failed assertions of a kernel: `__assertfail`.
 
 use super::access::addresses;
 use super::warp::Warp;
@@ -7,7 +7,7 @@ use crate::exec::fail::Fail;
 use crate::program::Addr;
 use crate::report::ReportKind;
 
-/// Longer strings are cut.
+/// Longer strings are truncated.
 const MAX_STRING: u64 = 512;
 
 impl Cta<'_> {

@@ -1,7 +1,7 @@
-//! Copies that run beside their warp: `cp.async`, its groups, and arrivals at mbarriers (PTX 9.7.9.25, 9.7.13.15.16).
+//! Asynchronous copies: `cp.async`, its groups, and arrivals at mbarriers (PTX 9.7.9.25, 9.7.13.15.16).
 //!
-//! The place for oracle B: a copy waits in its warp's queue until something makes it land. Which of the legal moments that
-//! is, is the mode of the launch; a correct program gives the same results in all of them.
+//! A copy is in its warp's queue until it lands. Several moments are legal, and the mode of the launch selects one. A
+//! correct program gives the same results in all modes.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,11 @@ pub enum Landing {
     /// They read and write at issue.
     #[default]
     Early,
-    /// They read at issue and write when the program waits for them, or at the end of the kernel; until then the
+    /// They read at issue, and write when the program waits for them, or at the end of the kernel; until then the
     /// destination is undefined.
     Late,
-    /// They read when the program waits for them, and write at once; until then the destination keeps its old value.
+    /// They read when the program waits for them, and write at the same time; until then the destination keeps its old
+    /// value.
     LateReads,
     /// They read and write when the program waits for them; until then the destination is undefined.
     Latest,
@@ -50,12 +51,12 @@ pub(crate) struct Copy {
     pub(crate) dst: u64,
     pub(crate) bytes: [u32; 4],
     pub(crate) size: u8,
-    /// Clock of the engine that reads the source.
+    /// Clock of the copy engine that reads the source.
     pub(crate) clock: u32,
 }
 
 impl Copy {
-    /// Whether the two, of lanes of one warp, bring the same bytes to one place by the same instruction.
+    /// Whether two copies of lanes of one warp by the same instruction copy the same bytes to the same place.
     pub(crate) fn repeats(&self, other: &Copy) -> bool {
         let of = |copy: &Copy| (copy.pc, copy.group, copy.src, copy.read, copy.dst, copy.bytes);
         self.lane != other.lane && of(self) == of(other)
@@ -66,17 +67,17 @@ impl Copy {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     pub(crate) flying: Vec<Copy>,
-    /// Groups each lane has committed.
+    /// Number of groups that each lane has committed.
     pub(crate) groups: [u32; 32],
-    /// Clock of the engine up to which the copies of each lane have landed.
+    /// Clock of the copy engine up to which the copies of each lane have landed.
     pub(crate) landed: [u32; 32],
-    /// Copies of each lane in flight.
+    /// Number of copies of each lane in flight.
     pub(crate) pending: [u32; 32],
-    /// Clocks of the arrivals of each lane that are on their way, in their order.
+    /// Clocks of the pending arrivals of each lane, in their order.
     pub(crate) arrivals: [VecDeque<u32>; 32],
 }
 
-/// `cp.async.mbarrier.arrive` of one lane, on its way: it arrives when the copies before it have landed.
+/// A pending `cp.async.mbarrier.arrive` of one lane: it arrives when the copies before it have landed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) warp: usize,
@@ -84,6 +85,6 @@ pub(crate) struct Arrival {
     pub(crate) pc: u32,
     /// Address of the mbarrier.
     pub(crate) at: u32,
-    /// The copies before this engine clock and at it.
+    /// It waits for copies with an engine clock up to this one.
     pub(crate) clock: u32,
 }

@@ -87,7 +87,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Updates an element of global memory; its old value.
+    /// Updates an element of global memory, and returns its old value.
     fn update_global(&mut self, atom: &Atom, who: Who, at: u64, (a, b): (u64, u64)) -> Result<u64, Box<Fail>> {
         let (lane, bytes) = (who.lane, u64::from(atom.size));
         self.read_global(who, at, bytes, true)?;
@@ -97,7 +97,7 @@ impl Cta<'_> {
         let alloc = self.global(lane, at, bytes)?;
         let start = (at - alloc.base) as usize;
         if bytes == 8 {
-            // The host has no atomic pair of words here: one lock for all of them.
+            // The host has no atomic operation on pairs of words, so all of them share a lock.
             let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let was = u64::from(alloc.word(start)) | u64::from(alloc.word(start + 4)) << 32;
             let new = combine(atom, Space::Global, was, a, b);
@@ -151,12 +151,12 @@ pub(super) fn combine(atom: &Atom, space: Space, old: u64, a: u64, b: u64) -> u6
                 old
             }
         }
-        // In global memory f32 sums flush subnormals, in shared memory they do not (PTX ISA, `atom`; measured on an H200).
+        // f32 sums flush subnormals in global memory, but not in shared memory (PTX ISA, `atom`; measured on an H200).
         AtomOp::AddF32 => {
             let mode = Mode { ftz: space == Space::Global, ..Mode::RN };
             u64::from(single::add(mode, old as u32, a as u32))
         }
-        // Measured on an H200: the second-level cache leaves a NaN as it finds it.
+        // Measured on an H200: the second-level cache does not change a NaN.
         AtomOp::AddF64 if space == Space::Global && double::is_nan(old) => old,
         AtomOp::AddF64 => double::add(Round::Nearest, old, a),
         AtomOp::AddF16 => u64::from(half::add(Half::F16, Mode::RN, old as u16, a as u16)),
@@ -175,7 +175,7 @@ pub(super) fn combine(atom: &Atom, space: Space, old: u64, a: u64, b: u64) -> u6
     if bits == 64 { new } else { new & ((1 << bits) - 1) }
 }
 
-/// The smaller or the larger of two halves.
+/// The minimum or maximum of two halves.
 type HalfExtreme = fn(Half, Extremum, u16, u16) -> u16;
 
 fn half_extreme(ty: Half, f: HalfExtreme, old: u32, a: u32) -> u64 {

@@ -8,15 +8,15 @@ use std::fmt;
 pub(crate) struct Barrier {
     /// Threads that have arrived in this phase, whole warps counted as 32.
     pub(crate) arrived: u32,
-    /// Those of them that there are.
+    /// The threads among them that exist.
     pub(crate) threads: u32,
-    /// Threads it waits for, if someone said so.
+    /// The expected number of threads, if an instruction gave one.
     pub(crate) expected: Option<u32>,
-    /// What the participants know.
+    /// The joined clocks of the participants.
     pub(crate) known: Known,
     /// Phases completed.
     pub(crate) phase: u32,
-    /// Where someone arrived last.
+    /// The last arriving instruction.
     pub(crate) last: u32,
     /// Warps and lanes in this phase.
     pub(crate) participants: Vec<(usize, u32)>,
@@ -31,7 +31,7 @@ impl Barrier {
         self.participants.iter().copied()
     }
 
-    /// Where its waiters wait, for a report; `alive` are all threads of the block.
+    /// The state of its waiting threads, for a report; `alive` is the number of live threads of the block.
     pub(crate) fn wait_text(&self, id: u8, alive: u32) -> String {
         let (arrived, expected) = match self.expected {
             Some(n) => (self.arrived, n),
@@ -44,14 +44,14 @@ impl Barrier {
 /// The barrier of a cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClusterBarrier {
-    /// Lanes of each warp that have arrived in this phase, and those that have arrived and not waited.
+    /// Lanes of each warp that have arrived in this phase, and lanes that have arrived and not waited.
     pub(crate) arrived: Vec<u32>,
     pub(crate) owing: Vec<u32>,
-    /// What the arrived threads have published.
+    /// The joined clocks of the arrived threads.
     pub(crate) known: Known,
-    /// What those have done whose arrivals are relaxed: it has begun, and for nobody more than that.
+    /// The joined clocks of threads with relaxed arrivals: they order only that the threads have started.
     pub(crate) begun: Known,
-    /// Both, of the last phase.
+    /// Both, for the last phase.
     pub(crate) done: [Known; 2],
     pub(crate) phase: u32,
 }
@@ -59,16 +59,16 @@ pub(crate) struct ClusterBarrier {
 /// An object.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
-    /// Arrivals of the next phases.
+    /// Number of arrivals in the next phases.
     pub(crate) expected: u32,
     pub(crate) pending: u32,
-    /// Bytes announced and not yet seen.
+    /// Bytes announced and not landed yet.
     pub(crate) tx: i64,
     /// Bytes announced in this phase, for reports.
     pub(crate) announced: i64,
     pub(crate) arrivals: Arrivals,
     pub(crate) phase: u32,
-    /// What arrived threads know, in this phase and in the one before.
+    /// The joined clocks of arrived threads, in this phase and in the previous one.
     pub(crate) known: Known,
     pub(crate) done: Known,
 }
@@ -91,14 +91,14 @@ impl Object {
     }
 }
 
-/// Who has waited for the grids in front of this one.
+/// Threads that have waited for the previous grids.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     /// There may be some.
     pub(crate) overlaps: bool,
     /// Warp, lanes and clock of every wait.
     pub(crate) waits: Vec<(usize, u32, u32)>,
-    /// Lanes of each warp whose accesses are known to come after one.
+    /// Lanes of each warp whose accesses are known to follow a wait.
     pub(crate) cleared: Vec<u32>,
 }
 
@@ -108,7 +108,7 @@ impl Waits {
     }
 }
 
-/// Instructions of an mbarrier's arrivals that are listed.
+/// Most instructions that are listed for an mbarrier's arrivals.
 pub(crate) const SHOWN: usize = 4;
 
 /// Arrivals of lanes of a warp by one instruction.
@@ -117,11 +117,11 @@ pub(crate) struct Came {
     pub(crate) warp: usize,
     pub(crate) pc: usize,
     pub(crate) lanes: u32,
-    /// How many they count as.
+    /// The number of arrivals.
     pub(crate) count: u32,
 }
 
-/// The arrivals at an mbarrier in this phase and in the one before.
+/// The arrivals at an mbarrier in this phase and in the previous one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
     pub(crate) now: Vec<Came>,
@@ -146,7 +146,7 @@ impl Arrivals {
     }
 }
 
-/// Numbers, with those that follow each other as a range: `0 to 3, 7`.
+/// Numbers as text, with consecutive ones as a range: `0 to 3, 7`.
 pub(crate) fn numbers(all: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &n in all {

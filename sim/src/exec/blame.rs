@@ -1,19 +1,19 @@
-//! A read that came too early: who was to write first?
+//! Finds the missing writer of a premature read.
 //!
-//! Without a barrier between a store and a load, the scheduler may well run the load first, and then nobody has written what
-//! it reads. That is a race seen from its early side. So the other warps go on for a while: if one of them writes the word,
-//! the report is the race, which names both; else nobody writes it, and the report stays what it was.
+//! Without a barrier between a store and a load, the scheduler may run the load first, which then reads undefined data.
+//! That is a race. So the other warps continue for a while: if one of them writes the word, the report is the race and
+//! names both instructions; otherwise the report does not change.
 
 use super::warp::{Wait, Warp};
 use crate::exec::chance::Rng;
 use crate::exec::cta::Cta;
 use crate::report::{Cause, Place, Report, ReportKind};
 
-/// Turns of other warps that are waited for, for each warp of the block.
+/// Most turns of other warps, for each warp of the block.
 const TURNS: usize = 4;
 
 impl Cta<'_> {
-    /// A better report than that of a failed turn of `reader`, or the same.
+    /// A better report than that of the failed turn of `reader`, or the same.
     pub(super) fn blame(
         &mut self,
         warps: &mut [Warp],
@@ -22,7 +22,7 @@ impl Cta<'_> {
         rng: &mut Rng,
     ) -> Box<Report> {
         let at = |place: &Option<Place>| place.as_ref().map(|p| (p.ptx_line, p.columns));
-        // The reads that may have come too early.
+        // The reads that may have been premature.
         let early: Vec<_> = match (report.kind, report.cause) {
             (ReportKind::Uninitialised, _) => vec![at(&report.place)],
             (ReportKind::Undefined, Some(Cause::Unwritten)) => {
@@ -42,9 +42,9 @@ impl Cta<'_> {
             let pick = ready[rng.below(ready.len())];
             let Err(other) = self.turn(warps, pick) else { continue };
             match other.kind {
-                // The read was noted before it failed.
+                // The read was recorded before it failed.
                 ReportKind::Race if early.contains(&at(&other.other)) => return other,
-                // This one came too early, too.
+                // This read was premature, too.
                 ReportKind::Uninitialised | ReportKind::Undefined => stopped[pick] = true,
                 _ => break,
             }

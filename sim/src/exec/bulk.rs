@@ -1,8 +1,8 @@
-//! Bulk copies (PTX 9.7.9.27): of runs of bytes and of boxes of tensors, to and from shared memory, beside the warps.
+//! Bulk copies (PTX 9.7.9.27): asynchronous copies of runs of bytes and of boxes of tensors, to and from shared memory.
 //!
-//! A load is counted by an mbarrier, a store belongs to a group of its thread. What a copy touches is noted when it is issued, and
-//! stays in use until the phase has been seen to end, or the group has been waited for (`race::proxy`); when the bytes move
-//! is the mode of the launch ([`Landing`]).
+//! An mbarrier counts the bytes of a load, and a store belongs to a group of its thread. The accesses of a copy are
+//! recorded when it is issued, and last until a thread has waited for the phase or the group (`race::proxy`). The mode
+//! of the launch determines when the bytes move ([`Landing`]).
 
 mod remote;
 mod store;
@@ -22,11 +22,11 @@ use crate::race::{Offence, Slot, Strength, Who};
 use crate::report::{Cause, ReportKind};
 use std::rc::Rc;
 
-/// Bulk copies on their way: of the cluster, and in the groups of a warp.
+/// Most bulk copies in flight: of the cluster, and in the groups of a warp.
 const MAX_FLYING: usize = 1 << 10;
 
 impl Cta<'_> {
-    /// Issues a copy in every lane of `m`: that many copies.
+    /// Issues a copy in every lane of `m`.
     pub(crate) fn bulk(&mut self, w: &mut Warp, op: &Bulk, m: u32, pc: usize) -> Step {
         if m == 0 {
             return Ok(());
@@ -78,7 +78,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Where a run of bytes goes.
+    /// The two sides of a copy of a run of bytes.
     fn run_of(&self, w: &Warp, who: Who, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
         let slot = &w.w[n as usize];
         if slot.ok >> who.lane & 1 == 0 {
@@ -142,7 +142,7 @@ impl Cta<'_> {
         })
     }
 
-    /// Whether so many bytes of shared memory exist, and belong to no mbarrier.
+    /// Checks that `n` bytes of shared memory exist, and belong to no mbarrier.
     pub(crate) fn check_span(&self, lane: usize, address: u64, n: u64) -> Step {
         self.check_room(lane, address, n)?;
         if self.touches_mbarrier(address as usize, n as usize) {
@@ -152,7 +152,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Why the async proxy may not touch a word.
+    /// The report of an access by the async proxy that is not allowed.
     pub(crate) fn offence(&self, (at, offence): (usize, Offence), lane: usize, writes: bool) -> Box<Fail> {
         let conflict = match offence {
             Offence::Race(conflict) => return self.race(conflict, lane, at, writes),
@@ -177,7 +177,7 @@ impl Cta<'_> {
         Fail::new(ReportKind::Race, message).because(cause).at(lane).in_shared(at as u64).against(conflict)
     }
 
-    /// Issues a load of the plan to the blocks of a mask, counted by the mbarrier at the same place in each.
+    /// Issues a load to the blocks of a mask, each counted by the mbarrier at the same offset in the block.
     fn load_bulk(
         &mut self,
         who: Who,
@@ -187,7 +187,7 @@ impl Cta<'_> {
         reduce: Option<Reduce>,
     ) -> Step {
         let lane = who.lane;
-        // Reductions are strong accesses: several of them to one place are no race.
+        // Reductions are strong accesses, so several of them to one place are no race.
         let writer = Who { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
         let clock = self.races.clocks.start_copies(who.warp);
         let (first, bytes) = plan.span;
@@ -210,7 +210,7 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(barrier));
         }
         let plan = Rc::new(plan);
-        // The source is read once, wherever it goes.
+        // The source is read once for all destinations.
         let data = Rc::new(self.read_pieces(who, &plan, true)?);
         for rank in targets {
             let shift = ((rank as i64 - own as i64) * self.stride as i64) as u32;
@@ -241,14 +241,14 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// A load is on its way, or has landed.
+    /// Issues a load, which lands at once or later.
     fn issue(&mut self, load: Load) -> Step {
         let lane = load.who.lane;
         if self.landing == Landing::Early {
             return self.land_load(&load).map_err(|fail| fail.at(lane));
         }
         self.loads.push_back(load);
-        // As late as there is room.
+        // It lands when the queue is full.
         if self.loads.len() > MAX_FLYING
             && let Some(first) = self.loads.pop_front()
         {
@@ -257,7 +257,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// An mbarrier that a copy completes must be there for the async proxy.
+    /// Checks that the async proxy can see the mbarrier that a copy completes.
     fn check_object(&mut self, who: Who, object: u32) -> Step {
         let lane = who.lane;
         self.require_object(lane, object)?;
@@ -273,7 +273,7 @@ impl Cta<'_> {
         })
     }
 
-    /// The bytes of a source as they are now.
+    /// The current bytes of a source.
     fn read_pieces(&mut self, who: Who, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
         let mut out = Vec::with_capacity(plan.pieces.len());
         for piece in &plan.pieces {
@@ -295,7 +295,7 @@ impl Cta<'_> {
         Ok(out)
     }
 
-    /// The bytes of a piece inside the tensor, in steps as large as their alignment.
+    /// The bytes of a piece inside the tensor, in accesses as large as their alignment.
     fn read_run(&mut self, who: Who, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
         let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
         while at < end {
@@ -310,7 +310,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// A load lands: its bytes are there, and its mbarrier counts them.
+    /// Lands a load: writes its bytes, and counts them at its mbarrier.
     pub(crate) fn land_load(&mut self, load: &Load) -> Step {
         let data = match &load.data {
             Some(data) => Rc::clone(data),
@@ -333,7 +333,7 @@ impl Cta<'_> {
         })
     }
 
-    /// Words at `at` with what a reduction makes of them and of these.
+    /// Combines words at `at` with the words `with` by a reduction.
     fn combine_words(&mut self, lane: usize, reduce: &Reduce, at: usize, with: &[u32]) -> Step {
         let step = reduce.words();
         for (i, new) in with.chunks_exact(step).enumerate() {
@@ -370,7 +370,7 @@ impl Cta<'_> {
     }
 }
 
-/// The agents of the copies in groups of a warp: of their reads and of their writes.
+/// The agents of the copies in a warp's groups, for their reads and for their writes.
 pub(crate) fn group_slots(warp: usize) -> [Slot; 2] {
     [Slot::Reads(warp), Slot::Writes(warp)]
 }

@@ -1,4 +1,4 @@
-//! The order in which what is ready goes on, by chance.
+//! A random number generator for the order in which ready warps run.
 
 /// A small generator (xorshift64*): the scheduler needs variety, not quality.
 #[derive(Clone, Copy, Debug)]
@@ -6,7 +6,7 @@ pub(crate) struct Rng(u64);
 
 impl Rng {
     pub(crate) fn new(seed: u64, block: u64) -> Rng {
-        // Seeds are small numbers, and the first turns matter most: without mixing they would all be the first warp's.
+        // Seeds are small numbers, and the first turns matter most: without mixing, the first warp would always start.
         let mut z =
             seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ block.wrapping_mul(0xD1B5_4A32_D192_ED03);
         z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

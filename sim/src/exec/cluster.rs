@@ -1,7 +1,7 @@
-//! Clusters (PTX 4.2.2): blocks that run together and reach each other's shared memory.
+//! Clusters (PTX 4.2.2): blocks that run together and access each other's shared memory.
 //!
-//! The blocks of a cluster are executed as one, with one set of clocks. Their shared memories stand one after the other, `stride` bytes
-//! apart, and what a program sees are these addresses: one of `.shared` is one of `.shared::cluster` as well.
+//! The blocks of a cluster are executed as one machine, with one set of clocks. Their shared memories are at a distance
+//! of `stride` bytes, and programs see these addresses: an address of `.shared` is also one of `.shared::cluster`.
 
 use super::access::{for_lanes, misaligned, outside, window};
 use super::warp::{Wait, Warp};
@@ -18,12 +18,12 @@ impl Cta<'_> {
         warp / self.cta_warps
     }
 
-    /// Where the shared memory of a warp's block begins.
+    /// The start of the shared memory of a warp's block.
     pub(crate) fn base_of(&self, warp: usize) -> u64 {
         (warp / self.cta_warps) as u64 * self.stride
     }
 
-    /// Whether so many bytes of shared memory exist, in whichever block.
+    /// Checks that `n` bytes of shared memory exist, in any block.
     pub(crate) fn check_room(&self, lane: usize, address: u64, n: u64) -> Step {
         let (rank, at) = (address / self.stride, address % self.stride);
         if rank as usize >= self.ranks || at >= self.room || n > self.room - at {
@@ -53,7 +53,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Addresses of `.shared` must be in the block's own memory.
+    /// Checks that addresses of `.shared` are in the block's own memory.
     #[inline(always)]
     pub(crate) fn check_own(&self, mask: u32, at: &[u64; 32]) -> Step {
         if self.ranks == 1 { Ok(()) } else { self.check_own_slowly(mask, at) }
@@ -70,7 +70,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Addresses of `.shared::cluster` must be in the memory of a block that has not ended.
+    /// Checks that addresses of `.shared::cluster` are in the memory of a block that has not ended.
     pub(crate) fn check_reachable(&self, mask: u32, at: &[u64; 32]) -> Step {
         if self.ranks > 1 {
             for_lanes!(lane in mask => { self.check_alive(lane, at[lane])?; });
@@ -90,7 +90,7 @@ impl Cta<'_> {
         Ok(at)
     }
 
-    /// Threads of a block exit; with the last of them its shared memory is gone.
+    /// Threads of a block exit; after the last one, its shared memory does not exist any more.
     pub(crate) fn block_ends(&mut self, w: &Warp, m: u32) -> Step {
         self.cluster_moved = true;
         self.races.exits(w.index, m, w.live, &mut self.ends[self.rank]);
@@ -99,7 +99,7 @@ impl Cta<'_> {
         }
         let start = (self.rank as u64 * self.stride) as usize;
         let warps = self.rank * self.cta_warps..(self.rank + 1) * self.cta_warps;
-        // Loads have their values when their thread arrives; stores, and arrivals at mbarriers, may still be under way.
+        // When a thread arrives, its loads are complete. Its stores, and arrivals at mbarriers, may still be in flight.
         let loads_end = |at: usize| !self.touches_mbarrier(at, 4);
         let known = [&self.ends[self.rank], &self.begun[self.rank]];
         match self.races.foreign(start..start + self.room as usize, warps, known, loads_end) {
@@ -120,7 +120,7 @@ impl Cta<'_> {
         }
     }
 
-    /// `mapa`: the same byte in the block of this rank.
+    /// `mapa`: the same offset in the block of this rank.
     pub(crate) fn mapa(&self, w: &mut Warp, (d, a, rank): (R, R, R), (wide, generic): (bool, bool), m: u32) -> Step {
         let ((v, ok), ranks) = (w.any(a, wide), w.w[rank as usize]);
         let mut out = [0u64; 32];
@@ -213,7 +213,7 @@ impl Cta<'_> {
         self.begun[w.index / self.cta_warps].join(begun);
     }
 
-    /// Ends the phase if all threads of the cluster have arrived or exited; whether it did.
+    /// Ends the phase if all threads of the cluster have arrived or exited. The result says whether it did.
     pub(crate) fn release_cluster(&mut self, warps: &mut [Warp]) -> bool {
         let barrier = &mut self.cluster_barrier;
         let missing = |w: &Warp| w.live & !barrier.arrived.get(w.index).copied().unwrap_or(0) != 0;
@@ -235,7 +235,7 @@ impl Cta<'_> {
         true
     }
 
-    /// Who waits at the barrier of the cluster, for a report.
+    /// The threads that wait at the cluster barrier, for a report.
     pub(crate) fn cluster_text(&self, warps: &[Warp]) -> String {
         let barrier = &self.cluster_barrier;
         let (mut arrived, mut all) = (0, 0);
@@ -247,7 +247,7 @@ impl Cta<'_> {
         format!("at the barrier of the cluster, phase {}, where {arrived} of {all} threads are", barrier.phase)
     }
 
-    /// An access of so many bytes in whichever block.
+    /// Checks an aligned access of `bytes` bytes in any block.
     pub(crate) fn check_aligned(&self, lane: usize, address: u64, bytes: u64) -> Result<usize, Box<Fail>> {
         self.check_room(lane, address, bytes)?;
         if address & (bytes - 1) != 0 {

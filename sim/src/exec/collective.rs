@@ -1,4 +1,4 @@
-//! Exchange among the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `ldmatrix`, `movmatrix`.
+//! Exchanges among the lanes of a warp: `shfl`, `vote`, `match`, `redux`, `ldmatrix`, `movmatrix`.
 
 use super::access::for_lanes;
 use super::atomic::reduce;
@@ -13,7 +13,7 @@ use crate::race::{Strength, Who};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
-    /// Executes one of them in the lanes `m`, which include every live lane it needs.
+    /// Executes one of these instructions in the lanes `m`, which include every live lane that it needs.
     pub(crate) fn collective(&mut self, w: &mut Warp, op: &Op, m: u32, pc: usize) -> Step {
         match *op {
             Op::Shfl { mode, d, p, a, b, c, mask } => shuffle(w, m, mode, [d, p, a, b, c, mask]),
@@ -85,7 +85,7 @@ impl Cta<'_> {
                 Ok(())
             }
             Op::Elect { d, p, mask } => {
-                // Which lane is up to the machine, the same one for the same mask (PTX 9.7.13.16): the lowest here.
+                // The machine selects any lane, but always the same one for a mask (PTX 9.7.13.16): here the lowest.
                 let members = w.w[mask as usize].v;
                 let leader: [u32; 32] = std::array::from_fn(|lane| (members[lane] & m).trailing_zeros() & 31);
                 let chosen = (0..32).fold(0, |v, lane| v | u32::from(leader[lane as usize] == lane) << lane);
@@ -112,8 +112,8 @@ impl Cta<'_> {
         }
     }
 
-    /// `stmatrix`: the rows go where lane `8j + i` says for row `i` of matrix `j` (PTX 9.7.14.5.16). It is the lanes whose
-    /// registers hold the elements that write them.
+    /// `stmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.16). The lanes whose
+    /// registers hold the elements are the writers.
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn stmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, s: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
@@ -146,8 +146,9 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15). It is not said who
-    /// reads: the lane that gives the address and those that get the elements all must be ordered after what was written.
+    /// `ldmatrix`: lane `8j + i` gives the address of row `i` of matrix `j` (PTX 9.7.14.5.15). The manual does not say
+    /// which lane reads. So the lane with the address and all lanes that get elements must be ordered after earlier
+    /// writes.
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn ldmatrix(&mut self, w: &mut Warp, addr: Addr, area: Area, n: u8, trans: bool, d: [R; 4], pc: usize) -> Step {
         let lanes = if n == 4 { u32::MAX } else { (1u32 << (8 * n)) - 1 };
@@ -191,8 +192,8 @@ fn holders(trans: bool, i: usize, k: usize) -> [usize; 2] {
     if trans { [8 * k + i / 2, 8 * k + 4 + i / 2] } else { [4 * i + k; 2] }
 }
 
-/// The lane that `shfl` reads from in `lane`, and whether it is another one's that it was requested: `c` holds the clamp in its low
-/// five bits and the segment mask eight bits higher.
+/// The source lane of `shfl` for `lane`, and whether it is in range (the result predicate): `c` has the clamp in its
+/// low five bits and the segment mask eight bits higher.
 pub(super) fn source_lane(mode: Shfl, lane: usize, b: u32, c: u32) -> (usize, bool) {
     let own = lane as u32;
     let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);

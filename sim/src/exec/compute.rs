@@ -1,12 +1,12 @@
-//! Arithmetic on the registers of a warp: all 32 lanes at once, of which those that are active are written.
+//! Arithmetic on the registers of a warp: computes all 32 lanes and writes those that are active.
 //!
-//! This is where the simulator spends its time: the functions are inlined into the loop of [`super::step`].
+//! The simulator spends most of its time here, so the functions are inlined into the loop of [`super::step`].
 
 use super::warp::Warp;
 use crate::program::types::{L32, L64, R};
 use crate::program::{BoolOp, Op};
 
-/// Executes an instruction if it is arithmetic of those that are frequent.
+/// Executes an instruction if it is one of the frequent arithmetic ones.
 #[inline(always)]
 pub(super) fn compute(w: &mut Warp, op: &Op, m: u32) -> bool {
     map_lanes(w, op, m) || move_and_select(w, op, m)
@@ -99,7 +99,7 @@ fn map_lanes(w: &mut Warp, op: &Op, m: u32) -> bool {
     true
 }
 
-/// Moves, logic, comparisons and what they select.
+/// Moves, logic, comparisons and selections.
 #[inline(always)]
 fn move_and_select(w: &mut Warp, op: &Op, m: u32) -> bool {
     macro_rules! w {
@@ -184,7 +184,8 @@ pub(super) fn lop3(a: u32, b: u32, c: u32, lut: u8) -> u32 {
     out
 }
 
-/// Writes `setp`: `p` gets the comparison, `q` its complement, both joined with a predicate (PTX 9.7.6.2).
+/// Writes the results of `setp`: `p` gets the comparison, `q` its complement, both combined with a predicate (PTX
+/// 9.7.6.2).
 pub(super) fn set(w: &mut Warp, m: u32, p: R, q: R, v: u32, ok: u32, with: Option<(BoolOp, R, bool)>) {
     let (mut yes, mut no, mut ok) = (v, !v, ok);
     if let Some((op, r, negate)) = with {

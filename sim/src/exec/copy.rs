@@ -1,8 +1,9 @@
 //! `cp.async`: issue, groups, landing.
 //!
-//! A copy in flight is a write ordered before nothing; one that has landed counts as a write by the thread that waited for
-//! it, at the moment it waited: other threads need a barrier after that, as on the device. When only an mbarrier knows of the
-//! landing it is a write of the warp's copy engine, which the waiters of the mbarrier learn of.
+//! A copy in flight is a write that is ordered before nothing. A landed copy counts as a write by the thread that
+//! waited for it, at the time of the wait: other threads need a barrier after that, as on the device. If only an
+//! mbarrier tracks the landing, it is a write of the warp's copy engine, and threads that wait for the mbarrier are
+//! ordered after it.
 
 use super::access::{addresses, for_lanes};
 use super::asynchronous::{Arrival, Copy, Landing};
@@ -66,7 +67,8 @@ impl Cta<'_> {
                 clock,
             };
             copy.bytes = self.read_source(w.index, &copy, true)?;
-            // From here until the wait nobody may touch the destination, and whoever still reads the old contents races too.
+            // From here until the wait, any access to the destination is a race, and so are unordered earlier reads of
+            // it.
             let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
             if let Err(fail) = self.claim_shared(who, dst[lane], size, false) {
                 if fail.kind != ReportKind::Race || !self.is_repeated(w, &copy) {
@@ -87,7 +89,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Whether another lane has copied, or copies, the same bytes to the same place; looked for only where there is something else that races.
+    /// Whether another lane copies the same bytes to the same place; only checked if there is a conflict.
     #[cold]
     fn is_repeated(&self, w: &Warp, copy: &Copy) -> bool {
         let mut there = w.copies.flying.iter().filter(|other| other.dst == copy.dst).peekable();
@@ -98,7 +100,7 @@ impl Cta<'_> {
         words.into_iter().all(|(i, word)| self.shared.get(copy.dst as usize + 4 * i, 4) == Some(*word))
     }
 
-    /// Counts copies in the lanes of `m`, of which those in `reads` read their source.
+    /// Counts the copies of the lanes of `m`, of which those in `reads` read their source.
     fn count_copy(&mut self, pc: usize, m: u32, reads: u32, src: &[u64; 32], dst: &[u64; 32], form: Form) {
         let cost = counters::copies::cost(src, dst, m, reads, form);
         let counts = &mut self.counts[pc];
@@ -113,7 +115,7 @@ impl Cta<'_> {
         counts.bytes += named + form.bytes * u64::from(m.count_ones());
     }
 
-    /// The bytes that a copy finds at its source now; it reads once, whenever that may be.
+    /// The current bytes at a copy's source, which is read once.
     fn read_source(&mut self, warp: usize, copy: &Copy, noted: bool) -> Result<[u32; 4], Box<Fail>> {
         let (n, size) = (u64::from(copy.read), u64::from(copy.size));
         let lane = usize::from(copy.lane);
@@ -149,7 +151,7 @@ impl Cta<'_> {
         }
         for copy in &landed {
             let lane = usize::from(copy.lane);
-            // Where an arrival at an mbarrier is still on its way, its waiters will know of the copy by that.
+            // If a later arrival at an mbarrier is pending, its waiters are ordered after the copy by that.
             let arrivals = &w.copies.arrivals[lane];
             let tells = arrivals.get(arrivals.partition_point(|clock| *clock < copy.clock)).copied();
             let (at, size) = (copy.dst as usize, usize::from(copy.size));
@@ -166,7 +168,7 @@ impl Cta<'_> {
             self.land(w.index, copy)?;
             w.copies.landed[lane] = w.copies.landed[lane].max(clock);
         }
-        // What an mbarrier saw land before, the thread now knows too; and that the sources have been read.
+        // The thread now also sees copies that landed by an mbarrier, and that their sources have been read.
         if n.is_none_or(|n| n == 0) {
             lanes |= m;
         }
@@ -181,7 +183,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Lands the copies of a lane before an arrival at an mbarrier, and arrives.
+    /// Lands the copies of a lane that precede an arrival at an mbarrier, and arrives.
     pub(crate) fn arrive_after_copies(&mut self, w: &mut Warp, arrival: Arrival) -> Step {
         let flying = if w.copies.pending[arrival.lane] > 0 { std::mem::take(&mut w.copies.flying) } else { Vec::new() };
         for copy in flying {
@@ -200,7 +202,7 @@ impl Cta<'_> {
         self.arrive_from_engine(arrival, &known)
     }
 
-    /// Lands what nobody waited for, at the end of the kernel.
+    /// Lands copies that no thread has awaited, at the end of the kernel.
     pub(crate) fn land_all(&mut self, w: &mut Warp) -> Result<(), (u32, Box<Fail>)> {
         for copy in std::mem::take(&mut w.copies.flying) {
             self.land(w.index, &copy).map_err(|e| (copy.pc, e))?;
@@ -208,7 +210,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// The bytes of a late copy appear.
+    /// Writes the bytes of a late copy.
     fn land(&mut self, warp: usize, copy: &Copy) -> Step {
         if self.landing == Landing::Early {
             return Ok(());

@@ -21,48 +21,48 @@ use std::sync::Mutex;
 /// Bytes from the shared memory of one block of a cluster to that of the next, in the addresses of reports.
 pub const BLOCKS_APART: u64 = 1 << 18;
 
-/// A block while it runs; its warps are kept beside it.
+/// The running blocks of a cluster, without their warps.
 pub(crate) struct Cta<'a> {
     pub(crate) device: &'a Device,
     pub(crate) program: &'a Program,
     pub(crate) entry: &'a Entry,
     pub(crate) params: &'a [u8],
     pub(crate) lock: &'a Mutex<()>,
-    /// Who compares what blocks did, if there are several.
+    /// Compares the accesses of different blocks, if there are several.
     pub(crate) grid: Option<&'a Grid>,
     /// Which block it is.
     pub(crate) block: u64,
-    /// Of the first block of the cluster, and of all of them.
+    /// Shape of the first block of the cluster, and of all blocks.
     pub(crate) shape: Shape,
     pub(crate) shapes: Vec<Shape>,
-    /// Blocks of the cluster, and warps of each.
+    /// Number of blocks of the cluster, and of warps in each.
     pub(crate) ranks: usize,
     pub(crate) cta_warps: usize,
     /// The block of the warp that runs.
     pub(crate) rank: usize,
-    /// Bytes of shared memory of a block, and from one block's to the next.
+    /// Bytes of shared memory of a block, and the distance between blocks.
     pub(crate) room: u64,
     pub(crate) stride: u64,
-    /// Threads of each block that have not exited.
+    /// Number of threads of each block that have not exited.
     pub(crate) alive: Vec<u32>,
-    /// What those that have exited knew.
+    /// Joined clocks of the exited threads of each block.
     pub(crate) ends: Vec<crate::race::Known>,
-    /// What each block knows to have begun, as relaxed arrivals at the barrier of the cluster say.
+    /// For each block, the threads that are known to have started, by relaxed arrivals at the cluster barrier.
     pub(crate) begun: Vec<crate::race::Known>,
     pub(crate) cluster_barrier: ClusterBarrier,
-    /// Somebody has arrived there.
+    /// Whether a thread has arrived there.
     pub(crate) cluster_moved: bool,
-    /// Other blocks may have their turn after a signal, and one has just been given.
+    /// Whether another block may run after a signal, and whether one was just given.
     pub(crate) gives_way: bool,
     pub(crate) signalled: bool,
-    /// Who has waited for the grids in front of this one.
+    /// Threads that have waited for the previous grids.
     pub(crate) waits: Waits,
-    /// Registers of each block, and whether some were returned.
+    /// Registers of each block, and whether some were released.
     pub(crate) pools: Vec<Pool>,
     pub(crate) freed: bool,
-    /// What groups of four warps have multiplied.
+    /// wgmma state of each warpgroup.
     pub(crate) warpgroups: Vec<Group>,
-    /// Bulk copies to shared memory on their way.
+    /// Bulk copies to shared memory in flight.
     pub(crate) loads: VecDeque<Load>,
     pub(crate) shared: Scratch,
     pub(crate) locals: Vec<Scratch>,
@@ -77,21 +77,21 @@ pub(crate) struct Cta<'a> {
     pub(crate) progress: Option<&'a Progress>,
     /// mbarrier objects by their address.
     pub(crate) mbarriers: BTreeMap<u32, Object>,
-    /// Phases that have just completed.
+    /// Phases that have completed.
     pub(crate) completed: Vec<u32>,
-    /// Of a warp and a wait at an mbarrier, how often it may still fail before the warp sleeps.
+    /// For a warp and a wait at an mbarrier: how many more failures before the warp sleeps.
     pub(crate) failures: BTreeMap<(usize, u32), u32>,
-    /// Of a warp, a lane and a vector load, what it last found unwritten.
+    /// For a warp, a lane and a vector load: the elements last found unwritten.
     pub(crate) unwritten: BTreeMap<(usize, usize, usize), Unwritten>,
     pub(crate) seed: u64,
-    /// Changes of mbarriers so far.
+    /// Number of changes of mbarriers.
     pub(crate) mbarrier_events: u64,
     /// Arrivals that wait for copies.
     pub(crate) arrivals: VecDeque<asynchronous::Arrival>,
     pub(crate) seq: u32,
 }
 
-/// What all blocks of a launch have in common.
+/// Data that all blocks of a launch share.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) device: &'a Device,
@@ -107,15 +107,15 @@ pub(crate) struct Setting<'a> {
 }
 
 impl<'a> Cta<'a> {
-    /// Cluster `number` of the launch; to `counts` is added what it does.
+    /// Cluster `number` of the launch; its counts are added to `counts`.
     pub(crate) fn new(setting: Setting<'a>, number: u64, counts: Vec<Counts>) -> Cta<'a> {
         let Setting { device, program, entry, params, lock, grid, launch, options, generation, cluster } = setting;
         let threads = volume(launch.block).unwrap_or(1) as usize;
         let warps = threads.div_ceil(32);
         let room = entry.shared_bytes + u64::from(launch.dynamic_smem);
         let ranks = cluster.iter().product::<u32>() as usize;
-        // After each block's memory there is room that belongs to nobody; patterns of swizzles repeat after 1024 bytes.
-        // A descriptor of a matrix has 18 bits of an address: all of a block's memory, which is less than that, differs in those.
+        // Each block's memory is followed by unused addresses. Swizzle patterns repeat after 1024 bytes. A matrix
+        // descriptor has 18 bits of an address, which distinguish all addresses in a block's memory.
         let stride = if ranks == 1 { room.max(1) } else { (room + 1).next_multiple_of(BLOCKS_APART) };
         let shared_bytes = if ranks == 1 { room } else { stride * ranks as u64 };
         let locals = if entry.local_bytes == 0 { 0 } else { warps * ranks * 32 };
@@ -209,7 +209,7 @@ impl<'a> Cta<'a> {
             fail.message +=
                 ": that thread has exited, and no barrier that others came to since orders what it did before";
         }
-        // Which of a copy and an access that nothing orders comes first is chance, and what helps does not depend on it.
+        // The order of an unordered copy and access is random, and the way out does not depend on it.
         if (fail.kind, fail.cause) == (ReportKind::Race, Some(Cause::Unordered)) {
             fail.cause = self.pending(pc).or(fail.cause);
         }
@@ -226,7 +226,7 @@ impl<'a> Cta<'a> {
         })
     }
 
-    /// Reports of what was let pass, by the places of the two instructions.
+    /// The allowed reports, by the places of the two instructions.
     pub(crate) fn passed(&self) -> impl Iterator<Item = ([u32; 2], Report)> {
         self.races.passed.iter().map(|((pc, other), passed)| {
             let fail = self.offence((passed.at, Offence::UnfencedProduct(passed.other)), passed.lane, false);

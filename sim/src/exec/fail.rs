@@ -3,7 +3,7 @@
 use crate::race::Conflict;
 use crate::report::{Cause, Memory, ReportKind};
 
-/// An error inside an instruction, before it knows its place.
+/// An error inside an instruction, before its place is added.
 #[derive(Clone, Debug)]
 pub(crate) struct Fail {
     pub(crate) kind: ReportKind,
@@ -33,7 +33,7 @@ impl Fail {
         self
     }
 
-    /// With the other side of a race.
+    /// Adds the other side of a race.
     pub(crate) fn against(mut self: Box<Fail>, other: Conflict) -> Box<Fail> {
         self.other = Some(other);
         self

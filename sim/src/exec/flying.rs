@@ -1,15 +1,15 @@
-//! Copies of the bulk engine that are on their way.
+//! Bulk copies in flight.
 
 use crate::numerics::half::Half;
 use crate::program::Atom;
 use crate::race::Who;
 use std::rc::Rc;
 
-/// Up to 16 bytes that lie together on both sides.
+/// Up to 16 bytes that are contiguous on both sides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) shared: u32,
-    /// Of the first of the 16 bytes, be it inside or not.
+    /// The address of the first of the 16 bytes, even if it is outside.
     pub(crate) global: u64,
     /// Bytes inside the tensor.
     pub(crate) from: u8,
@@ -20,16 +20,16 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) pieces: Vec<Piece>,
-    /// The 16 bytes of a place outside.
+    /// The 16 bytes that elements outside read as.
     pub(crate) fill: [u8; 16],
     /// First byte and number of bytes in shared memory.
     pub(crate) span: (u32, u32),
-    /// Bytes within which the swizzle stays, where rows are shorter than its pattern.
+    /// Size in bytes of the region that the swizzle permutes, if rows are shorter than its pattern.
     pub(crate) reach: u64,
     pub(crate) element: Option<crate::tensor_map::TensorElement>,
-    /// The pieces come from shared memory.
+    /// Whether the pieces come from shared memory.
     pub(crate) from_shared: bool,
-    /// Bytes of shared memory that a piece fills.
+    /// Bytes of shared memory that a piece writes.
     pub(crate) width: u8,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Load {
     /// Its mbarrier.
     pub(crate) object: u32,
     pub(crate) plan: Rc<Plan>,
-    /// How far the destination is after that of the plan: in another block.
+    /// Distance from the plan's destination to this block's.
     pub(crate) shift: u32,
     pub(crate) data: Option<Rc<Vec<[u8; 16]>>>,
     /// Clock of the engine that reads the source.
     pub(crate) clock: u32,
-    /// What is done with the elements that are there.
+    /// The reduction with the old elements, if any.
     pub(crate) reduce: Option<Reduce>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Load {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stores {
     pub(crate) flying: Vec<Store>,
-    /// Groups each lane has committed.
+    /// Number of groups that each lane has committed.
     pub(crate) groups: [u32; 32],
 }
 
@@ -67,11 +67,11 @@ pub(crate) struct Store {
     pub(crate) reduce: Option<Reduce>,
     /// What it has read.
     pub(crate) data: Option<Vec<[u8; 16]>>,
-    /// Whether it has been waited for until it had read.
+    /// Whether a thread has waited until it had read.
     pub(crate) read: bool,
     /// Whether it has written.
     pub(crate) written: bool,
-    /// Clocks of the agents that read and write.
+    /// Clocks of the reading and the writing agent.
     pub(crate) clocks: [u32; 2],
 }
 
@@ -79,6 +79,6 @@ pub(crate) struct Store {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reduce {
     pub(crate) atom: Atom,
-    /// Minimum or maximum of these floats.
+    /// Minimum or maximum of 16-bit floats.
     pub(crate) half: Option<Half>,
 }

@@ -1,4 +1,4 @@
-//! Global memory as a thread accesses it: bounds, alignment, definedness, races.
+//! Accesses of threads to global memory: bounds, alignment, definedness, races.
 
 use super::access::{addresses, for_lanes, misaligned, outside};
 use super::warp::Warp;
@@ -11,12 +11,12 @@ use crate::program::{Addr, Area};
 use crate::race::{Conflict, Strength, Who};
 use crate::report::ReportKind;
 
-/// Addresses below this are those of a pointer that is null.
+/// Addresses below this are taken for offsets from a null pointer.
 const NULL_BYTES: u64 = 1 << 16;
-/// Distances that say nothing to a person.
+/// Distances from which on a report omits them.
 const FAR_BYTES: u64 = 1 << 32;
 
-/// Why not all bytes may be stored to.
+/// Why some bytes may not be stored to.
 #[cold]
 fn refused(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
     if alloc.constant {
@@ -30,7 +30,7 @@ fn refused(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
     in_gap(lane, address, bytes, first.unwrap_or(address))
 }
 
-/// Why not all bytes may be read: the first of them that may not says it.
+/// Why some bytes may not be read, for the first such byte.
 #[cold]
 fn undefined(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> {
     let offset = |at: &u64| (at - alloc.base) as usize;
@@ -43,7 +43,7 @@ fn undefined(alloc: &Alloc, lane: usize, address: u64, bytes: u64) -> Box<Fail> 
         .in_global(first)
 }
 
-/// An access that touches a gap first at `first`.
+/// The report of an access whose first byte in a gap is at `first`.
 fn in_gap(lane: usize, address: u64, bytes: u64, first: u64) -> Box<Fail> {
     let message = format!("of the {bytes} bytes at {address:#x} byte {} is in a gap between elements", first - address);
     Fail::new(ReportKind::OutOfBounds, message).at(lane).in_global(first)
@@ -75,7 +75,7 @@ impl Cta<'_> {
                     }
                     None => "global memory: nothing is allocated".to_owned(),
                 };
-                // The first of the bytes that is outside.
+                // The first byte that is outside.
                 let inside = found.is_some_and(|alloc| alloc.holds(address, 1));
                 let end = found.map_or(address, Alloc::end);
                 Err(outside(lane, address, bytes, &near).in_global(if inside { end } else { address }))
@@ -103,7 +103,7 @@ impl Cta<'_> {
         counts.bytes += named;
     }
 
-    /// Reads up to 16 bytes of global memory; only a read that is `noted` can be in a race.
+    /// Reads up to 16 bytes of global memory; only reads with `noted` take part in race checks.
     pub(crate) fn read_global(
         &mut self,
         who: Who,
@@ -123,7 +123,7 @@ impl Cta<'_> {
             defined &= alloc.written(at, n);
             *word = alloc.word(at) >> (at % 4 * 8);
         }
-        // What nobody may write is in no race.
+        // Read-only memory has no races.
         if noted && !alloc.read_only {
             self.races.hand_in(self.grid, self.block, false);
             if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
@@ -133,7 +133,7 @@ impl Cta<'_> {
         if defined { Ok(out) } else { Err(undefined(self.global(lane, address, bytes)?, lane, address, bytes)) }
     }
 
-    /// After a read that takes the bytes for constants: nobody of the block may have written them (PTX ISA, `ld.global.nc`).
+    /// After a read of constant data: no thread of the block may have written the bytes (PTX ISA, `ld.global.nc`).
     pub(crate) fn check_constant(&mut self, lane: usize, address: u64, bytes: u64) -> Step {
         match self.races.read_constant(address, bytes as usize) {
             Ok(()) => Ok(()),

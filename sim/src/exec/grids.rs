@@ -1,5 +1,5 @@
-//! A launch that may overlap those in front of it (programmatic stream serialization): what it does with global memory must come
-//! after `griddepcontrol.wait`, its thread's own or one that is ordered before (PTX ISA 9.7.13.13).
+//! A launch that may overlap previous ones (programmatic stream serialization): its accesses to global memory must be
+//! after `griddepcontrol.wait`, of the same thread or of one that is ordered before (PTX ISA 9.7.13.13).
 
 use super::warp::Warp;
 use crate::exec::cta::Cta;
@@ -19,7 +19,7 @@ impl Cta<'_> {
         }
     }
 
-    /// Whether a thread may access global memory.
+    /// Checks that a thread may access global memory.
     #[inline(always)]
     pub(crate) fn after_other_grids(&mut self, who: Who) -> Step {
         match self.waits.cleared.get(who.warp) {

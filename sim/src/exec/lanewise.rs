@@ -12,7 +12,7 @@ pub(super) fn extended(w: &mut Warp, op: &Carry, m: u32) {
     for lane in 0..32 {
         let bit = u64::from(op.take && carry.v >> lane & 1 != 0);
         let (x, y, z) = (u128::from(a[lane]), u128::from(b[lane]), u128::from(c[lane]));
-        // The sum, or minus the difference, has one bit more than the operands: the carry or borrow.
+        // The sum, or the negated difference, has one bit more than the operands: the carry or borrow.
         let sum = match op.kind {
             CarryKind::Add => x + y + u128::from(bit),
             CarryKind::Sub => x.wrapping_sub(y).wrapping_sub(u128::from(bit)),

@@ -1,4 +1,4 @@
-//! Launches: what they consist of, whether they fit their kernel, and the blocks on the host's threads.
+//! Launches: their checks against the kernel, and the distribution of blocks over host threads.
 
 use crate::counters::{Counters, Counts, merge};
 use crate::exec::chance::Rng;
@@ -18,21 +18,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize};
 /// Threads of a block.
 pub(super) const MAX_THREADS: u64 = 1024;
 
-/// Shared memory of a block, static and dynamic: the most any device lends (227 KiB).
+/// Shared memory of a block, static and dynamic: the largest limit of any device (227 KiB).
 pub(super) const MAX_SHARED: u64 = 227 << 10;
 
-/// Registers and local memory of a block, in bytes of the host.
+/// Most bytes of host memory for the registers and local memory of a block.
 pub(super) const MAX_STATE: u64 = 256 << 20;
 
 impl Device {
-    /// Executes a launch to its end and gives its counts.
+    /// Executes a launch to its end and returns its counts.
     ///
-    /// Global memory keeps what was stored, also after an error. Variables of the module start from their initial values at
-    /// every launch. Nothing depends on the host or on `options.threads`: kernels whose blocks see what others left in global memory, by atomics
-    /// with a result or strong loads, or sum floats there, run on one thread, in the order of `options.order`.
+    /// Global memory keeps what was stored, also after an error. Variables of the module start from their initial
+    /// values at every launch. Results do not depend on the host or on `options.threads`. Kernels whose blocks see each
+    /// other's global memory, by atomics with a result or strong loads, or add floats there, run on one thread, in the
+    /// order of `options.order`.
     ///
     /// # Errors
-    /// At the first thing the program does that PTX leaves undefined, at a deadlock, or when the fuel is spent.
+    /// The first undefined behaviour of the program, a deadlock, or exhausted fuel.
     pub fn run(&mut self, program: &Program, launch: &Launch, options: &Options) -> Result<Counters, Box<Report>> {
         let entry = program
             .entry(&launch.entry)
@@ -45,7 +46,7 @@ impl Device {
         self.load_module(&program.vars);
         let cluster = check_cluster(program, entry, launch, options)?;
         let ranks = cluster.iter().map(|n| u64::from(*n)).product::<u64>();
-        // Clusters are what runs together.
+        // Clusters are the unit of execution.
         let blocks = volume(launch.grid).expect("the launch was checked") / ranks;
         let order = block_order(blocks, options);
         let lock = Mutex::new(());
@@ -87,7 +88,7 @@ impl Device {
             }
             (counts, error)
         };
-        // What blocks that wait for each other do, or see of one another, must not depend on the host.
+        // Interaction of blocks must not depend on the host.
         let threads = if entry.waits || entry.ordered { 1 } else { options.threads.clamp(1, 64) };
         let results: Vec<_> = if threads == 1 {
             vec![worker()]
@@ -125,21 +126,21 @@ impl Device {
     }
 }
 
-/// What blocks leave behind at their ends, beside their counts.
+/// Results of ended blocks in addition to their counts.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// Whether there was too much for the checks to keep all of it.
+    /// Whether the checks exceeded their memory limits.
     forgot: AtomicBool,
-    /// What was let pass, by the places of the two instructions in the text: of the block with the lowest number.
+    /// Allowed reports by the places of the two instructions, from the block with the lowest number.
     allowed: Mutex<BTreeMap<[u32; 2], (u64, Report)>>,
 }
 
 impl Ended {
-    /// A block, or cluster, of this number is done.
+    /// Adds the results of block, or cluster, `number`.
     pub(super) fn add(&self, number: u64, cta: &Cta<'_>) {
         self.forgot.fetch_or(cta.races.forgot(), Relaxed);
         let reports = cta.passed();
-        // Who panics with the lock in hand is reported as that.
+        // A thread that panicked with the lock is reported elsewhere.
         let Ok(mut allowed) = self.allowed.lock() else { return };
         for (places, report) in reports {
             match allowed.get(&places) {
@@ -161,7 +162,7 @@ pub(super) fn between_blocks(
     one: Side,
     other: Side,
 ) -> Box<Report> {
-    // Threads are numbered through the warps of all the blocks of a cluster.
+    // Threads are numbered across the warps of all blocks of a cluster.
     let warps = volume(launch.block).unwrap_or(1).div_ceil(32) as u32;
     let block_of = |side: Side| {
         let (first, within) =
@@ -215,7 +216,7 @@ pub(super) fn target_generation(target: &str) -> Result<Generation, Box<Report>>
     sm.ok_or_else(|| Report::launch(format!("no device of target `{target}` is known: name a generation")))
 }
 
-/// Checks the launch against the kernel and lays the parameters out.
+/// Checks the launch against the kernel, and lays out the parameters.
 pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Box<Report>> {
     let threads = volume(launch.block).filter(|n| *n <= MAX_THREADS);
     let Some(threads) = threads else {
@@ -255,7 +256,7 @@ pub(super) fn check_launch(entry: &Entry, launch: &Launch) -> Result<Vec<u8>, Bo
     Ok(params)
 }
 
-/// Whether so many blocks that run at the same time have room on the host.
+/// Checks that this number of concurrent blocks fits host memory.
 fn check_state(entry: &Entry, launch: &Launch, blocks: u64) -> Result<(), Box<Report>> {
     let threads = volume(launch.block).unwrap_or(1).saturating_mul(blocks);
     let registers = entry.n32 as u64 * 132 + entry.n64 as u64 * 260;
@@ -267,11 +268,11 @@ fn check_state(entry: &Entry, launch: &Launch, blocks: u64) -> Result<(), Box<Re
     Ok(())
 }
 
-/// The order of the blocks, computed and not stored: there may be many.
+/// The order of the blocks, computed on demand because there may be many.
 pub(super) struct BlockOrder {
     n: u64,
     pub(super) order: Order,
-    /// A multiplier prime to `n`, and a shift.
+    /// A multiplier coprime to `n`, and an offset.
     step: u64,
     shift: u64,
 }

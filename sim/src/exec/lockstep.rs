@@ -1,4 +1,4 @@
-//! Strong accesses to shared memory that count on lanes running in step: [`crate::race`] finds them, this says so.
+//! Reports strong accesses to shared memory that rely on lanes executing in lockstep; [`crate::race`] finds them.
 
 use super::access::for_lanes;
 use crate::exec::cta::Cta;
@@ -17,7 +17,7 @@ impl Cta<'_> {
         at: &[u64; 32],
         bytes: u64,
     ) -> Step {
-        // Who polls waits for others, in whatever order they come.
+        // A polling thread waits for others in any order.
         if !order.strength.is_strong() || order.guess || order.polls {
             return Ok(());
         }

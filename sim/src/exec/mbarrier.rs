@@ -1,10 +1,11 @@
-//! mbarrier objects (PTX 9.7.13.15): the phase, the arrivals still pending, and the bytes still expected, exactly.
+//! mbarrier objects (PTX 9.7.13.15): phase, pending arrivals, and expected bytes, exactly.
 //!
-//! An object lives in eight bytes of shared memory, which nothing but these instructions may touch while it does. Arriving
-//! publishes what the thread knows to the phase; who sees the phase complete learns it. A wait that fails is a hint to the
-//! scheduler: its fragment sleeps until the phase completes or nothing else can run. But each warp is first sent through every wait that fails
-//! again and again ([`Cta::fails_again`]): `try_wait` gives up after a time that nobody knows, so who tries a few times and goes on is wrong. So is who does not look at
-//! the answer, and in the order at hand the phase may be over: these failures come whether it is or not ([`Cta::asked_early`]).
+//! An object is in eight bytes of shared memory, which only these instructions may access while it exists. An arrival
+//! publishes the thread's clock to the phase; threads that see the phase complete learn it. After a failed wait, a
+//! fragment sleeps until the phase completes or nothing else can run. But each warp first fails several times at every
+//! wait ([`Cta::fails_again`]): `try_wait` has an unspecified time limit, so a program that only tries a few times is
+//! wrong. So is one that ignores the result, although the phase may be complete in this order of execution. So these
+//! failures occur in either case ([`Cta::asked_early`]).
 
 use super::access::for_lanes;
 use super::asynchronous::{Arrival, Landing};
@@ -22,10 +23,10 @@ use crate::report::{Cause, ReportKind};
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
 const MAX_COUNT: u32 = (1 << 20) - 1;
 
-/// Failures of a wait before its warp sleeps, in a row where nothing completes the phase; at most twice as many.
+/// Failures of a wait before its warp sleeps, without a completed phase in between; at most twice as many.
 const LEAST_FAILURES: u32 = 32;
 
-/// The opaque state of an arrival: a mark, whether it was `.noComplete`, and where, when and before how many.
+/// The opaque state of an arrival: a mark, whether it was `.noComplete`, the object, the phase, and the pending count.
 #[derive(Clone, Copy)]
 struct State {
     incomplete: bool,
@@ -35,7 +36,7 @@ struct State {
 }
 
 const MARK: u64 = 0xB4;
-/// Of an address those bits that are in a state: they tell apart the objects of a block.
+/// The bits of an address that are in a state: they distinguish the objects of a block.
 const STATE_WINDOW: u32 = 0x3_FFF8;
 
 impl State {
@@ -76,7 +77,7 @@ fn value(w: &Warp, lane: usize, r: R, what: &str) -> Result<u32, Box<Fail>> {
     Ok(slot.v[lane])
 }
 
-/// What a lane waits for at the object `here`.
+/// The phase that a lane waits for at the object `here`.
 fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<Want, Box<Fail>> {
     if parity {
         return Ok(Want::Parity(value(w, lane, state, "parity")? & 1));
@@ -96,7 +97,7 @@ fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<Wa
 }
 
 impl Cta<'_> {
-    /// Whether an object is in these bytes.
+    /// Whether these bytes contain an object.
     pub(crate) fn touches_mbarrier(&self, at: usize, n: usize) -> bool {
         let (first, end) = (at as u32, (at + n) as u32);
         !self.mbarriers.is_empty() && self.mbarriers.range(first.saturating_sub(7)..end).next().is_some()
@@ -145,7 +146,7 @@ impl Cta<'_> {
                 }
                 _ => {}
             }
-            // Everyone who uses the object must come after its initialisation.
+            // All users of the object must be ordered after its initialisation.
             self.object(lane, here)?;
             self.use_object(who, here)?;
             match op.what {
@@ -227,7 +228,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Whether what a wait is for has happened.
+    /// Whether the awaited phase is complete.
     fn is_over(&mut self, lane: usize, here: u32, want: Want) -> Result<bool, Box<Fail>> {
         let object = self.object(lane, here)?;
         match want {
@@ -262,13 +263,13 @@ impl Cta<'_> {
             w.copies.arrivals[who.lane].push_back(clock);
             self.arrivals.push_back(arrival);
         }
-        // Later copies are not among those that this arrival waits for.
+        // Later copies are not covered by this arrival.
         self.races.clocks.start_copies(w.index);
         Ok(())
     }
 
-    /// Whether a warp whose wait has failed goes on at once: at each wait so often, a number that depends on the seed, and then never more, so that
-    /// loops cost little.
+    /// Whether a warp continues immediately after a failed wait: at each wait several times, by a number that depends
+    /// on the seed, and then never again, so that loops cost little.
     fn fails_again(&mut self, warp: usize, pc: usize) -> bool {
         let left = self.failures_left(warp, pc);
         let again = *left > 0;
@@ -282,9 +283,10 @@ impl Cta<'_> {
         self.failures.entry((warp, pc as u32)).or_insert(all)
     }
 
-    /// Of the lanes whose phase is over those that may have asked before it was: nothing orders its end before them. They are told so while their
-    /// wait may still fail, for who goes on without the answer is to be found in every order. But where copies land at once a kernel with copies is told
-    /// what is, so that results that depend on the answer differ from those of other landings.
+    /// The lanes whose phase is complete but whose wait is not ordered after its end, so they may have waited too
+    /// early. Their wait may still fail, so that programs that ignore the result are found in every order. But if
+    /// copies land at once, a kernel with copies gets the true result, so that results which depend on it differ from
+    /// those of other landing modes.
     fn asked_early(&mut self, w: &Warp, lanes: u32, at: &[u64; 32], pc: usize) -> u32 {
         let told = self.landing == Landing::Early && self.entry.copies;
         if lanes == 0 || told || *self.failures_left(w.index, pc) == 0 {
@@ -303,7 +305,7 @@ impl Cta<'_> {
         early
     }
 
-    /// The lanes whose wait succeeded learn what the completed phases know.
+    /// The lanes whose wait succeeded learn the clocks of the completed phases.
     fn learn(&mut self, w: &Warp, op: &MBar, lanes: u32, at: &[u64; 32]) {
         if op.relaxed {
             return;
@@ -319,7 +321,7 @@ impl Cta<'_> {
         }
     }
 
-    /// Takes the eight bytes of an object out of ordinary use, or gives them back, undefined.
+    /// Removes the eight bytes of an object from ordinary use, or returns them, undefined.
     fn claim_object(&mut self, who: Who, at: u32) -> Step {
         for word in [at as usize, at as usize + 4] {
             if let Err(conflict) = self.races.write(who, word, 4, false) {
@@ -331,13 +333,13 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// A thread uses an object, whose initialisation it must know of.
+    /// A use of an object by a thread, which must be ordered after its initialisation.
     pub(crate) fn use_object(&mut self, who: Who, at: u32) -> Step {
         let used = self.races.use_object(who, at as usize);
         self.object_used(who, at, used)
     }
 
-    /// The same of a store that an object counts when it lands.
+    /// The same for a store that the object counts when it lands.
     pub(crate) fn know_object(&mut self, who: Who, at: u32) -> Step {
         let known = self.races.knows_object(who, at as usize);
         self.object_used(who, at, known)
@@ -367,12 +369,12 @@ impl Cta<'_> {
         })
     }
 
-    /// An object that a copy completes must be there.
+    /// Checks that the object exists that a copy completes.
     pub(crate) fn require_object(&mut self, lane: usize, at: u32) -> Step {
         self.object(lane, at).map(|_| ())
     }
 
-    /// Bytes that a copy has brought are counted at an object, whose waiters learn what `tells` says.
+    /// Counts landed bytes at an object; its waiters learn the clocks `tells`.
     pub(crate) fn count_landed(
         &mut self,
         lane: usize,
@@ -402,7 +404,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// An arrival of the lane of a warp by the instruction at an index.
+    /// An arrival of a lane by the instruction at an index.
     fn arrive(
         &mut self,
         by: (usize, usize, usize),
@@ -425,14 +427,14 @@ impl Cta<'_> {
         object.pending -= count;
         object.arrivals.add(by, count);
         if drop {
-            // More than were ever expected cannot leave: arrivals beyond `expected` came from copies.
+            // Arrivals beyond `expected` came from copies, so the subtraction saturates.
             object.expected = object.expected.saturating_sub(count);
         }
         self.complete(at);
         Ok(state.pack())
     }
 
-    /// An arrival that comes when copies have landed.
+    /// A delayed arrival after copies have landed.
     pub(crate) fn arrive_from_engine(&mut self, arrival: Arrival, known: &Known) -> Step {
         let Arrival { warp, lane, pc, at, .. } = arrival;
         self.object(lane, at)?.known.join(known);
@@ -454,7 +456,7 @@ impl Cta<'_> {
         }
     }
 
-    /// Wakes the fragments that wait for phases that have completed.
+    /// Wakes the fragments whose phases have completed.
     pub(crate) fn wake(&mut self, warps: &mut [Warp]) {
         for at in std::mem::take(&mut self.completed) {
             for frag in warps.iter_mut().flat_map(|w| &mut w.frags) {

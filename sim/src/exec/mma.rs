@@ -15,7 +15,7 @@ impl Mma {
             Kind::Narrow(_) | Kind::Small(_) => warp.w[r as usize].ok,
             Kind::F64 { .. } => warp.l[r as usize].ok,
         };
-        // An undefined element spoils elements of other lanes; which ones is not worth keeping track of.
+        // An undefined element makes elements of other lanes undefined; all results are treated as undefined.
         let all = sources.iter().flat_map(|s| s.iter()).fold(u32::MAX, |ok, r| ok & defined(warp, *r));
         let ok = if all == u32::MAX { u32::MAX } else { 0 };
         let failed = |e: MmaError| Fail::new(ReportKind::Invalid, format!("{e} ({device:?})"));

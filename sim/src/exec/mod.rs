@@ -1,10 +1,10 @@
 //! Execution of a launch: blocks, their warps, and the scheduler (see [`Device::run`]).
 //!
-//! A block is a plain state machine. The scheduler runs one warp until it blocks at a synchronising instruction, ends, or
-//! has used its turn, then picks another by a seeded generator. The blocks of a cluster are one such machine ([`cluster`]).
-//! Blocks are independent of each other and may run on several
-//! host threads; of their errors the one of the lowest block in launch order is reported, so that a result does not depend
-//! on the host. Those of a kernel with loops that may wait for other blocks take turns on one host thread ([`resident`]).
+//! A block is a plain state machine. The scheduler runs one warp until it blocks at a synchronising instruction, ends,
+//! or has used its turn, then picks another by a seeded generator. The blocks of a cluster are one such machine
+//! ([`cluster`]). Blocks are independent of each other and may run on several host threads. Of their errors, the one of
+//! the first block in launch order is reported, so that results do not depend on the host. Blocks of a kernel with
+//! loops that may wait for other blocks take turns on one host thread ([`resident`]).
 
 mod absent;
 mod access;

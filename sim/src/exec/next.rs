@@ -1,8 +1,8 @@
-//! What an instruction leaves: where its warp goes on.
+//! The result of an instruction: how its fragment continues.
 
-/// What becomes of the fragment after an instruction.
+/// How the fragment continues after an instruction.
 pub(crate) enum Next {
     Advance,
-    /// It stopped, split or ended; whoever did so has set the program counter.
+    /// It stopped, split or ended, and its program counter is already set.
     Stop,
 }

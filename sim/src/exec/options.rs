@@ -1,4 +1,4 @@
-//! What a launch is asked to do, and where its blocks are in the grid.
+//! Options of a launch, and the positions of its blocks in the grid.
 
 use crate::exec::asynchronous::Landing;
 use crate::numerics::mma::Generation;
@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::report::Allowance;
 use std::sync::Arc;
 
-/// In which order blocks run: those that the device holds at once, where they may wait for each other.
+/// The order in which blocks run. Blocks that may wait for each other: among those that are resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// By increasing index.
@@ -25,25 +25,25 @@ pub struct Options {
     pub seed: u64,
     /// Order of the blocks.
     pub order: Order,
-    /// Host threads that share the blocks; blocks that may wait for each other run on one.
+    /// Number of host threads for the blocks; blocks that may wait for each other run on one.
     pub threads: usize,
-    /// Blocks that the device holds at once, for those that wait for each other; by default what the usual chip of the module's target
-    /// has room for, registers aside.
+    /// Number of resident blocks, for blocks that wait for each other; by default the number that fits the usual chip
+    /// of the module's target, regardless of registers.
     pub resident: Option<u64>,
     /// Warp instructions each block may execute.
     pub fuel: u64,
-    /// Whose matrix arithmetic to imitate; by default the generation of the module's target.
+    /// The generation whose matrix arithmetic is used; by default that of the module's target.
     pub generation: Option<Generation>,
     /// When asynchronous copies land.
     pub landing: Landing,
-    /// Blocks of a cluster (x, y, z), as the launch attribute says; by default what the kernel's `.reqnctapercluster` does.
+    /// Blocks of a cluster (x, y, z) in the launch attribute; by default those of the kernel's `.reqnctapercluster`.
     pub cluster: Option<[u32; 3]>,
-    /// The launch may begin while others in front of it still use global memory (programmatic stream serialization): it is an error
-    /// then to access it before `griddepcontrol.wait`.
+    /// Whether the launch may begin while previous ones still use global memory (programmatic stream serialization):
+    /// then accesses before `griddepcontrol.wait` are errors.
     pub programmatic: bool,
-    /// Errors that pass and are listed.
+    /// Errors that are listed instead of reported.
     pub allow: Vec<Allowance>,
-    /// For a thread that watches the launch or ends it.
+    /// For a thread that observes or ends the launch.
     pub progress: Option<Arc<Progress>>,
 }
 

@@ -1,7 +1,7 @@
-//! Where an undefined value comes from, for a report: the register by its name, and what wrote it.
+//! The origin of an undefined value, for a report: the register's name, and the instruction that wrote it.
 //!
-//! Nothing is recorded while a kernel runs. What a register was made of is looked up in the text, and the operands are looked at
-//! as they are when the report is made: most registers are written in one place, and most of these in a thread once.
+//! Nothing is recorded while a kernel runs. The writers of a register are found in the text, and their operands are
+//! examined when the report is made: most registers are written in one place, and most of these once in a thread.
 
 use super::collective::source_lane;
 use super::sync::is_matrix;
@@ -12,7 +12,7 @@ use crate::program::types::R;
 use crate::program::{Bank, Mention, Op};
 use crate::report::{Cause, ReportKind};
 
-/// Instructions that are followed back.
+/// Most instructions that are traced back.
 const STEPS: usize = 6;
 
 /// A register of a thread.
@@ -23,18 +23,18 @@ struct Register {
     lane: usize,
 }
 
-/// What is known of an instruction that writes an undefined register.
+/// Why an instruction writes an undefined register.
 enum Found {
-    /// It reads another one that is.
+    /// Another register that it reads is undefined.
     From(Register),
-    /// Why its result is undefined whatever its operands are.
+    /// The reason why its result is undefined for any operands.
     Here(String),
-    /// It is a vector load, and this was never written.
+    /// It is a vector load of memory that was never written.
     Unwritten(String),
 }
 
 impl Cta<'_> {
-    /// The failure of an instruction in these lanes; if it is over an undefined value, with its register.
+    /// The failure of an instruction in these lanes, with the origin of the undefined register, if that is the cause.
     pub(super) fn with_origin(&self, w: &Warp, pc: usize, mask: u32, mut fail: Box<Fail>) -> Box<Fail> {
         let lanes = fail.lane.map_or(mask, |lane| 1 << lane);
         if fail.kind != ReportKind::Undefined {
@@ -50,7 +50,7 @@ impl Cta<'_> {
         if unwritten { fail.because(Cause::Unwritten) } else { fail }
     }
 
-    /// The first register that an instruction reads, none of these, that is undefined in one of these lanes.
+    /// The first register that an instruction reads and that is undefined in one of these lanes, except those in `but`.
     fn undefined_in(&self, w: &Warp, pc: usize, lanes: u32, but: &[Register]) -> Option<Register> {
         let bad = |m: &Mention| {
             let bad = lanes & !defined(w, m);
@@ -58,7 +58,7 @@ impl Cta<'_> {
             (0..32).filter(|lane| bad >> lane & 1 != 0).map(found).find(|r| !but.contains(r))
         };
         let mut read = self.entry.mentions.get(pc)?.iter().filter(|m| !m.written);
-        // Values may be undefined where lanes exchange them, not what says which lanes do: the last operands.
+        // Exchanged values may be undefined, but the operands that select lanes, which come last, may not.
         if exchanges(&self.entry.code[pc].op) { read.rev().find_map(bad) } else { read.find_map(bad) }
     }
 
@@ -72,7 +72,8 @@ impl Cta<'_> {
         format!("`{}` at PTX line {}", self.entry.names[inst.name as usize], inst.line)
     }
 
-    /// How an undefined register came about, backwards, a line for each step, and whether it was by a load of what nobody wrote.
+    /// The history of an undefined register, backwards, with a line for each step, and whether it began with a load of
+    /// unwritten memory.
     fn history(&self, w: &Warp, before: usize, first: Register) -> (Vec<String>, bool) {
         let mut out = Vec::new();
         let mut unwritten = false;
@@ -81,7 +82,7 @@ impl Cta<'_> {
         while out.len() < STEPS {
             let name = self.register(at);
             let mut writers = self.writers(at);
-            // What comes before it in the text, the nearest first, and then what comes after, by a loop.
+            // First earlier writers in the text, nearest first, then later ones, which run in a loop before.
             let behind = writers.partition_point(|pc| *pc < before);
             writers.rotate_left(behind);
             writers.reverse();
@@ -122,7 +123,7 @@ impl Cta<'_> {
         named.filter(|(_, mentions)| mentions.iter().any(writes)).map(|(pc, _)| pc).collect()
     }
 
-    /// What makes the result of an instruction undefined now, if anything does, other than registers that have been `seen`.
+    /// The reason why the result of an instruction is undefined now, if any, other than registers in `seen`.
     fn made_of(&self, w: &Warp, pc: usize, at: Register, seen: &[Register]) -> Option<Found> {
         let op = &self.entry.code[pc].op;
         if let Op::Shfl { mode, a, b, c, mask, .. } = *op {
@@ -152,7 +153,7 @@ impl Cta<'_> {
             .map(Found::From)
     }
 
-    /// What is to be said of a register whose writers have operands that are all defined by now.
+    /// The text about a register whose writers now have defined operands.
     fn unknown(&self, name: &str, at: Register, mut writers: Vec<usize>) -> String {
         let reads =
             |pc: &usize| self.entry.mentions[*pc].iter().any(|m| !m.written && (m.bank, m.slot) == (at.bank, at.slot));

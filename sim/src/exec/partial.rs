@@ -1,8 +1,8 @@
-//! Vector loads of which a part was never written.
+//! Vector loads of partly unwritten memory.
 //!
-//! A compiler widens loads: of three floats that it needs it loads four, where alignment allows it. So a vector is read element by element as
-//! PTX says (8.2.2): an element that nobody wrote is undefined where it goes, and a report comes when somebody uses it. If nothing
-//! that goes to a register was written, the load itself is the report, as that of a scalar is.
+//! A compiler widens loads: for three floats it loads four, if alignment allows it. So a vector is read element by
+//! element, as PTX says (8.2.2): an unwritten element gives an undefined register, and a report follows when the
+//! register is used. If no element was written, the load itself is reported, like a scalar load.
 
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
@@ -17,7 +17,8 @@ pub(super) type Defined = [u32; 4];
 pub(super) const ALL_DEFINED: Defined = [u32::MAX; 4];
 
 impl Cta<'_> {
-    /// What a lane reads: the `whole`, or if something of it was never written, its elements by themselves; `read` reads at an address so many bytes.
+    /// Reads a lane's vector as a `whole`, or element by element if some were never written; `read` reads a number of
+    /// bytes at an address.
     #[inline(always)]
     pub(super) fn or_in_parts(
         &mut self,
@@ -74,7 +75,7 @@ impl Cta<'_> {
         Ok(out)
     }
 
-    /// Of which unwritten memory a vector load made a register undefined, if it did.
+    /// The unwritten memory that a vector load read to an undefined register, if any.
     pub(super) fn unwritten_element(&self, access: &Access, at: (usize, usize, usize), register: R) -> Option<String> {
         let Unwritten { address, memory, elements } = *self.unwritten.get(&at)?;
         let n = usize::from(access.n);

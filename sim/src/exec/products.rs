@@ -1,4 +1,4 @@
-//! wgmma products that are on their way.
+//! wgmma products in flight.
 
 use crate::exec::wgmma::operand::Layout;
 use crate::numerics::mma::wide::Row;
@@ -20,7 +20,7 @@ pub(crate) struct Flight {
     pub(crate) pc: u32,
     pub(crate) clock: u32,
     pub(crate) op: Arc<Wgmma>,
-    /// Fences of the warp before it.
+    /// Number of fences of the warp before it.
     pub(crate) fences: u32,
     /// What is left to do.
     pub(crate) job: Option<Job>,
@@ -42,15 +42,15 @@ pub(crate) struct Products {
     pub(crate) groups: u32,
     pub(crate) fences: u32,
     pub(crate) issued: u32,
-    /// What is known of each 32-bit slot, and the slots that were touched since the last fence.
+    /// The state of each 32-bit slot, and the slots that were accessed since the last fence.
     pub(crate) state: Vec<u8>,
     pub(crate) touched: Vec<R>,
-    /// Instructions of this kind so far, of which the other warps execute the same.
+    /// Number of wgmma instructions so far; the other warps of the group must execute the same.
     pub(crate) steps: usize,
 }
 
 impl Products {
-    /// Whether some product has not been waited for.
+    /// Whether some product has not been awaited.
     pub(crate) fn is_busy(&self) -> bool {
         !self.flying.is_empty()
     }
@@ -68,7 +68,7 @@ impl Products {
         self.state.get(r as usize).copied().unwrap_or(0)
     }
 
-    /// Sets the flags of what is on its way anew.
+    /// Recomputes the flags of registers in flight.
     pub(crate) fn mark(&mut self, n: usize) {
         for state in &mut self.state {
             *state &= TOUCHED;
@@ -83,16 +83,16 @@ impl Products {
     }
 }
 
-/// What four warps have executed of these instructions.
+/// The wgmma instructions that four warps have executed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    /// Steps that all four have after them, and those of each.
+    /// Number of steps that all four have executed, and number of steps of each.
     pub(crate) done: usize,
     pub(crate) each: [usize; 4],
     pub(crate) steps: VecDeque<Common>,
 }
 
-/// What warps must have in common.
+/// Operands that must be equal in all warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Common {
     pub(crate) pc: u32,

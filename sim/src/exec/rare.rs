@@ -1,4 +1,4 @@
-//! Arithmetic that is rare: [`super::compute`] has what is frequent.
+//! Rare arithmetic instructions; [`super::compute`] has the frequent ones.
 
 use super::compute::{lop3, set};
 use super::lanewise::extended;
@@ -6,7 +6,7 @@ use super::warp::Warp;
 use crate::program::types::{L32, R, SINK};
 use crate::program::{BoolOp, Op, Relation};
 
-/// Executes an instruction if it is such.
+/// Executes an instruction if it is one of these.
 pub(super) fn compute_rarely(w: &mut Warp, op: &Op, m: u32) -> bool {
     match *op {
         Op::Map { map, d, wide, a, b, from_wide } => {
@@ -96,7 +96,7 @@ pub(super) fn compute_rarely(w: &mut Warp, op: &Op, m: u32) -> bool {
     true
 }
 
-/// The result of `set`, joined with a predicate (PTX 9.7.6.1): `all` is what holds.
+/// Combines the result of `set` with a predicate (PTX 9.7.6.1): `all` is the comparison.
 pub(super) fn join(w: &mut Warp, (d, all): (R, u32), (how, p, negate): (BoolOp, R, bool), m: u32) {
     let (mut out, p) = (w.w[d as usize], w.p[p as usize]);
     let take = if negate { !p.v } else { p.v };

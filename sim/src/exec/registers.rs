@@ -1,7 +1,7 @@
-//! `setmaxnreg` (PTX 9.7.20.5): warps give registers back to their block and take more.
+//! `setmaxnreg` (PTX 9.7.20.5): warps release registers to their block and take more.
 //!
-//! Nothing is executed with more or fewer registers here; what counts is that there are as many as are requested. The assembler
-//! heeds the instruction only where the registers that a kernel starts with are fixed.
+//! The simulator only checks that the requested registers are available. The assembler ignores the instruction unless
+//! the number of registers at the start is fixed.
 
 use super::warp::{Wait, Warp};
 use crate::exec::cta::Cta;
@@ -20,12 +20,12 @@ pub(crate) fn at_start(entry: &Entry) -> Option<u32> {
     }
     let threads = entry.required_threads.or(entry.max_threads)?.iter().fold(1u32, |n, d| n.saturating_mul(*d));
     let blocks = entry.min_blocks?;
-    // At most 255 can be named, of 256 there are.
+    // An instruction can name at most 255 registers, but 256 can be allocated.
     Some((FILE / threads.max(1) / blocks.max(1) / 8 * 8).min(256))
 }
 
 impl Cta<'_> {
-    /// Gives registers back or takes them; waits until there are enough.
+    /// Releases registers, or takes them and waits until there are enough.
     pub(crate) fn max_registers(&mut self, w: &mut Warp, at: usize, (inc, n): (bool, u32)) -> Result<Next, Box<Fail>> {
         let local = w.index % self.cta_warps;
         if local / 4 * 4 + 4 > self.cta_warps {
@@ -59,7 +59,7 @@ impl Cta<'_> {
         Ok(Next::Advance)
     }
 
-    /// Lets warps look again that wait for registers there are now; whether any does.
+    /// Wakes warps that wait for available registers. The result says whether there was one.
     pub(crate) fn release_registers(&mut self, warps: &mut [Warp]) -> bool {
         self.freed = false;
         let mut any = false;

@@ -1,9 +1,9 @@
-//! Blocks that wait for each other: a block whose threads all wait, one of them for a flag, keeps its registers and its shared memory
-//! and lets others run, until something that it has read changes.
+//! Blocks that wait for each other. If all threads of a block wait, and one of them for a flag, the block keeps its
+//! registers and shared memory and lets others run, until memory that it has read changes.
 //!
-//! One thread of the host runs all of them, so that who sees what depends on the order of the blocks and the seed alone.
-//! A block that woke goes before one that has not begun. As on a device, blocks become resident by increasing index, so many at a time
-//! as there is room for: of those that are resident the order says who begins. A block that waits for one that cannot become
+//! One host thread runs all of them, so the interleaving depends only on the order of the blocks and the seed. A woken
+//! block precedes one that has not begun. As on a device, blocks become resident by increasing index, as many at a time
+//! as fit; among the resident ones, the order determines which begins. A block that waits for one that cannot become
 //! resident before it ends waits for ever.
 
 use super::launch::{BlockOrder, Ended};
@@ -15,10 +15,10 @@ use crate::exec::options::{Order, volume};
 use crate::report::Report;
 use std::collections::VecDeque;
 
-/// Bytes of the host for the blocks that have begun and not ended.
+/// Most bytes of host memory for blocks that have begun and not ended.
 const MAX_WAITING: u64 = if cfg!(test) { 1 << 20 } else { 4 << 30 };
 
-/// Rounds in which everybody looks again, and nobody gets anywhere, before that is a deadlock.
+/// Rounds in which every block retries without progress before that is a deadlock.
 const MAX_ROUNDS: u32 = 4;
 
 /// Waiting blocks that a report of a deadlock names.
@@ -38,15 +38,15 @@ impl Begun<'_> {
     }
 }
 
-/// Those that have not begun.
+/// Blocks that have not begun.
 struct Starts<'a> {
     order: &'a BlockOrder,
     blocks: u64,
     begun: u64,
-    /// How many are resident at once, and how many have become so.
+    /// The number of resident blocks, and how many have become resident so far.
     capacity: u64,
     admitted: u64,
-    /// Resident ones that have not begun, where there is no room for all; in order.
+    /// Resident blocks that have not begun, in order, if not all blocks are resident.
     open: VecDeque<u64>,
     rng: Rng,
 }
@@ -61,7 +61,7 @@ impl<'a> Starts<'a> {
         out
     }
 
-    /// There is room for one more.
+    /// Makes one more block resident.
     fn admit(&mut self) {
         if self.blocks > self.capacity && self.admitted < self.blocks {
             self.open.push_back(self.admitted);
@@ -92,7 +92,7 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// Multiprocessors of the usual chip of a target, and what one of them has room for: threads, blocks, KiB of shared memory.
+/// Number of multiprocessors of the usual chip of a target, and limits of each: threads, blocks, KiB of shared memory.
 fn chip(target: &str) -> [u64; 4] {
     let digits = target.trim_start_matches("sm_").trim_end_matches(|c: char| c.is_ascii_alphabetic());
     match digits.parse().unwrap_or(0) {
@@ -114,18 +114,18 @@ impl<'a> Setting<'a> {
             let target = self.program.target();
             let [chips, threads, blocks, shared] = chip(target);
             let block = volume(self.launch.block).unwrap_or(1).next_multiple_of(32);
-            // From sm_80 on each block has a KiB for the system.
+            // From sm_80 on, the system reserves a KiB for each block.
             let system = if target < "sm_80" { 0 } else { 1 << 10 };
             let bytes = self.entry.static_bytes + u64::from(self.launch.dynamic_smem) + system;
             let registers = self.entry.max_registers.map_or(0, |n| u64::from(n).next_multiple_of(8) * block);
             let fits = [threads / block, (shared << 10) / bytes.max(1), 65536 / registers.max(1)];
-            // What does not fit at all was refused, or is for a larger chip.
+            // A block that exceeds these limits was refused, or is for a larger chip.
             chips * fits.into_iter().fold(blocks, u64::min).max(1)
         });
         (blocks / ranks).max(1)
     }
 
-    /// Runs all blocks, alternately.
+    /// Runs all blocks by turns.
     pub(super) fn take_turns(
         self,
         order: &BlockOrder,
@@ -137,14 +137,14 @@ impl<'a> Setting<'a> {
         let mut starts = Starts::new(order, blocks, self.capacity(), seed);
         let mut rng = Rng::new(seed, u64::MAX);
         let mut begun: Vec<Begun<'a>> = Vec::new();
-        // Who ran last, and whether it could have gone on.
+        // The block that ran last, and whether it could have continued.
         let (mut last, mut yielded) = (0, false);
         loop {
             let chosen = match self.choose(&begun, last, yielded, &mut rng) {
                 None if self.has_room(&begun) => self.begin(&mut begun, &mut starts),
                 chosen => chosen,
             };
-            // One of those that could go on, or one that has not got anywhere yet.
+            // A block that can continue, or one that has not made progress yet.
             let chosen = chosen.or_else(|| around(last, begun.len()).find(|at| !begun[*at].waits));
             let (at, pause) = match chosen {
                 Some(at) => (at, run(&mut begun[at], counts)?),
@@ -167,7 +167,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Who goes on of those that have begun, unless it is the turn of one that has not.
+    /// Selects a block that has begun, unless it is the turn of a new one.
     fn choose(&self, begun: &[Begun<'_>], last: usize, yielded: bool, rng: &mut Rng) -> Option<usize> {
         let ready = |at: &usize| begun[*at].has_news() || (!yielded && !begun[*at].waits);
         if self.options.order == Order::Seeded {
@@ -177,7 +177,7 @@ impl<'a> Setting<'a> {
         around(last, begun.len()).find(ready)
     }
 
-    /// The next one begins, if there is one.
+    /// Begins the next block, if there is one.
     fn begin(&self, begun: &mut Vec<Begun<'a>>, starts: &mut Starts<'_>) -> Option<usize> {
         let number = starts.next()?;
         let cta = Cta::new(*self, number, Vec::new());
@@ -186,8 +186,8 @@ impl<'a> Setting<'a> {
         Some(begun.len() - 1)
     }
 
-    /// When all that have begun wait, and no more can: those that might do something else by themselves look again. Who got
-    /// somewhere by that.
+    /// When all begun blocks wait and no more can begin: blocks with loops that count retry. Returns a block that made
+    /// progress.
     fn nudge(
         &self,
         begun: &mut [Begun<'_>],
@@ -228,7 +228,7 @@ impl<'a> Setting<'a> {
                 Some(report) => {
                     let [x, y, z] = own.block;
                     let lines = own.message.split_once('\n').map_or("", |(_, lines)| lines);
-                    // Those of a cluster have that over each of its blocks.
+                    // For a cluster, the title is above each of its blocks.
                     let title =
                         if block.cta.ranks > 1 { String::new() } else { format!("\n    block ({x}, {y}, {z}):") };
                     report.message += &format!("{title}\n{lines}");
@@ -252,7 +252,7 @@ impl<'a> Setting<'a> {
         report
     }
 
-    /// Whether one more may begin, for the host.
+    /// Whether host memory suffices for one more block.
     fn has_room(&self, begun: &[Begun<'_>]) -> bool {
         let one = begun.first().map_or(0, |block| block.cta.host_bytes());
         begun.iter().map(|block| block.cta.host_bytes()).sum::<u64>() + one <= MAX_WAITING
@@ -268,7 +268,7 @@ fn no_room(begun: &[Begun<'_>]) -> Box<Report> {
     ))
 }
 
-/// Everybody, from `first` on: so each has a turn.
+/// All indices in a cycle from `first` on.
 fn around(first: usize, n: usize) -> impl Iterator<Item = usize> {
     (first..n).chain(0..first.min(n))
 }
@@ -282,7 +282,7 @@ fn run(block: &mut Begun<'_>, counts: &mut Vec<Counts>) -> Result<Pause, Box<Rep
 }
 
 impl Cta<'_> {
-    /// Bytes of the host for a block that waits, about.
+    /// Approximate bytes of host memory for a waiting block.
     fn host_bytes(&self) -> u64 {
         let registers = self.entry.n32 as u64 * 132 + self.entry.n64 as u64 * 260;
         let warps = (self.cta_warps * self.ranks) as u64;
@@ -318,7 +318,7 @@ mod tests {
             device.run(&program, &launch, &Options { order, ..Options::default() }).map(|_| ())
         };
         run(5, Order::Forward).unwrap();
-        // From the last on nobody waits.
+        // In reverse order, no block waits.
         run(100, Order::Reverse).unwrap();
         let report = run(100, Order::Forward).unwrap_err();
         assert_eq!(report.kind, ReportKind::Launch);
@@ -328,7 +328,7 @@ mod tests {
         );
     }
 
-    /// A flag that a second warp sets once more, which the one who waited for it has cleared: whether that is so is a matter of a moment.
+    /// A second warp sets a flag again that the waiting thread has cleared: this depends on timing.
     #[test]
     fn who_waits_may_go_on_before_others_of_the_signalling_block() {
         let text = |who: &str| {

@@ -1,4 +1,4 @@
-//! The scheduler of a block: which warp runs, until when, and what happens when none can.
+//! The scheduler of a block: selection of warps, turns, and deadlocks.
 
 use crate::exec::asynchronous;
 use crate::exec::chance::Rng;
@@ -12,16 +12,16 @@ use crate::report::{Report, ReportKind};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-/// Instructions a warp may execute before another gets its turn, so that a warp that spins does not starve the others.
+/// Instructions of a warp's turn, so that a polling warp does not starve the others.
 const TURN: u32 = 1 << 14;
 
-/// Times that all fragments may look at their mbarriers in vain, while nothing else happens, before that is a deadlock.
+/// Most rounds in which all fragments poll their mbarriers without any progress, before that is a deadlock.
 pub(super) const MAX_POLLS: u32 = 1 << 9;
 
-/// Instructions after which a block lets others run, where they may wait for each other.
+/// Instructions after which a block lets others run, if blocks may wait for each other.
 const QUANTUM: u64 = 1 << 22;
 
-/// Lets every fragment look again that waits for a phase; whether there is one.
+/// Wakes every fragment that waits for a phase. The result says whether there was one.
 pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
     let mut any = false;
     for frag in warps.iter_mut().flat_map(|w| &mut w.frags) {
@@ -33,23 +33,23 @@ pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
     any
 }
 
-/// The warps of a block, and where its scheduler is.
+/// The warps of a block, and the state of its scheduler.
 pub(super) struct Course {
     pub(super) warps: Vec<Warp>,
     rng: Rng,
     ready: Vec<usize>,
-    /// Rounds of looking in vain, and what they have in common.
+    /// Number of rounds without progress, and the state that they share.
     rounds: u32,
     seen: (u64, u32),
 }
 
-/// Why a block does not go on.
+/// Why a block pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pause {
     Ended,
-    /// All that can happen in it has, until a flag changes.
+    /// Nothing in it can run until a flag changes.
     Waits,
-    /// Others shall have their turn; only where blocks may wait for each other.
+    /// Other blocks get a turn; only if blocks may wait for each other.
     Yields,
 }
 
@@ -63,7 +63,7 @@ impl Cta<'_> {
         Course { warps, rng, ready: Vec::with_capacity(n), rounds: 0, seen: (0, 0) }
     }
 
-    /// Runs the block until it ends or has to let others run.
+    /// Runs the block until it ends or pauses.
     pub(super) fn go(&mut self, course: &mut Course) -> Result<Pause, Box<Report>> {
         let Course { warps, rng, ready, rounds, seen } = course;
         let quantum = if self.entry.waits { self.fuel.saturating_sub(QUANTUM) } else { 0 };
@@ -81,7 +81,7 @@ impl Cta<'_> {
                 if let Err(report) = self.turn(warps, pick) {
                     return Err(self.blame(warps, pick, report, rng));
                 }
-                // What a signal says may be made use of at once, or when this block has done all that it can.
+                // A waiter may use a signal at once, or after this block has run as far as possible.
                 if std::mem::take(&mut self.signalled) && rng.below(2) == 0 {
                     return Ok(Pause::Yields);
                 }
@@ -98,7 +98,7 @@ impl Cta<'_> {
             if warps.iter().all(|w| w.frags.is_empty()) {
                 return self.finish(warps).map(|()| Pause::Ended);
             }
-            // Nobody can go on without a copy engine: it is as late as it gets.
+            // No warp can run without a landed copy: late copies land now.
             if let Some(arrival) = self.arrivals.pop_front() {
                 self.arrive_late(warps, arrival)?;
                 continue;
@@ -110,7 +110,7 @@ impl Cta<'_> {
             if warps.iter().flat_map(|w| &w.frags).any(|f| matches!(f.wait, Wait::Flag { .. })) {
                 return Ok(Pause::Waits);
             }
-            // Waits at mbarriers are loops of the program, which may do something else after so many turns.
+            // A polling loop at an mbarrier may do something else after some iterations, so it is repeated.
             let state = (self.mbarrier_events, self.seq);
             *rounds = if state == *seen { *rounds + 1 } else { 0 };
             *seen = state;
@@ -120,25 +120,25 @@ impl Cta<'_> {
         }
     }
 
-    /// Lets everybody look again who might do something else by itself; whether there is anybody.
+    /// Wakes all fragments that may continue by themselves. The result says whether there was one.
     pub(super) fn look_again(&self, course: &mut Course) -> bool {
         wake_all(&mut course.warps) | self.wake_restless(&mut course.warps)
     }
 
-    /// Where the block is, as one number.
+    /// A hash of the block's state.
     pub(super) fn state(&self, course: &Course) -> u64 {
         let of = |warp: &Warp, frag: &Frag| {
             let mut hasher = DefaultHasher::new();
             (warp.index, frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);
             hasher.finish()
         };
-        // Fragments of a warp are in any order.
+        // The order of a warp's fragments does not matter.
         let all = course.warps.iter().flat_map(|warp| warp.frags.iter().map(move |frag| of(warp, frag)));
         all.fold(self.mbarrier_events, u64::wrapping_add)
     }
 
-    /// What was never waited for lands at the end of the kernel, if it may: memory of a block that has ended belongs to the next one,
-    /// and nothing says that a bulk copy keeps it from starting.
+    /// Lands copies that were never awaited at the end of the kernel, if that is legal: the memory of an ended block
+    /// belongs to the next one, and a bulk copy does not keep it from starting.
     pub(super) fn finish(&mut self, warps: &mut [Warp]) -> Result<(), Box<Report>> {
         while let Some(arrival) = self.arrivals.pop_front() {
             self.arrive_late(warps, arrival)?;
@@ -165,7 +165,7 @@ impl Cta<'_> {
         self.left_over().map_or(Ok(()), Err)
     }
 
-    /// A bulk copy to shared memory lands.
+    /// Lands a bulk copy to shared memory.
     fn load_late(&mut self, warps: &mut [Warp], load: &Load) -> Result<(), Box<Report>> {
         if let Err(fail) = self.land_load(load) {
             let (warp, pc, lanes) = Cta::issuer(load);
@@ -219,9 +219,10 @@ impl Cta<'_> {
                 return Ok(());
             }
             if left == 0 {
-                // Others of this warp come first next time; and who polls may wait for something other than a phase.
+                // Other fragments of this warp come first next time, because a polling one may wait for something else
+                // than a phase.
                 let frags = &mut warps[pick].frags;
-                // None is left if that was the end of the kernel.
+                // There is none after the end of the kernel.
                 let by = 1.min(frags.len());
                 frags.rotate_left(by);
                 wake_all(warps);

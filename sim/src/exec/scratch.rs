@@ -1,4 +1,5 @@
-//! Memory of a block or a thread, undefined until written: words, and four bits for each that say which bytes are defined.
+//! Memory of a block or a thread that is undefined until written: words, with four bits for each that mark defined
+//! bytes.
 
 /// Shared memory of a block, or local memory of a thread.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ impl Scratch {
         self.init[range].fill(0xF);
     }
 
-    /// Writes the low `n` bytes of `value`; whether memory held defined, equal bytes already.
+    /// Writes the low `n` bytes of `value`. The result says whether memory held equal, defined bytes already.
     #[inline(always)]
     pub(crate) fn put(&mut self, at: usize, n: usize, value: u32) -> bool {
         let same = self.get(at, n) == Some(if n == 4 { value } else { value & ((1 << (n * 8)) - 1) });
@@ -58,7 +59,7 @@ impl Scratch {
         same
     }
 
-    /// Makes bytes undefined: a copy to them is on its way.
+    /// Makes bytes undefined, because a copy to them is in flight.
     pub(crate) fn poison(&mut self, at: usize, n: usize) {
         for byte in at..at + n {
             self.init[byte / 4] &= !(1 << (byte % 4));

@@ -1,7 +1,7 @@
 //! The inner loop: one fragment of a warp, instruction by instruction.
 //!
-//! Arithmetic runs on all 32 lanes at once and writes those that are active. What needs all of a warp, or lanes that are
-//! elsewhere, stops the fragment: [`super::sync`] decides when it goes on.
+//! Arithmetic computes all 32 lanes and writes those that are active. An instruction that needs a whole warp, or lanes
+//! of other fragments, stops the fragment: [`super::sync`] decides when it continues.
 
 use super::access::for_lanes;
 use super::compute::compute;
@@ -15,7 +15,7 @@ use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, Space,
 use crate::report::{Cause, Report, ReportKind};
 
 impl Cta<'_> {
-    /// Runs fragment `at` until it stops or has executed `limit` instructions; how many it executed.
+    /// Runs fragment `at` until it stops or has executed `limit` instructions; returns the number of executed ones.
     pub(crate) fn fragment(&mut self, warp: &mut Warp, at: usize, limit: u32) -> Result<u32, Box<Report>> {
         self.rank = warp.index / self.cta_warps;
         let entry = self.entry;
@@ -81,7 +81,7 @@ impl Cta<'_> {
         Ok(used)
     }
 
-    /// One instruction but a branch, in the lanes of `m`.
+    /// Executes one instruction other than a branch in the lanes of `m`.
     #[inline(always)]
     fn execute(&mut self, w: &mut Warp, at: usize, op: &Op, m: u32, pc: usize) -> Result<Next, Box<Fail>> {
         match *op {
@@ -105,7 +105,7 @@ impl Cta<'_> {
         Ok(Next::Advance)
     }
 
-    /// The instructions that are neither arithmetic nor plain memory accesses, and rare arithmetic.
+    /// Instructions that are neither frequent arithmetic nor plain memory accesses.
     #[inline(never)]
     fn rare(&mut self, w: &mut Warp, at: usize, op: &Op, m: u32, pc: usize) -> Result<Next, Box<Fail>> {
         match *op {

@@ -1,4 +1,4 @@
-//! Strong accesses and fences: what they publish and what is learnt by them (PTX ISA 8).
+//! Strong accesses and fences, with their release and acquire semantics (PTX ISA 8).
 
 use super::access::for_lanes;
 use super::warp::Warp;
@@ -19,7 +19,7 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// Before a strong access writes: one that releases has its fence in front of it.
+    /// Before a strong access writes: a release access has a fence in front of it.
     pub(crate) fn strong_begins(&mut self, order: &Semantics, (warp, m, live): (usize, u32, u32)) {
         if order.release {
             let scope = if order.strength == Strength::Wide { Scope::Wide } else { Scope::Block };
@@ -27,8 +27,8 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// To be held while a strong access to global memory happens, if there are other blocks in its scope.
-    /// `sees`: its thread gets to know what was there.
+    /// The lock during a strong access to global memory, if other blocks are in its scope. `sees`: the thread acquires
+    /// what was there.
     pub(crate) fn meeting(&mut self, order: &Semantics, warp: usize, sees: bool) -> Option<MutexGuard<'a, Logs>> {
         let mut logs = self.grid.filter(|_| order.strength == Strength::Wide)?.meetings.enter();
         self.races.at_moment(logs.moment(!order.guess && self.races.clocks.tells_others(warp)), sees);
@@ -50,7 +50,7 @@ impl<'a> Cta<'a> {
         });
     }
 
-    /// After a strong access to these addresses, in one space; one that acquires has its fence after it.
+    /// After a strong access to these addresses, in one space; an acquire access has a fence after it.
     pub(crate) fn strong_done(
         &mut self,
         order: &Semantics,
@@ -71,15 +71,15 @@ impl<'a> Cta<'a> {
         }
     }
 
-    /// After a store or an update that others may wait for: the turn of the warp is over, so that they may go on before its other warps
-    /// and lanes get any further.
+    /// After a store or an update for which others may wait: ends the turn of the warp, so that they may continue
+    /// before its other warps and lanes.
     pub(super) fn signal(&mut self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;
         self.signalled = true;
         Next::Stop
     }
 
-    /// Before a barrier: what lanes have seen past the first-level cache is known.
+    /// Before a barrier: values that lanes have read past the first-level cache are acquired.
     pub(crate) fn barrier_follows(&mut self, warp: usize, m: u32, live: u32) {
         let lanes = self.races.uncached[warp] & m;
         if lanes != 0 {

@@ -1,4 +1,4 @@
-//! Why nobody can continue: every waiter, by name.
+//! The report of a deadlock, with every waiting thread.
 
 use super::warp::{Frag, Wait, Warp};
 use crate::exec::cta::Cta;
@@ -6,14 +6,14 @@ use crate::report::{Cause, Place, Report, ReportKind};
 
 /// Lanes that wait.
 struct Waiter {
-    /// What for, after "wait".
+    /// The text after "wait".
     text: String,
     place: Place,
     cause: Option<Cause>,
 }
 
 impl Cta<'_> {
-    /// The report of a block, or a cluster, none of whose threads can continue. Those of a cluster are under their own block.
+    /// The report of a block or cluster in which no thread can continue; threads of a cluster are listed by block.
     pub(crate) fn stuck(&self, warps: &[Warp]) -> Box<Report> {
         let mut lines = Vec::new();
         let (mut first, mut divergent, mut flag) = (None, None, None);
@@ -39,7 +39,7 @@ impl Cta<'_> {
         }
         lines.extend(self.absent(warps));
         let (kind, title, found) = match (flag, divergent) {
-            // The rest of its warp waits for this thread, which is about to come.
+            // The rest of its warp waits for this thread.
             (Some(found), _) => (ReportKind::Deadlock, "nobody sets the flag that this thread waits for", Some(found)),
             (None, Some(found)) => {
                 (ReportKind::Divergence, "part of a warp is at an instruction that needs all of it", Some(found))
@@ -54,7 +54,7 @@ impl Cta<'_> {
         Box::new(Report { kind, cause, message, place, other: None, other_block: None, block, address, memory: None })
     }
 
-    /// What a fragment waits for, if it does.
+    /// The waiting state of a fragment, if it waits.
     fn waiter(&self, warps: &[Warp], warp: &Warp, frag: &Frag) -> Option<Waiter> {
         let lane = frag.mask.trailing_zeros() as usize & 31;
         let (text, behind, cause) = match frag.wait {

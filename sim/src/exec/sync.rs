@@ -1,8 +1,8 @@
-//! Instructions that need more than the fragment at hand: barriers, and convergence of a warp (PTX 9.7.13.1).
+//! Instructions that need more than one fragment: barriers, and convergence of a warp (PTX 9.7.13.1).
 //!
-//! A fragment that reaches such an instruction without the lanes it needs waits for them; when nothing else can run, waiting
-//! fragments at the same place join. `.aligned` instructions need every live lane of the warp, `.sync` ones the lanes of
-//! their membermask.
+//! A fragment that reaches such an instruction without the lanes that it needs waits for them; when nothing else can
+//! run, waiting fragments at the same place join. `.aligned` instructions need every live lane of the warp, `.sync`
+//! ones the lanes of their membermask.
 
 use super::access::for_lanes;
 use super::warp::{Frag, Wait, Warp};
@@ -31,7 +31,7 @@ pub(super) fn is_matrix(op: &Op) -> bool {
 }
 
 impl Cta<'_> {
-    /// Dispatch of everything that synchronises.
+    /// Executes all synchronising instructions.
     pub(crate) fn synchronising(
         &mut self,
         w: &mut Warp,
@@ -56,7 +56,7 @@ impl Cta<'_> {
             return Err(Fail::new(ReportKind::Divergence, message).at((mask & !m).trailing_zeros() as usize));
         }
         if m != mask {
-            // Lanes whose guard is false go on by themselves; the others wait for company here.
+            // Lanes whose guard is false continue; the others wait here for the rest.
             w.frags[at].mask = m;
             w.frags.push(Frag { pc: pc as u32 + 1, mask: mask & !m, wait: Wait::Ready });
             self.not_yet(pc, m);
@@ -127,14 +127,16 @@ impl Cta<'_> {
         Ok(Next::Advance)
     }
 
-    /// Takes back that an instruction was counted that waits for other lanes: it will be executed by all of them at once.
+    /// Takes back the count of an instruction that waits for other lanes, because it will be executed by all of them at
+    /// once.
     fn not_yet(&mut self, pc: usize, m: u32) {
         let counts = &mut self.counts[pc];
         counts.executed -= 1;
         counts.lanes -= u64::from(m.count_ones());
     }
 
-    /// The union of the membermasks of the lanes; each must name its own lane, and lanes of one mask have the same.
+    /// The union of the membermasks of the lanes. Each mask must contain its own lane, and its lanes must have the same
+    /// mask.
     fn members(&self, w: &Warp, mask: u32, m: u32) -> Result<u32, Box<Fail>> {
         let slot = &w.w[mask as usize];
         if slot.ok & m != m {
@@ -167,7 +169,7 @@ impl Cta<'_> {
         if ok & m != m {
             return Err(Fail::new(ReportKind::Undefined, "the operand of a barrier is undefined"));
         }
-        // Lanes that name the barrier of the first one, and as many threads.
+        // Lanes with the barrier and thread count of the first lane.
         let alike = |r: u32| {
             let v = &w.w[r as usize].v;
             (0..32).filter(|&lane| v[lane] == v[first]).fold(0u32, |lanes, lane| lanes | 1 << lane)
@@ -179,7 +181,7 @@ impl Cta<'_> {
                 let fail = Fail::new(ReportKind::Divergence, message).because(Cause::LanesDiffer);
                 return Err(fail.at((m & !same).trailing_zeros() as usize));
             }
-            // Each of them comes to its own.
+            // Other lanes execute their own barrier.
             w.frags[at].mask = same;
             w.frags.push(Frag { pc: pc as u32, mask: m & !same, wait: Wait::Ready });
             self.not_yet(pc, m);
@@ -196,7 +198,7 @@ impl Cta<'_> {
         }
         let exited = self.races.clocks.exited(w.index);
         if bar.aligned && count.is_some() && exited != 0 {
-            // `exit` releases barriers that wait for all threads, and no others (PTX 9.7.12).
+            // `exit` only releases barriers for all threads (PTX 9.7.12).
             let message = format!(
                 "all lanes of a warp have to execute this instruction, and lanes {exited:#010x} have exited: only a barrier of all \
                  threads, without a count, does not wait for them"
@@ -206,7 +208,7 @@ impl Cta<'_> {
         let block = (self.shape.block.iter().product::<u32>()).next_multiple_of(32);
         let place = 16 * self.rank + id as usize;
         let barrier = &mut self.barriers[place];
-        // All threads of the block are a count like any other.
+        // A barrier for all threads of the block has their number as count.
         if barrier.arrived > 0 && barrier.expected.unwrap_or(block) != count.unwrap_or(block) {
             let show = |c: Option<u32>| c.map_or("all threads".to_owned(), |c| format!("{c} threads"));
             let message =
@@ -252,7 +254,7 @@ impl Cta<'_> {
         Ok(Next::Stop)
     }
 
-    /// Completes the barriers whose threads have all arrived; whether any did.
+    /// Completes the barriers at which all threads have arrived. The result says whether there was one.
     pub(crate) fn release_barriers(&mut self, warps: &mut [Warp]) -> bool {
         let mut moved = false;
         for id in 0..self.barriers.len() {
@@ -298,7 +300,8 @@ impl Cta<'_> {
         moved
     }
 
-    /// `bar.warp.sync` at different places: lanes pass when all lanes of their membermask are at one with the same mask.
+    /// `bar.warp.sync` at different places: lanes pass when all lanes of their membermask wait at one with the same
+    /// mask.
     pub(crate) fn converge_warp_barriers(&mut self, w: &mut Warp) -> bool {
         let mut masks = [0u32; 32];
         for frag in w.frags.iter().filter(|f| matches!(f.wait, Wait::Converge { .. })) {
@@ -333,7 +336,7 @@ impl Cta<'_> {
         true
     }
 
-    /// Arrivals at a barrier that nobody waited for: the program has lost count.
+    /// Reports arrivals at a barrier for which no thread waits.
     pub(crate) fn left_over(&self) -> Option<Box<Report>> {
         let (id, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.arrived > 0)?;
         let id = id % 16;

@@ -12,7 +12,7 @@ use crate::program::{Access, Area};
 use crate::race::{LockStep, Strength, Touch, Who};
 use crate::report::ReportKind;
 
-/// Whether all lanes access neighbouring places of `bytes` bytes, which exist as addresses of a block's memory.
+/// Whether all lanes access consecutive places of `bytes` bytes, which are addresses of a block's memory.
 #[inline(always)]
 fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
     let first = at[0];
@@ -22,7 +22,7 @@ fn in_a_row(at: &[u64; 32], mask: u32, bytes: u64) -> bool {
         && at.iter().zip(0u64..).fold(true, |same, (a, lane)| same & (*a == first.wrapping_add(bytes * lane)))
 }
 
-/// The `N` words of each lane, from one lane after the other to one register after the other.
+/// Distributes the `N` words of each lane from lane order to register order.
 #[inline(always)]
 fn spread<const N: usize>(words: &[u32], out: &mut [[u32; 32]; 4]) {
     let (lanes, _) = words.as_chunks::<N>();
@@ -48,7 +48,7 @@ impl Cta<'_> {
         if in_a_row(&at, mask, bytes) {
             let who = Who { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
             if let Some(words) = self.shared.words(at[0] as usize, 32 * n) {
-                // The lanes from the first that is not done on are done one by one.
+                // From the first lane that failed on, lanes are handled one by one.
                 let done = self.races.read_line(who, at[0] as usize, n);
                 match n {
                     1 => out[0].copy_from_slice(words),

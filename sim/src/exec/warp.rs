@@ -1,7 +1,8 @@
-//! A warp: register files over structure-of-arrays lanes, and its threads as fragments that share a program counter.
+//! A warp: register files with an array of lanes for each register, and its threads as fragments that share a program
+//! counter.
 //!
-//! Fragments split where lanes branch apart and join only at synchronising instructions. Every slot remembers in which
-//! lanes it is defined; an operation on undefined lanes gives undefined lanes.
+//! Fragments split where lanes diverge, and join only at synchronising instructions. Every slot records the lanes in
+//! which it is defined; an operation on undefined lanes gives undefined lanes.
 
 use crate::counters::Counts;
 
@@ -32,7 +33,7 @@ pub(crate) struct SlotP {
     pub(crate) ok: u32,
 }
 
-/// Why a fragment does not run.
+/// Why a fragment waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     Ready,
@@ -41,14 +42,14 @@ pub(crate) enum Wait {
         need: u32,
         aligned: bool,
     },
-    /// At a barrier; `red` is what `bar.red` has to deliver.
+    /// At a barrier; `red` is the result register of `bar.red`.
     Barrier {
         id: u8,
         red: Option<(Vote, R)>,
     },
     /// At the barrier of the cluster.
     Cluster,
-    /// For registers that other warps give back.
+    /// For registers that other warps release.
     Registers {
         more: u32,
     },
@@ -57,7 +58,7 @@ pub(crate) enum Wait {
         at: u32,
         want: Want,
     },
-    /// For a flag, at which the instruction at `pc` looks; `exact`: it does nothing else until the flag changes.
+    /// For a flag that the instruction at `pc` reads; `exact`: it only continues when the flag changes.
     Flag {
         pc: u32,
         exact: bool,
@@ -87,15 +88,15 @@ pub(crate) struct Warp {
     /// Bulk copies from shared memory, and asynchronous products.
     pub(crate) bulk: super::bulk::Stores,
     pub(crate) products: Products,
-    /// What `setmaxnreg` has set.
+    /// The limit set by `setmaxnreg`.
     pub(crate) registers: Option<u32>,
-    /// Fragments that may wait for a flag.
+    /// Fragments that may poll a flag.
     pub(super) watches: Vec<Watch>,
-    /// Plain loads in loops that turned out to wait for nothing.
+    /// Plain loads in loops that are known not to poll.
     pub(super) busy: Vec<u32>,
 }
 
-/// What special registers are made of.
+/// The values of special registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) block: [u32; 3],
@@ -103,7 +104,7 @@ pub(crate) struct Shape {
     pub(crate) index: [u32; 3],
     pub(crate) dynamic: u32,
     pub(crate) shared: u32,
-    /// Blocks of a cluster, whether the launch or the kernel requests them, and where the block's shared memory begins.
+    /// Blocks of a cluster, whether the launch or the kernel requests it, and the start of the block's shared memory.
     pub(crate) cluster: [u32; 3],
     pub(crate) explicit: bool,
     pub(crate) base: u32,
@@ -116,7 +117,7 @@ pub(crate) fn thread_of(block: [u32; 3], linear: u32) -> [u32; 3] {
 }
 
 impl Warp {
-    /// Warp `local` of its block, which has the number `index` in the cluster.
+    /// Warp `local` of its block, with the number `index` in the cluster.
     pub(crate) fn new(entry: &Entry, index: usize, local: usize, threads: u32, shape: &Shape) -> Warp {
         let first = local as u32 * 32;
         let lanes = threads.saturating_sub(first).min(32);
@@ -220,7 +221,7 @@ impl Warp {
         }
     }
 
-    /// Joins fragments that wait at the same place for each other; whether any became ready.
+    /// Joins fragments that wait for each other at the same place. The result says whether one became ready.
     pub(crate) fn converge(&mut self) -> bool {
         let mut moved = false;
         let mut i = 0;
@@ -246,7 +247,7 @@ impl Warp {
         moved
     }
 
-    /// Lanes leave; a fragment without lanes is gone.
+    /// Removes lanes; a fragment without lanes is removed.
     pub(crate) fn retire(&mut self, at: usize, lanes: u32) {
         self.live &= !lanes;
         self.frags[at].mask &= !lanes;
@@ -289,23 +290,23 @@ fn special_value(special: Special, thread: u32, threads: u32, shape: &Shape) -> 
     }
 }
 
-/// Registers of a block that nobody has.
+/// Free registers of a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
     pub(crate) free: u32,
 }
 
-/// What a thread last found unwritten at a vector load.
+/// The elements that a thread last found unwritten at a vector load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten {
-    /// Where the vector starts, and how that memory is called.
+    /// The start of the vector, and the name of its memory.
     pub(crate) address: u64,
     pub(crate) memory: &'static str,
     /// A bit for each element.
     pub(crate) elements: u8,
 }
 
-/// What a fragment has read, by lane.
+/// The values that a fragment has read, by lane.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) lanes: u32,
@@ -315,27 +316,27 @@ pub(crate) struct Look {
     pub(crate) data: [[u32; 4]; 32],
 }
 
-/// Instructions with their costs.
+/// The instructions of an iteration with their costs.
 pub(crate) type Turn = Vec<(u32, Counts)>;
 
-/// Lanes that may turn in a loop.
+/// Lanes that may be polling in a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// The lanes, which stay together while others join and leave them, and the load.
+    /// The lanes, which stay together while others join and leave, and the polling load.
     pub(crate) mask: u32,
     pub(crate) pc: u32,
-    /// What it has executed and read since.
+    /// The instructions executed and values read since the last poll.
     pub(crate) turn: Turn,
     pub(crate) looks: Vec<Look>,
-    /// The turn before, and the registers at its end.
+    /// The previous iteration, and a hash of the registers at its end.
     pub(crate) last: Option<(Turn, u64)>,
-    /// The turns of the loop, once it has been seen to wait.
+    /// The iterations of the loop, once it is known to poll.
     pub(crate) path: Option<Turn>,
-    /// The next look is the first one after it slept.
+    /// Whether the next poll is the first one after sleeping.
     pub(crate) woken: bool,
-    /// Turns whose registers changed.
+    /// Number of iterations with changed registers.
     pub(crate) restless: u32,
-    /// Others take part in its turns.
+    /// Whether other fragments or warps take part in the iterations.
     pub(crate) joint: bool,
 }
 

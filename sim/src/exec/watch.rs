@@ -1,17 +1,18 @@
-//! Loops that wait for a flag: who turns in one, when its block has to let others run, and what it costs.
+//! Polling loops: which fragments poll a flag, when a block lets others run, and what polling costs.
 //!
-//! After a load that may be a look at a flag ([`crate::program::Semantics::waits`]) its fragment is watched: it goes on instruction by
-//! instruction, until it does something that others could notice, or comes back to the load. If it comes back with all its registers
-//! as they were when it came the last time, and has read the same, then it will do so for ever unless something that
-//! it has read changes. So it sleeps until that happens; when all fragments of a block sleep or wait for each other, another block runs
-//! ([`super::resident`]).
+//! After a load that may poll a flag ([`crate::program::Semantics::waits`]), its fragment is watched. It continues
+//! instruction by instruction, until it has an effect that others could notice, or returns to the load. If it returns
+//! with the same registers as the last time, and has read the same values, it repeats for ever unless memory that it
+//! has read changes. So it sleeps until that happens. When all fragments of a block sleep or wait for each other,
+//! another block runs ([`super::resident`]).
 //!
-//! Turns in vain are not counted: how many there are depends on who ran first, and on the machine. What is left is the
-//! look that found the flag as it should be. Of a loop that was seen to wait this is so too for turns that saw the flag change and were not
-//! content. Where others take part in the turns, other lanes that part and meet again or other warps at a barrier, all turns count.
+//! Unsuccessful iterations are not counted, because their number depends on the order of execution and on the machine.
+//! Only the successful poll counts. If a loop is known to poll, iterations that saw the flag change but continued to
+//! wait are not counted, either. If others take part in the iterations (lanes that diverge and converge, or other warps
+//! at a barrier), all iterations count.
 //!
-//! A loop that counts its turns never comes back as it was. After [`PATIENCE`] turns it lets others run, and is asked again when
-//! nobody else can go on; its turns count.
+//! A loop that counts its iterations never returns to the same state. After [`PATIENCE`] iterations it lets others run,
+//! and continues when nothing else can; its iterations count.
 
 use super::access::{addresses, for_lanes, window};
 use super::warp::{Frag, Wait, Warp};
@@ -23,16 +24,16 @@ use crate::program::types::{SHARED_WINDOW, Space};
 use crate::program::{Addr, Area, Op};
 use crate::report::{Place, Report};
 
-/// Instructions of a turn.
+/// Most instructions of a polling iteration.
 const MAX_TURN: usize = 256;
-/// Turns of a loop whose registers change before others get theirs.
+/// Iterations of a loop with changing registers before others run.
 const PATIENCE: u32 = 16;
 
 fn same_path(one: &[(u32, Counts)], other: &[(u32, Counts)]) -> bool {
     one.iter().map(|step| step.0).eq(other.iter().map(|step| step.0))
 }
 
-/// Whether others cannot notice the instruction, or it only waits for them.
+/// Whether an instruction has no effect on others, or only waits for them.
 fn is_quiet(op: &Op) -> bool {
     !matches!(
         op,
@@ -65,7 +66,7 @@ fn is_quiet(op: &Op) -> bool {
 }
 
 impl Warp {
-    /// The registers of some lanes, as one number.
+    /// A hash of the registers of some lanes.
     pub(super) fn state(&self, mask: u32) -> u64 {
         let mut hash = 0xCBF2_9CE4_8422_2325u64;
         let mut mix = |v: u64| hash = (hash ^ v ^ hash >> 29).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -87,7 +88,7 @@ impl Warp {
         self.watches.iter().position(|watch| watch.mask & mask == watch.mask)
     }
 
-    /// Which lanes of a fragment are watched: it goes on instruction by instruction.
+    /// The watched lanes of a fragment, if any: it runs instruction by instruction.
     #[inline]
     pub(super) fn watched_lanes(&self, mask: u32) -> Option<u32> {
         if self.watches.is_empty() { None } else { self.watch(mask).map(|slot| self.watches[slot].mask) }
@@ -95,7 +96,7 @@ impl Warp {
 }
 
 impl Cta<'_> {
-    /// After a load that may be a look at a flag.
+    /// After a load that may poll a flag.
     #[inline(never)]
     pub(super) fn looked(&self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;
@@ -119,7 +120,7 @@ impl Cta<'_> {
         Next::Stop
     }
 
-    /// Runs the fragment of these lanes, which are watched; how many instructions it executed.
+    /// Runs the fragment with these watched lanes; returns the number of executed instructions.
     pub(super) fn watched(&mut self, warp: &mut Warp, lanes: u32, limit: u32) -> Result<u32, Box<Report>> {
         let entry = self.entry;
         let mut used = 0;
@@ -127,7 +128,7 @@ impl Cta<'_> {
             let ready = |f: &Frag| f.mask & lanes == lanes && f.wait == Wait::Ready;
             let Some(at) = warp.frags.iter().position(ready) else { break };
             let mask = warp.frags[at].mask;
-            // Of lanes that have come together the first are watched.
+            // If watched lanes have joined, only the first group stays watched.
             let mut first = true;
             warp.watches.retain(|watch| watch.mask & mask != watch.mask || std::mem::take(&mut first));
             let Some(slot) = warp.watch(mask).filter(|slot| warp.watches[*slot].mask == lanes) else { break };
@@ -155,7 +156,7 @@ impl Cta<'_> {
                 let was = look.data;
                 self.read_again(&mut look);
                 if was != look.data {
-                    // Others may notice that.
+                    // Others may notice the effect.
                     warp.watches.swap_remove(slot);
                     break;
                 }
@@ -168,7 +169,7 @@ impl Cta<'_> {
         Ok(used)
     }
 
-    /// What the instruction reads in the lanes of `m`.
+    /// The memory that the instruction reads in the lanes of `m`.
     fn look_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<Look> {
         let (addr, area, bytes): (Addr, Area, u64) = match op {
             Op::Ld(access) => (access.addr, access.area, u64::from(access.size) * u64::from(access.n)),
@@ -180,7 +181,7 @@ impl Cta<'_> {
             Area::In(Space::Global) | Area::Generic => 0,
             Area::In(_) => return None,
         };
-        // What is wrong with the address the instruction itself will say.
+        // The instruction itself will report an invalid address.
         let mut at = addresses(warp, addr, m).ok()?;
         at.iter_mut().for_each(|at| *at = at.wrapping_add(shared));
         let mut look = Look { lanes: m, at, bytes, data: [[0; 4]; 32] };
@@ -188,7 +189,7 @@ impl Cta<'_> {
         Some(look).filter(|look| look.lanes != 0)
     }
 
-    /// Reads memory as it is now, without a trace.
+    /// Reads memory again, without recording accesses.
     fn read_again(&self, look: &mut Look) {
         for_lanes!(lane in look.lanes => { look.data[lane] = self.peek(look.at[lane], look.bytes); });
     }
@@ -212,7 +213,7 @@ impl Cta<'_> {
         out
     }
 
-    /// The fragment has executed its load once more.
+    /// The fragment has returned to its load.
     fn came_back(&mut self, warp: &mut Warp, slot: usize) {
         let lanes = warp.watches[slot].mask;
         let state = warp.state(lanes);
@@ -227,7 +228,7 @@ impl Cta<'_> {
         let exact = watch.last.as_ref().is_some_and(as_before);
         let before = watch.last.take();
         let sleep = if exact && watch.joint {
-            // What the others did in these turns is not known here.
+            // The effects of other participants in these iterations are not known here.
             true
         } else if exact {
             let path = turn.clone();
@@ -237,7 +238,7 @@ impl Cta<'_> {
             if let Some((turn, _)) = &earlier {
                 self.take_back(turn);
             }
-            // It will look once more.
+            // It will poll once more.
             self.take_back(&turn[turn.len() - 1..]);
             true
         } else if known && !watch.joint {
@@ -271,7 +272,7 @@ impl Cta<'_> {
         }
     }
 
-    /// Whether something has changed that the fragment has read.
+    /// Whether memory that the fragment has read has changed.
     fn has_changed(&self, warp: &Warp, frag: &Frag) -> bool {
         let Some(slot) = warp.watch(frag.mask) else { return true };
         warp.watches[slot].looks.iter().any(|look| {
@@ -279,13 +280,13 @@ impl Cta<'_> {
         })
     }
 
-    /// Whether a fragment that sleeps has something new to see.
+    /// Whether memory that a sleeping fragment has read has changed.
     pub(super) fn any_changed(&self, warps: &[Warp]) -> bool {
         let sleeps = |f: &&Frag| matches!(f.wait, Wait::Flag { .. });
         warps.iter().any(|w| w.frags.iter().filter(sleeps).any(|frag| self.has_changed(w, frag)))
     }
 
-    /// Lets those look again whose flags have changed; whether there are any.
+    /// Wakes fragments whose flags have changed. The result says whether there was one.
     pub(super) fn wake_changed(&self, warps: &mut [Warp]) -> bool {
         if !self.any_changed(warps) {
             return false;
@@ -293,7 +294,7 @@ impl Cta<'_> {
         for warp in warps {
             for i in 0..warp.frags.len() {
                 let frag = warp.frags[i];
-                // A turn of several warps needs all of them.
+                // An iteration of several warps needs all of them.
                 if matches!(frag.wait, Wait::Flag { exact, .. } if !exact || self.has_changed(warp, &frag)) {
                     wake(warp, i);
                 }
@@ -302,7 +303,7 @@ impl Cta<'_> {
         true
     }
 
-    /// Lets those look again who might do something else by themselves; whether there are any.
+    /// Wakes fragments that may continue by themselves. The result says whether there was one.
     pub(super) fn wake_restless(&self, warps: &mut [Warp]) -> bool {
         let mut any = false;
         for warp in warps {
@@ -316,7 +317,7 @@ impl Cta<'_> {
         any
     }
 
-    /// What a fragment that sleeps waits for, for a report: the flag, in words, and where it looks.
+    /// The flag for which a sleeping fragment waits, for a report: its text and place.
     pub(super) fn flag_text(&self, warp: &Warp, frag: &Frag, pc: u32) -> (String, Place) {
         let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].looks.last());
         let lane = look.map_or(frag.mask, |look| look.lanes).trailing_zeros() as usize & 31;
@@ -343,7 +344,7 @@ impl Cta<'_> {
     }
 }
 
-/// The fragment looks again.
+/// Makes the fragment poll again.
 fn wake(warp: &mut Warp, at: usize) {
     let mask = warp.frags[at].mask;
     warp.frags[at].wait = Wait::Ready;

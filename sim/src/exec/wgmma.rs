@@ -1,9 +1,10 @@
-//! `wgmma` (PTX 9.7.15): products of four warps that run beside them.
+//! `wgmma` (PTX 9.7.15): asynchronous products of four warps.
 //!
-//! Each warp multiplies sixteen of the 64 rows, at issue or when it waits ([`Landing`](super::asynchronous::Landing)). From issue to
-//! wait nobody may touch the registers of the accumulator and of A, and what is read of shared memory is in use. Ordinary accesses to
-//! such registers need a `wgmma.fence` before the next product that names them; a product of the same shape on the same accumulator does
-//! not. The four warps must execute the same products with the same operands.
+//! Each warp multiplies sixteen of the 64 rows, at issue or at the wait ([`Landing`](super::asynchronous::Landing)).
+//! From issue to wait, nothing may access the registers of the accumulator and of A, and the shared memory that is read
+//! must not be written. Ordinary accesses to such registers need a `wgmma.fence` before the next product that names
+//! them, except a product of the same shape on the same accumulator. The four warps must execute the same products with
+//! the same operands.
 
 pub(super) mod operand;
 
@@ -19,13 +20,13 @@ use crate::report::{Cause, Report, ReportKind};
 use operand::Layout;
 use std::sync::Arc;
 
-/// How far one warp may be before the others of its group.
+/// How many instructions one warp may be ahead of the others of its group.
 const MAX_AHEAD: usize = 1 << 16;
-/// Products of a warp on their way.
+/// Most products of a warp in flight.
 const MAX_FLYING: usize = 1 << 12;
 
 impl Cta<'_> {
-    /// The group of four warps that `w` belongs to; which must be all there.
+    /// The warpgroup of `w`, which must have four warps.
     fn warpgroup(&self, w: &Warp) -> Result<usize, Box<Fail>> {
         let local = w.index % self.cta_warps;
         if local / 4 * 4 + 4 > self.cta_warps {
@@ -35,7 +36,7 @@ impl Cta<'_> {
         Ok(w.index - local % 4)
     }
 
-    /// The four warps of a group execute the same.
+    /// Checks that the four warps of a group execute the same instructions.
     fn in_step(&mut self, w: &mut Warp, pc: usize, operands: [u64; 3]) -> Result<usize, Box<Fail>> {
         let first = self.warpgroup(w)?;
         let mine = Common { pc: pc as u32, operands };
@@ -76,7 +77,7 @@ impl Cta<'_> {
         block.get(first..first + 4)
     }
 
-    /// At the end of the block: the warps of a group have executed as many.
+    /// At the end of the block: checks that the warps of a group have executed the same number of instructions.
     pub(crate) fn end_steps(&self, warps: &[Warp]) -> Option<Box<Report>> {
         for (i, group) in self.warpgroups.iter().enumerate() {
             for w in self.four(i, warps).unwrap_or_default() {
@@ -93,7 +94,7 @@ impl Cta<'_> {
         None
     }
 
-    /// An ordinary instruction names these slots.
+    /// An ordinary instruction accesses these slots.
     pub(crate) fn touch(&mut self, w: &mut Warp, slots: &[R]) -> Step {
         let n = w.w.len();
         for r in slots {
@@ -162,7 +163,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// A 64-bit operand that all lanes must share.
+    /// A 64-bit operand that must be equal in all lanes.
     fn shared_operand(w: &Warp, r: R, what: &str) -> Result<u64, Box<Fail>> {
         let slot = &w.l[r as usize];
         if slot.ok != u32::MAX {
@@ -208,7 +209,7 @@ impl Cta<'_> {
         w.products.issued += 1;
         let clock = w.products.issued;
         let agent = self.races.slot(Slot::Products(first), w.index);
-        // The reads happen from now on, whenever that is.
+        // The operands may be read at any time from now on.
         let who = Who { warp: w.index, lane: 0, pc: pc as u32, seq: 0, strength: Strength::Weak, copy: true };
         let reader = (agent, clock, quarter(w.index - first));
         let rows = 16 * (w.index - first);
@@ -245,7 +246,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Whether the registers of a product may be used by it now.
+    /// Checks that a product may use its registers now.
     fn check_registers(&self, w: &Warp, op: &Wgmma) -> Step {
         if w.products.fences == 0 {
             let message = "no `wgmma.fence` comes before the first wgmma of this warp";
@@ -274,7 +275,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Multiplies what is in the operands now.
+    /// Multiplies the current operands.
     fn compute(&mut self, w: &mut Warp, op: &Wgmma, job: &Job) -> Step {
         let mut a = match &job.a {
             Ok(rows) => **rows,
@@ -293,7 +294,7 @@ impl Cta<'_> {
             b.iter_mut().for_each(|row| *row = negated(op.form.b, row));
         }
         let mut d: Vec<[u32; 32]> = op.d.iter().map(|r| w.w[*r as usize].v).collect();
-        // An undefined accumulator spoils what it is added to.
+        // An undefined accumulator makes the sum undefined.
         let ok = if job.add { op.d.iter().fold(u32::MAX, |ok, r| ok & w.w[*r as usize].ok) } else { u32::MAX };
         op.form
             .run(self.generation, &a, &b, job.add, &mut d)
@@ -305,7 +306,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// A warp that exits must have waited for its products.
+    /// Checks that an exiting warp has awaited its products.
     pub(crate) fn products_done(&self, w: &Warp) -> Step {
         match w.products.flying.front() {
             None => Ok(()),

@@ -1,8 +1,9 @@
-//! The approximate instructions: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, `div` (PTX ISA 9.7.3, 9.7.4).
+//! The approximate instructions: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, `div` (PTX ISA 9.7.3,
+//! 9.7.4).
 //!
-//! Hardware computes them from tables that are not public. Here they are computed in f64 by series of our own, good to some
-//! 2^-50, and rounded to nearest: in practice the correctly rounded results. What a device may answer instead is an
-//! [`Allowance`], the error that the manual states; a comparison with a device uses [`Function::allows`].
+//! Hardware computes them from tables that are not public. Here they are computed in f64 by series of our own, accurate
+//! to about 2^-50, and rounded to nearest: in practice the correctly rounded results. A device may deviate within an
+//! [`Allowance`], the error in the manual; a comparison with a device uses [`Function::allows`].
 //!
 //! Special operands follow the manual's tables. Without `.ftz` subnormals are numbers.
 
@@ -31,7 +32,7 @@ pub enum Function {
     Tanh,
 }
 
-/// The largest error the manual states, as the manual states it.
+/// The largest error in the manual, in the manual's form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowance {
     /// Units in the last place of the f32 result.
@@ -59,7 +60,7 @@ impl Function {
         Function::Tanh,
     ];
 
-    /// The result register of an operand register. `tanh` ignores `ftz`, which it does not have.
+    /// The result register for an operand register. `tanh` ignores `ftz`, which it does not have.
     #[must_use]
     pub fn apply(self, ftz: bool, a: u32) -> u32 {
         let ftz = ftz && self != Function::Tanh;
@@ -95,7 +96,7 @@ impl Function {
             Function::Rcp => Allowance::Ulps(1.0),
             Function::Rsqrt => Allowance::Relative(power(-22.9)),
             Function::Sqrt => Allowance::Relative(power(-23.0)),
-            // The manual says 2^-20.5 of both. Measured on an H200, near three quarters of a turn: 2^-20.44.
+            // The manual says 2^-20.5 for both. Measured on an H200, near three quarters of a turn: 2^-20.44.
             Function::Cos if x.abs() <= 2.0 * PI => Allowance::Absolute(power(-20.4)),
             Function::Sin if x.abs() <= 2.0 * PI => Allowance::Absolute(power(-20.5)),
             Function::Sin | Function::Cos if x.abs() <= 100.0 * PI => Allowance::Absolute(power(-14.7)),
@@ -104,7 +105,7 @@ impl Function {
         }
     }
 
-    /// Whether the manual allows a device to answer `d`. NaN, infinities and exact zeros must be as the tables say.
+    /// Whether the manual allows a device to return `d`. NaN, infinities and exact zeros must match the tables.
     #[must_use]
     pub fn allows(self, ftz: bool, a: u32, d: u32) -> bool {
         let want = self.apply(ftz, a);
@@ -120,7 +121,7 @@ impl Function {
         }
         let (exact, got) = (self.value(x), f64::from(f32::from_bits(d)));
         if exact.abs() >= 2f64.powi(128) || got.is_infinite() {
-            // Near the largest number a permitted error may cross over.
+            // Near the largest number, a permitted error may overflow.
             return exact.abs().min(got.abs()) >= f64::from(f32::MAX) * (1.0 - power(-21.0)) && exact * got > 0.0;
         }
         if ftz && got == 0.0 && exact.abs() < f64::from(f32::MIN_POSITIVE) * (1.0 + power(-21.0)) {
@@ -134,7 +135,7 @@ impl Function {
             <= match allowance {
                 // The manual counts from the correctly rounded result.
                 Allowance::Ulps(n) => n * ulp + rounding,
-                // The bounds are given for results that are f32 already; a subnormal cannot do better than half its unit.
+                // The bounds apply to f32 results; the error of a subnormal is at least half its unit.
                 Allowance::Relative(r) => (r * exact.abs()).max(rounding),
                 Allowance::Absolute(e) => e.max(rounding),
                 Allowance::Anything => f64::INFINITY,
@@ -147,7 +148,8 @@ fn power(x: f64) -> f64 {
     exp2(x)
 }
 
-/// `div.approx.f32`: at most 2 ulp for divisors in [2^-126, 2^126]; for larger ones zero, or NaN of an infinity.
+/// `div.approx.f32`: at most 2 ulp for divisors in [2^-126, 2^126]; larger divisors give zero, or NaN for an infinite
+/// dividend.
 #[must_use]
 pub fn div(ftz: bool, a: u32, b: u32) -> u32 {
     let mode = Mode { ftz, ..Mode::RN };
@@ -158,15 +160,15 @@ pub fn div(ftz: bool, a: u32, b: u32) -> u32 {
     single::div(mode, a, b)
 }
 
-/// `rsqrt.approx.f64`, a routine of Newton steps good to the last bits, subnormals included. A NaN comes out made quiet; of a
-/// negative number it is 0xfff8000000000000.
+/// `rsqrt.approx.f64`, a routine of Newton steps, accurate to the last bits, also for subnormals. A NaN becomes quiet;
+/// a negative number gives 0xfff8000000000000.
 #[must_use]
 pub fn rsqrt_f64(a: u64) -> u64 {
     let near = double::div(Round::Nearest, 1f64.to_bits(), double::sqrt(Round::Nearest, a));
     if a >> 63 != 0 || a == 0 || a >= 0x7ff0_0000_0000_0000 {
         return near;
     }
-    // x in [1, 4) times a power of four; one Newton step from the rounded root of it.
+    // x in [1, 4) times a power of four; one Newton step from its rounded root.
     let shift = if a >> 52 == 0 { 54 } else { 0 };
     let scaled = (f64::from_bits(a) * f64::from_bits((1023 + shift) << 52)).to_bits();
     let exponent = (scaled >> 52) as i64 - 1023;
@@ -179,8 +181,8 @@ pub fn rsqrt_f64(a: u64) -> u64 {
     y.to_bits().wrapping_sub((half as u64).wrapping_sub(shift / 2) << 52)
 }
 
-/// `rcp.approx.ftz.f64` (`sqrt` false) and `rsqrt.approx.ftz.f64`: only the upper 32 bits of operand and result count, so that
-/// a NaN whose payload is in the lower ones is an infinity (measured on Hopper).
+/// `rcp.approx.ftz.f64` (`sqrt` false) and `rsqrt.approx.ftz.f64`: only the upper 32 bits of operand and result count.
+/// So a NaN with its payload in the lower bits counts as an infinity (measured on Hopper).
 #[must_use]
 pub fn reciprocal_f64(sqrt: bool, a: u64) -> u64 {
     let flush = |x: u64| if x & 0x7ff0_0000_0000_0000 == 0 { x & 1 << 63 } else { x };
@@ -192,7 +194,7 @@ pub fn reciprocal_f64(sqrt: bool, a: u64) -> u64 {
     if d.is_nan() {
         return 0x7fff_ffff_0000_0000;
     }
-    // To nearest in 20 fraction bits; an infinity has no bits there to carry.
+    // Rounded to nearest in 20 fraction bits; an infinity has no fraction bits that could carry.
     flush(d.to_bits().wrapping_add(0x8000_0000) & !0xffff_ffff)
 }
 
@@ -239,12 +241,12 @@ fn exp2(x: f64) -> f64 {
     for k in (1..=16).rev() {
         sum = 1.0 + sum * r / f64::from(k);
     }
-    // In two factors, since results reach into the subnormals of f64.
+    // In two factors, because results may be subnormal f64.
     let factor = |e: i32| f64::from_bits(((1023 + e.clamp(-1022, 1023)) as u64) << 52);
     sum * factor(whole / 2) * factor(whole - whole / 2)
 }
 
-/// The binary logarithm: exponent, and the series of the area tangent around 1.
+/// The binary logarithm: the exponent, plus the series of the area tangent around 1.
 fn log2(x: f64) -> f64 {
     if x.is_nan() || x < 0.0 {
         return f64::NAN;
@@ -252,7 +254,7 @@ fn log2(x: f64) -> f64 {
     if x == 0.0 || x.is_infinite() {
         return if x == 0.0 { f64::NEG_INFINITY } else { x };
     }
-    // Every f32 is a normal f64. The fraction goes to [sqrt(1/2), sqrt(2)).
+    // Every f32 is a normal f64. The fraction is scaled to [sqrt(1/2), sqrt(2)).
     let bits = x.to_bits();
     let mut exponent = (bits >> 52) as i32 - 1023;
     let mut m = f64::from_bits(bits & 0x000f_ffff_ffff_ffff | 0x3ff0_0000_0000_0000);
@@ -275,7 +277,7 @@ fn sin_cos(x: f64) -> (f64, f64) {
     if !x.is_finite() {
         return (f64::NAN, f64::NAN);
     }
-    // Far outside of what the manual promises an exact remainder of the f64 nearest to 2 pi will do.
+    // Far outside of the manual's range, the remainder by the f64 nearest to 2 pi suffices.
     let x = if x.abs() > 1e6 { x % (2.0 * PI) } else { x };
     let turns = x * std::f64::consts::FRAC_2_PI;
     let quadrant = (turns + if turns < 0.0 { -0.5 } else { 0.5 }) as i64;
@@ -326,13 +328,13 @@ mod tests {
         assert!(got == want || error <= 2f64.powi(-46) * scale, "{what} {x:e}: {got:e} {want:e}");
     }
 
-    /// Against the host's library, whose errors are below an ulp of f64.
+    /// Compares with the host's library, whose errors are below an ulp of f64.
     #[test]
     fn series_agree_with_the_host() {
         let mut rng = Rng(51);
         for i in 0..60_000u32 {
             let bits = rng.next() as u32;
-            // Half of them of a moderate exponent.
+            // Half of them have a moderate exponent.
             let moderate = (bits & 0x807f_ffff) + 0x3b00_0000 + ((bits >> 4) & 0x7f) * 0x0010_0000;
             let bits = if i % 2 == 0 { bits } else { moderate };
             let x = f64::from(f32::from_bits(bits));
@@ -408,7 +410,7 @@ mod tests {
         assert_eq!(ex2_half2(Half::Bf16, 0x3f80_ff80), 0x4000_0000);
     }
 
-    /// Neighbours are allowed as far as the manual says, and no farther.
+    /// Deviations are allowed exactly up to the manual's limits.
     #[test]
     fn allowances() {
         let mut rng = Rng(53);

@@ -1,6 +1,6 @@
-//! Searches in words, dot products and packing of integers (PTX ISA 9.7.1.19, 9.7.1.23, 9.7.9.22).
+//! Bit searches in words, dot products and packing of integers (PTX ISA 9.7.1.19, 9.7.1.23, 9.7.9.22).
 
-/// The integers that `cvt.pack` makes.
+/// The integer type of a part in `cvt.pack`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part {
     /// Bits: 2, 4, 8 or 16.
@@ -9,9 +9,9 @@ pub struct Part {
     pub signed: bool,
 }
 
-/// `fns`: the position of the `offset`-th set bit of `mask`, counted from `base` upwards, or downwards if `offset` is negative;
-/// with an offset of zero `base` itself if that bit is set. All ones if there is none. The offset whose magnitude is not a number
-/// gives zero, as on the H200.
+/// `fns`: the position of the `offset`-th set bit of `mask`, counted from `base` upwards, or downwards if `offset` is
+/// negative. With offset 0: `base` itself if that bit is set. All ones if there is none. The offset whose magnitude
+/// overflows gives zero, as on the H200.
 #[must_use]
 pub fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     let set = |at: i64| (0..32).contains(&at) && mask >> at & 1 != 0;
@@ -33,7 +33,8 @@ pub fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     u32::MAX
 }
 
-/// `cvt.pack.sat`: both clamped to the part, `a` above `b`, in the low bits; above them `c`, if given, as far as it fits.
+/// `cvt.pack.sat`: both numbers clamped to the part, `a` above `b`, in the low bits; above them the low bits of `c`, if
+/// given.
 #[must_use]
 pub fn pack(part: Part, a: i32, b: i32, c: Option<u32>) -> u32 {
     let (least, most) = if part.signed {
@@ -45,7 +46,7 @@ pub fn pack(part: Part, a: i32, b: i32, c: Option<u32>) -> u32 {
     fit(a) << part.bits | fit(b) | c.map_or(0, |c| c << (2 * part.bits))
 }
 
-/// `dp4a`: four bytes of `a` by those of `b`, and the sum with `c`.
+/// `dp4a`: the sum of four products of bytes of `a` and `b`, plus `c`.
 #[inline(always)]
 #[must_use]
 pub const fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
@@ -61,7 +62,7 @@ pub const fn dp4a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32
     sum
 }
 
-/// `dp2a`: two 16-bit parts of `a` by two bytes of `b`, the lower or upper ones, and the sum with `c`.
+/// `dp2a`: the sum of two products of 16-bit parts of `a` and two bytes of `b`, the lower or upper ones, plus `c`.
 #[inline(always)]
 #[must_use]
 pub const fn dp2a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool, hi: bool) -> u32 {

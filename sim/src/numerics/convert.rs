@@ -1,10 +1,11 @@
 //! `cvt`: conversions between every pair of scalar types (PTX ISA 9.7.9.21).
 //!
-//! Registers come and go as the low bits of a `u64`; results are extended to 64 bits as the manual says: signed integers by
-//! sign, everything else by zeros. The manual leaves NaN open. As measured on an H200, one that goes through f64 keeps its sign
-//! and the upper bits of its payload, made quiet; copies (f32 to f32, f64 to f64, bf16 to f32) keep all bits; any other becomes
-//! the canonical one of the destination. These are the same machine instructions on every generation, whose rule is assumed
-//! to be. `.ftz` on the way to f16 is accepted and does nothing (ptxas 12.9 and 13 drop it): subnormal f32 are numbers.
+//! Registers are passed as the low bits of a `u64`. Results are extended to 64 bits as the manual says: signed integers
+//! by sign, everything else by zeros. The manual leaves NaN open. As measured on an H200, a NaN that is converted via
+//! f64 keeps its sign and the upper bits of its payload, made quiet; copies (f32 to f32, f64 to f64, bf16 to f32) keep
+//! all bits; any other NaN becomes the canonical one of the destination. Other generations use the same machine
+//! instructions, and are assumed to have the same rule. `.ftz` on the way to f16 is accepted and does nothing (ptxas
+//! 12.9 and 13 drop it): subnormal f32 are numbers.
 
 use super::exact::{self, E4M3, E5M2, Exact, F32, F64, Format, Value};
 use super::half::{self, Half};
@@ -102,7 +103,7 @@ impl Float {
         }
     }
 
-    /// The NaN of arithmetic in this type; f64 has none and keeps payloads.
+    /// The NaN that arithmetic in this type gives; f64 has none and keeps payloads.
     const fn canonical_nan(self) -> u32 {
         match self {
             Float::F16 | Float::Bf16 => NAN_HALF as u32,
@@ -121,7 +122,7 @@ impl Float {
         }
     }
 
-    /// What becomes of a NaN.
+    /// The result of converting a NaN.
     fn nan_to(self, to: Float, a: u64) -> u64 {
         if self != Float::F64 && to != Float::F64 {
             return u64::from(to.canonical_nan());
@@ -134,7 +135,7 @@ impl Float {
         sign | ((1 << format.exponent_bits) - 1) << format.fraction_bits | fraction | quiet
     }
 
-    /// `.sat` and `.ftz` of a result.
+    /// Applies `.sat` and `.ftz` to a result.
     #[inline(always)]
     fn finish(self, mode: Mode, d: u64) -> u64 {
         let d = if mode.ftz && self == Float::F32 { u64::from(single::flush(d as u32)) } else { d };
@@ -155,7 +156,7 @@ pub fn float_to_float(from: Float, to: Float, mode: Mode, a: u64) -> u64 {
         return if from == Float::Bf16 { (a & 0xffff) << 16 } else { a };
     }
     if from.is_nan(a) {
-        // Flushed first, a NaN of f32 is the canonical one when it is converted (measured on an H200).
+        // A flushed f32 NaN is canonical before it is converted (measured on an H200).
         let a = if mode.ftz && (from, to) == (Float::F32, Float::F64) { u64::from(NAN_F32) } else { a };
         return if mode.sat { 0 } else { from.nan_to(to, a) };
     }
@@ -173,7 +174,7 @@ pub fn f16_to_f32(a: u16) -> u32 {
     if Half::F16.is_nan(a) { NAN_F32 } else { Half::F16.widen(a).to_bits() }
 }
 
-/// `cvt` of a float to an integral value of the same type (`.rni`, `.rzi`, `.rmi`, `.rpi` are the rounding).
+/// `cvt` of a float to an integral value of the same type (`.rni`, `.rzi`, `.rmi`, `.rpi` are the rounding modes).
 #[inline(always)]
 #[must_use]
 pub fn float_to_integral(ty: Float, mode: Mode, a: u64) -> u64 {
@@ -183,7 +184,7 @@ pub fn float_to_integral(ty: Float, mode: Mode, a: u64) -> u64 {
     ty.finish(mode, ty.narrow(Round::Nearest, integral(mode.round, ty.widen(mode.ftz, a))))
 }
 
-/// An f64 rounded to an integer, with the sign of the operand; no library call.
+/// An f64 rounded to an integer, with the sign of the operand, without a library call.
 #[inline(always)]
 fn integral(round: Round, x: f64) -> f64 {
     if x.is_nan() || x.abs() >= 4_503_599_627_370_496.0 {
@@ -202,7 +203,7 @@ fn integral(round: Round, x: f64) -> f64 {
     ((whole + if step { away } else { 0 }) as f64).copysign(x)
 }
 
-/// `cvt` of a float to an integer, clamped to its range. NaN gives 0, or the sign bit alone when either type has 64 bits.
+/// `cvt` of a float to an integer, clamped to its range. NaN gives 0, or only the sign bit if either type has 64 bits.
 #[inline(always)]
 #[must_use]
 pub fn float_to_int(from: Float, to: Int, round: Round, ftz: bool, a: u64) -> u64 {
@@ -231,7 +232,7 @@ pub fn int_to_float(from: Int, to: Float, mode: Mode, a: u64) -> u64 {
     to.finish(mode, d)
 }
 
-/// `cvt` between integers: the low bits, or with `.sat` the nearest number of the destination.
+/// `cvt` between integers: the low bits, or with `.sat` the nearest number of the destination type.
 #[inline(always)]
 #[must_use]
 pub fn int_to_int(from: Int, to: Int, sat: bool, a: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! `st.async`, `red.async` (PTX 9.7.9.12, 9.7.13.7): a thread's registers to the shared memory of a block of the cluster, counted there by an
-//! mbarrier as a bulk copy is, but not through the async proxy.
+//! `st.async`, `red.async` (PTX 9.7.9.12, 9.7.13.7): stores of registers to the shared memory of a block of the
+//! cluster. An mbarrier there counts the bytes as for a bulk copy, but the store does not use the async proxy.
 
 use crate::exec::access::for_lanes;
 use crate::exec::cta::Cta;
@@ -21,7 +21,7 @@ impl Cta<'_> {
         let barriers = self.shared_addresses(w, op.barrier, op.area, m)?;
         let values: Vec<_> = op.regs.iter().take(usize::from(op.n)).map(|r| w.any(*r, op.wide)).collect();
         let reduce = op.reduce.and_then(|(op, ty)| Reduce::new(op, Some(ty), None));
-        // Reductions are strong accesses: several of them to one place are no race.
+        // Reductions are strong accesses, so several of them to one place are no race.
         let strength = if reduce.is_some() { Strength::Block } else { Strength::Weak };
         let (size, n) = (usize::from(op.size), usize::from(op.size) * usize::from(op.n));
         let seq = self.next_seq();

@@ -1,4 +1,4 @@
-//! Bulk copies from shared to global memory, and reductions there: groups of a thread.
+//! Bulk copies and reductions from shared to global memory, in groups of a thread.
 
 use super::{MAX_FLYING, group_slots};
 use crate::exec::access::for_lanes;
@@ -62,7 +62,7 @@ impl Reduce {
         Some(Reduce { atom, half: half.filter(|_| matches!(op, AtomOp::Min | AtomOp::Max)) })
     }
 
-    /// Whole words of an element.
+    /// Number of words of an element.
     pub(super) fn words(&self) -> usize {
         usize::from(self.atom.size / 4).max(1)
     }
@@ -78,7 +78,7 @@ impl Reduce {
 }
 
 impl Cta<'_> {
-    /// Issues a store of the plan, or a reduction.
+    /// Issues a bulk store, or a reduction.
     pub(super) fn store_bulk(
         &mut self,
         w: &mut Warp,
@@ -105,7 +105,7 @@ impl Cta<'_> {
         }
         let [reads, writes] = group_slots(who.warp).map(|slot| self.races.slot(slot, who.warp));
         let clocks = [self.races.start(reads), self.races.start(writes)];
-        // A reduction is a strong access: several of them to one place are no race.
+        // A reduction is a strong access, so several of them to one place are no race.
         let strength = if reduce.is_some() { Strength::Wide } else { Strength::Weak };
         let writer = Who { strength, copy: false, ..who };
         for piece in plan.pieces.iter().filter(|p| p.from < p.to) {
@@ -133,7 +133,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// Notes a write of global memory that may happen later.
+    /// Records a write of global memory that may happen later.
     fn note_write(&mut self, who: Who, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
         self.writable(who.lane, address, n)?;
         self.races.hand_in(self.grid, self.block, false);
@@ -144,7 +144,7 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// The bytes in shared memory as they are now.
+    /// The current bytes in shared memory.
     fn read_stored(&self, store: &Store) -> Result<Vec<[u8; 16]>, Box<Fail>> {
         let mut out = Vec::with_capacity(store.plan.pieces.len());
         for piece in &store.plan.pieces {
@@ -165,7 +165,7 @@ impl Cta<'_> {
         Ok(out)
     }
 
-    /// Writes what a store has read.
+    /// Writes the bytes that a store has read.
     fn write_stored(&mut self, store: &mut Store) -> Step {
         if store.written {
             return Ok(());
@@ -195,7 +195,7 @@ impl Cta<'_> {
                 }
                 let new = new.iter().rev().fold(0u64, |v, b| v << 8 | u64::from(*b));
                 if size == 8 {
-                    // As other atomics of this size: one lock for all of them.
+                    // One lock for all, as for other atomics of this size.
                     let _guard = self.lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     let sum = reduce.apply(u64::from(alloc.word(at)) | u64::from(alloc.word(at + 4)) << 32, new);
                     alloc.put(at, 4, sum as u32);
@@ -217,7 +217,8 @@ impl Cta<'_> {
         for_lanes!(lane in m => { w.bulk.groups[lane] = w.bulk.groups[lane].saturating_add(1); });
     }
 
-    /// Waits until at most `n` of the newest groups of each lane are on their way: all of it, or what they `read`.
+    /// Waits until at most `n` of the newest groups of each lane are in flight, or with `read`, until the others have
+    /// read their sources.
     pub(crate) fn bulk_wait(&mut self, w: &mut Warp, n: u32, read: bool, m: u32) -> Step {
         let agents = group_slots(w.index).map(|slot| self.races.slot(slot, w.index));
         let (mut known, mut lanes) = (Known::default(), 0);
@@ -247,7 +248,8 @@ impl Cta<'_> {
         Ok(())
     }
 
-    /// At the end of the block: nobody may still read its shared memory, and what is on its way to global memory gets there.
+    /// At the end of the block: no store may still read its shared memory; pending writes to global memory are
+    /// executed.
     pub(crate) fn end_stores(&mut self, w: &mut Warp) -> Result<(), (u32, u32, Box<Fail>)> {
         for mut store in std::mem::take(&mut w.bulk.flying) {
             let (pc, lanes) = (store.who.pc, 1 << store.who.lane);

@@ -1,4 +1,4 @@
-//! Boxes of tensors: which bytes go where.
+//! Boxes of tensors: source and destination of each byte.
 
 use crate::exec::access::{addresses, misaligned, window};
 use crate::exec::cta::Cta;
@@ -11,11 +11,11 @@ use crate::race::Who;
 use crate::report::ReportKind;
 use crate::tensor_map::{BYTES, Outside, Pixels, TensorMap};
 
-/// Bytes that the start of a box in shared memory is a multiple of (PTX 9.7.9.27.1.2).
+/// Alignment in bytes of a box in shared memory (PTX 9.7.9.27.1.2).
 const BOX_ALIGN: u64 = 128;
 
-/// Bytes that the start of a box along the contiguous dimension of the tensor is a multiple of: an H100 ends the kernel with an illegal
-/// instruction otherwise, measured for loads, and of stores reported in tile-ai/tilelang#2527. The PTX ISA does not say so.
+/// Alignment in bytes of a box along the contiguous dimension of the tensor. Otherwise an H100 ends the kernel with an
+/// illegal instruction (measured for loads; for stores see tile-ai/tilelang#2527). The PTX ISA does not say so.
 const ROW_ALIGN: i64 = 16;
 
 impl Cta<'_> {
@@ -54,7 +54,7 @@ impl Cta<'_> {
         TensorMap::decode(&bytes).ok_or_else(|| no_map("these bytes were made by nobody who makes maps"))
     }
 
-    /// What a copy of a box moves.
+    /// The pieces of a copy of a box.
     pub(super) fn plan_tensor(
         &mut self,
         w: &Warp,
@@ -112,7 +112,7 @@ impl Cta<'_> {
         })
     }
 
-    /// The offsets of an instruction in im2col mode, which is the mode of its map.
+    /// The offsets of an im2col instruction; checks that the map has that mode, too.
     fn pixel_offsets(
         &self,
         w: &Warp,
@@ -144,7 +144,7 @@ impl Cta<'_> {
     }
 }
 
-/// Sixteen bytes outside.
+/// The 16 bytes that elements outside of the tensor read as.
 fn fill(map: &TensorMap) -> [u8; 16] {
     let nan = map.element.nan().to_le_bytes();
     let size = map.element.bytes() as usize;
@@ -154,13 +154,13 @@ fn fill(map: &TensorMap) -> [u8; 16] {
     }
 }
 
-/// The pieces of a box that begins at `first` in the tensor and at `shared`.
+/// The pieces of a box that begins at `first` in the tensor, and at `shared` in shared memory.
 fn pieces(map: &TensorMap, first: &[i64], shared: u64) -> Vec<Piece> {
     let (rank, row, size) = (map.dims.len(), map.row_bytes(), map.element.bytes() as i64);
     let mask = map.swizzle.mask();
     let mut out = Vec::with_capacity((map.box_bytes() / 16) as usize);
     let mut index = vec![0u64; rank];
-    // Of the innermost dimension, the bytes of a row that are inside.
+    // The bytes of a row that are inside, along the innermost dimension.
     let inside = |c: i64, dim: usize| c >= 0 && (c as u64) < map.dims[dim];
     let low = (-first[0]).clamp(0, i64::from(map.box_dims[0])) * size;
     let high = (map.dims[0] as i64 - first[0]).clamp(0, i64::from(map.box_dims[0])) * size;
@@ -191,7 +191,7 @@ fn pieces(map: &TensorMap, first: &[i64], shared: u64) -> Vec<Piece> {
     out
 }
 
-/// The pieces of pixels, from the one at `first` on, all moved by `offsets` (PTX 5.5.4).
+/// The pieces of consecutive pixels from `first` on, all moved by `offsets` (PTX 5.5.4).
 fn pixels(map: &TensorMap, of: &Pixels, (first, offsets): (&[i64], &[i64]), shared: u64) -> Vec<Piece> {
     let (rank, row, size) = (map.dims.len(), map.row_bytes(), map.element.bytes() as i64);
     let mask = map.swizzle.mask();
@@ -215,7 +215,7 @@ fn pixels(map: &TensorMap, of: &Pixels, (first, offsets): (&[i64], &[i64]), shar
                 to: part(high),
             });
         }
-        // The next pixel of the row, of the box, of the images.
+        // The next pixel of the row, then of the box, then of the images.
         for dim in 1..rank {
             if dim == rank - 1 {
                 at[dim] += 1;
@@ -233,14 +233,14 @@ fn pixels(map: &TensorMap, of: &Pixels, (first, offsets): (&[i64], &[i64]), shar
 
 #[cfg(test)]
 mod tests {
-    /// Pixels of two images of 2 x 3, a step of 2 apart along rows, with one of padding around them.
+    /// Pixels of two images of 2 x 3, with a step of 2 along rows, and padding of one around them.
     #[test]
     fn pixels_walk_through_the_box() {
         let map = TensorMap::packed(TensorElement::F16, 0x1000, &[8, 3, 2, 2], &[8, 1, 1, 1]);
         let of = Pixels { lower: vec![-1, -1], upper: vec![-1, -1], count: 9 };
         let map = TensorMap { element_strides: vec![1, 2, 1, 1], pixels: Some(of.clone()), ..map };
         assert_eq!(map.encode().ok().and_then(|bytes| TensorMap::decode(&bytes)), Some(map.clone()));
-        // Of each row the places -1 and 1, of each image the rows -1 and 0; moved by one to the right and one down.
+        // The places -1 and 1 of each row, the rows -1 and 0 of each image; moved by one to the right and one down.
         let all = pixels(&map, &of, (&[0, -1, -1, 0], &[1, 1]), 0x400);
         let found: Vec<Option<u64>> = all.iter().map(|p| (p.from < p.to).then(|| (p.global - 0x1000) / 16)).collect();
         assert_eq!(found, [0, 2, 3, 5, 6, 8, 9, 11, 12].map(|n| (n < 12).then_some(n)));
@@ -258,7 +258,7 @@ mod tests {
         let map = TensorMap::packed(TensorElement::F32, 0x1000, &[10, 6, 3], &[4, 4, 2]);
         let map = TensorMap { strides: vec![48, 288], element_strides: vec![3, 2, 1], ..map };
         let all = pieces(&map, &[8, 3, 2], 0x400);
-        // Two rows of every second of four, in two layers of which the second is outside.
+        // Two rows (each second of four), in two layers, of which the second is outside.
         assert_eq!(all.len(), 4);
         let first = all[0];
         assert_eq!((first.shared, first.global, first.from, first.to), (0x400, 0x1000 + 2 * 288 + 3 * 48 + 32, 0, 8));
@@ -277,7 +277,7 @@ mod tests {
             let (row, unit) = (i / 8, i % 8);
             assert_eq!(piece.shared as usize, 0x800 + 128 * row + 16 * (unit ^ (row % 8)));
         }
-        // On the address, not on the place in the box.
+        // The swizzle depends on the address, not on the position in the box.
         let shifted = pieces(&map, &[0, 0], 0x880);
         assert_eq!(shifted[0].shared, 0x890);
     }

@@ -1,8 +1,8 @@
-//! Matrices in shared memory as a descriptor says (PTX 9.7.15.5.1): which bytes are which elements.
+//! Matrices in shared memory, as a descriptor defines them (PTX 9.7.15.5.1): the addresses of their elements.
 //!
-//! Memory is seen in units of 16 bytes. Along K (`across` not set) a row's K elements are two units; across it a unit holds eight
-//! neighbouring rows of one k. Eight units that follow each other by a row of the swizzle's pattern, or directly without
-//! one, are a core matrix; the two offsets of the descriptor lead from one to the next.
+//! Memory consists of units of 16 bytes. Along K (`across` not set), the K elements of a row are two units. Otherwise a
+//! unit holds eight adjacent rows for one k. Eight units at the distance of a row of the swizzle pattern, or contiguous
+//! without a swizzle, are a core matrix. The two offsets of the descriptor are the distances of core matrices.
 
 use crate::exec::fail::{Fail, Step};
 use crate::exec::scratch::Scratch;
@@ -13,15 +13,15 @@ use crate::report::ReportKind;
 /// A matrix in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Of the block's shared memory.
+    /// The start of the block's shared memory.
     base: u64,
-    /// Of the matrix, in that.
+    /// The start of the matrix in it.
     start: u64,
     leading: u64,
     stride: u64,
-    /// Bytes of a row of the swizzle's pattern; 16 without one.
+    /// Bytes of a row of the swizzle pattern; 16 without a swizzle.
     span: u64,
-    /// Rows of the pattern that are before the first one.
+    /// Rows of the pattern in front of the first row.
     phase: u64,
     across: bool,
     /// The first row that counts.
@@ -50,12 +50,12 @@ impl Layout {
         Ok(Layout { base, start, leading: field(16), stride: field(32), span, phase, across, from: 0 })
     }
 
-    /// The same from this row on.
+    /// The same matrix from this row on.
     pub(super) fn from(self, row: usize) -> Layout {
         Layout { from: row, ..self }
     }
 
-    /// The address of a unit: along K, unit `x` of row `y`; across, rows `8 y..` at k = `x`.
+    /// The address of a unit: along K, unit `x` of row `y`; otherwise rows `8 y..` at k = `x`.
     fn unit(&self, x: usize, y: usize) -> u64 {
         let (x, y) = (x as u64, y as u64);
         let offset = match (self.across, self.span) {

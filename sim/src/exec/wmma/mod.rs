@@ -1,9 +1,9 @@
-//! `wmma`: tiles loaded into fragments, multiplied and stored by a whole warp (PTX 9.7.14.3 to 9.7.14.5).
+//! `wmma`: tiles that a whole warp loads to fragments, multiplies and stores (PTX 9.7.14.3 to 9.7.14.5).
 //!
-//! The manual leaves open which lane holds which element. Here it is what ptxas makes of these instructions for Turing and
-//! later: the fragments of the `mma` they become, 16 rows (or, of the tile with 8 rows, 16 columns) to an instruction. Where a
-//! fragment has more registers than the tile has elements the rest are copies. Registers that hold neighbours in memory
-//! move together, up to 8 bytes, and that is what counts as an access.
+//! The manual does not define which lane holds which element. The simulator uses what ptxas generates for Turing and
+//! later: fragments of `mma` instructions with 16 rows (or, for tiles with 8 rows, 16 columns). If a fragment has more
+//! registers than the tile has elements, the rest are copies. Registers with contiguous elements move together, up to 8
+//! bytes, and that counts as one access.
 
 mod moves;
 mod product;

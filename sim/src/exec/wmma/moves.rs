@@ -6,7 +6,7 @@ use crate::program::wmma::Move;
 use crate::race::Strength;
 
 impl Cta<'_> {
-    /// The base address and the stride, which all lanes must agree on.
+    /// The base address and the stride, which must be equal in all lanes.
     fn uniform(&self, w: &Warp, mv: &Move) -> Result<(u64, u64), Box<Fail>> {
         let base = addresses(w, mv.addr, u32::MAX)?;
         let f = mv.fragment;
@@ -19,7 +19,8 @@ impl Cta<'_> {
             let message = "the lanes of a warp give different addresses or strides of one tile";
             return Err(Fail::new(ReportKind::Invalid, message).at(lane));
         }
-        // The manual aligns every row to the fragment, the CUDA guide to 16 bytes; ptxas needs the latter.
+        // The manual requires every row to be aligned to the fragment, the CUDA guide to 16 bytes; ptxas needs the
+        // latter.
         let fragment = (mv.regs.len() * f.bits.max(32) / 8).min(32) as u64;
         let line = u64::from(stride[0]) * f.bits as u64;
         if base[0] & (fragment - 1) != 0 || !line.is_multiple_of(8 * fragment.min(16)) {

@@ -1,4 +1,4 @@
-//! `wmma.mma`, by the matrix instructions that the device has.
+//! `wmma.mma`, by the device's matrix instructions.
 
 use super::*;
 use crate::program::wmma::Kind;
@@ -42,7 +42,7 @@ impl Product {
         b: &[[u32; 32]],
         c: &[[u32; 32]],
     ) -> Result<Vec<[u32; 32]>, Box<Fail>> {
-        // Bytes are sm_72's already; smaller elements came with Turing.
+        // sm_72 has 8-bit products; smaller elements came with Turing.
         if device < Generation::Turing && self.bits < 8 {
             return Err(failed(MmaError::Device, device));
         }
@@ -74,7 +74,7 @@ impl Product {
             for (lane, v) in register.iter_mut().enumerate() {
                 let (row, column) = f.place(lane, r, 0);
                 let pairs = (0..k).map(|i| (left[row * k + i], right[i * n + column]));
-                // At most 128 products of 255 · 255: far from overflow.
+                // At most 128 products of 255 · 255 do not overflow.
                 let sum: i32 = match self.kind {
                     Kind::Bits { and: true } => pairs.map(|(x, y)| x & y).sum(),
                     Kind::Bits { and: false } => pairs.map(|(x, y)| x ^ y).sum(),
@@ -88,7 +88,7 @@ impl Product {
         Ok(d)
     }
 
-    /// Tiles of 16 by 8, each as the device's own instructions compute it.
+    /// Tiles of 16 by 8, each computed like the device's own instructions.
     fn float(
         &self,
         device: Generation,
@@ -102,7 +102,7 @@ impl Product {
         let (tall, flat) = if self.extent.swapped() { (b, a) } else { (a, b) };
         let (each_tall, each_flat) = (self.extent.k / (2 * per), self.extent.k / (4 * per));
         let (rows, columns) = if self.extent.swapped() { (2, 1) } else { (self.extent.m / 16, self.extent.n / 8) };
-        // With one f32 accumulator everything is f32 (ptxas 12.9: a conversion before or after).
+        // With one f32 accumulator, everything is f32 (ptxas 12.9: a conversion before or after).
         let inner = if (ct, dt) == (Acc::F16, Acc::F16) { Acc::F16 } else { Acc::F32 };
         let mut out = Vec::new();
         for tile in 0..rows * columns {
@@ -133,7 +133,7 @@ fn failed(e: MmaError, device: Generation) -> Box<Fail> {
     Fail::new(ReportKind::Invalid, format!("{e} ({device:?})"))
 }
 
-/// A 16 by 8 tile over all of k by the largest instructions the device has.
+/// A 16 by 8 tile over all of k, by the largest instructions of the device.
 fn product(
     device: Generation,
     ab: Elem,
@@ -160,7 +160,7 @@ fn product(
     Ok(sums)
 }
 
-/// The same on Volta: the upper and lower eight rows are two of the four products of `m8n8k4`, four times over k.
+/// The product on Volta: the upper and lower eight rows are two of the four products of `m8n8k4`, four times over k.
 fn quad_pairs(acc: Acc, a: &[[u32; 32]], b: &[[u32; 32]], sums: Vec<[u32; 32]>) -> Result<Vec<[u32; 32]>, MmaError> {
     let half = |register: u32, e: usize| register >> (16 * e) & 0xFFFF;
     let (mut left, mut right) = ([[0u32; 16]; 16], [[0u32; 8]; 16]);
@@ -236,7 +236,7 @@ fn quad_pairs(acc: Acc, a: &[[u32; 32]], b: &[[u32; 32]], sums: Vec<[u32; 32]>) 
 mod tests {
     use super::*;
 
-    /// A row and a column with which an H200 was asked: two steps of four products give another sum than one of eight.
+    /// A row and a column for which an H200 shows that two steps of four products give another sum than one of eight.
     #[test]
     fn tf32_takes_two_steps() {
         let registers = |list: &[[u32; 4]], lane: usize| -> Vec<[u32; 32]> {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// `cvt.frnd2{.relu}{.satfinite}.{f16,bf16}.f32`, also each half of the packed forms.
+/// `cvt.frnd2{.relu}{.satfinite}.{f16,bf16}.f32`, also for each half of the packed forms.
 #[inline(always)]
 #[must_use]
 pub fn f32_to_half(ty: Half, round: Round, clamp: Clamp, a: u32) -> u16 {
@@ -23,10 +23,11 @@ pub fn f32_to_half2(ty: Half, round: Round, clamp: Clamp, a: u32, b: u32) -> u32
     u32::from(f32_to_half(ty, round, clamp, b)) | u32::from(f32_to_half(ty, round, clamp, a)) << 16
 }
 
-/// `cvt.{rna,rn,rz}{.relu}{.satfinite}.tf32.f32`: 10 fraction bits kept, the low 13 bits of the register zero.
+/// `cvt.{rna,rn,rz}{.relu}{.satfinite}.tf32.f32`: 10 fraction bits, and the low 13 bits of the register are zero.
 ///
-/// A NaN is 0x7fffe000 of `.rn` and `.rz`. `.rna` is integer arithmetic, which cuts a NaN off, one whose payload is in the low
-/// bits to an infinity, and clamps by subtracting the unit from whatever is not finite (ptxas 12.9; measured on Hopper).
+/// With `.rn` and `.rz` a NaN becomes 0x7fffe000. `.rna` is integer arithmetic: it truncates a NaN, to an infinity if
+/// the payload is in the low bits, and clamps any non-finite number by subtracting a unit (ptxas 12.9; measured on
+/// Hopper).
 #[inline(always)]
 #[must_use]
 pub fn f32_to_tf32(round: Round, clamp: Clamp, a: u32) -> u32 {
@@ -68,7 +69,7 @@ impl Fp8 {
         }
     }
 
-    /// The same number in f16, which holds them all; NaN becomes 0x7fff.
+    /// The same number in f16, which has all of them; NaN becomes 0x7fff.
     #[inline(always)]
     #[must_use]
     pub fn widen(self, a: u8) -> u16 {
@@ -77,7 +78,7 @@ impl Fp8 {
             Fp8::E5m2 => u16::from(a) << 8,
             Fp8::E4m3 if a & 0x7f == 0x7f => NAN_HALF,
             Fp8::E4m3 => {
-                // The fields shifted into place are the number times 2^-8; scaling it is exact.
+                // The fields, shifted into place, are the number times 2^-8; scaling it is exact.
                 let scaled = Half::F16.widen(u16::from(a & 0x7f) << 7) * 256.0;
                 Half::F16.narrow(scaled) | u16::from(a & 0x80) << 8
             }

@@ -1,4 +1,4 @@
-//! Every conversion against the exact numbers.
+//! Compares every conversion with the exact numbers.
 
 use super::*;
 use crate::numerics::single::tests::{EDGES, Rng};
@@ -26,7 +26,7 @@ fn samples(ty: Float) -> Vec<u64> {
             .map(|&e| u64::from(e))
             .chain((0..4000).map(|i| {
                 let x = rng.next() as u32;
-                // Half of them of a magnitude that an f16 or an integer can hold, with short fractions.
+                // Half of them have a magnitude that f16 or an integer can hold, with short fractions.
                 u64::from(if i % 2 == 0 { x } else { (x & 0x800f_f000) + 0x3000_0000 + (x >> 4) % 0x2400 * 0x1_0000 })
             }))
             .flat_map(|e| [e, e ^ 1 << 31])

@@ -1,4 +1,4 @@
-//! Accesses, and two of them that conflict.
+//! Memory accesses and conflicts between two of them.
 
 /// The other side of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,26 +10,26 @@ pub(crate) struct Conflict {
     pub(crate) wrote: bool,
     /// Whether it is an asynchronous copy.
     pub(crate) copy: bool,
-    /// Not unordered: one of the two takes the bytes for constants.
+    /// The accesses are ordered, but one of the two treats the bytes as constants.
     pub(crate) constant: bool,
-    /// Bytes from the start of the access at hand to the first that both touch.
+    /// Offset in bytes from the start of the checked access to the first byte that both touch.
     pub(crate) byte: usize,
 }
 
 impl Conflict {
-    /// The same, found so many bytes after the start of the access.
+    /// The same conflict, with an offset that is `bytes` larger.
     pub(crate) fn behind(self, bytes: usize) -> Conflict {
         Conflict { byte: self.byte + bytes, ..self }
     }
 }
 
-/// Whether an access is part of the memory model's communication (PTX ISA 8.4, 8.6): atomic, volatile, relaxed or ordered. Two
-/// such accesses are no race if the scope of each has the other's thread in it.
+/// Whether an access is strong in the memory model (PTX ISA 8.4, 8.6): atomic, volatile, relaxed or ordered. Two strong
+/// accesses do not race if the scope of each includes the other's thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Strength {
     #[default]
     Weak,
-    /// Towards threads of the block.
+    /// Strong with respect to the threads of the block.
     Block,
     /// Towards all threads.
     Wide,
@@ -50,7 +50,7 @@ pub(crate) struct Who {
     pub(crate) pc: u32,
     /// Number of the dynamic instruction.
     pub(crate) seq: u32,
-    /// Strong accesses are never in a race with their like.
+    /// Two strong accesses never race.
     pub(crate) strength: Strength,
     /// An asynchronous copy, on behalf of this thread.
     pub(crate) copy: bool,

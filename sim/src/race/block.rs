@@ -1,4 +1,4 @@
-//! What is remembered while a block runs, and what its accesses are checked against.
+//! The race detector's state of a running block.
 
 use super::access::{Conflict, Who};
 use super::cell::Sets;
@@ -11,7 +11,7 @@ use super::meet::{Contacts, Logs};
 use super::shared::Shared;
 use std::collections::BTreeMap;
 
-/// An access that was let pass: by this warp and lane, at this shared address, against that one.
+/// A permitted violation: warp and lane, shared address, and the access it conflicts with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     pub(crate) warp: usize,
@@ -26,22 +26,22 @@ pub(crate) struct Races {
     pub(crate) clocks: Clocks,
     pub(super) shared: Shared,
     pub(super) sets: Sets,
-    /// What was published through words that are accessed by strong accesses.
+    /// What strong accesses have published through flag words.
     flags: Flags,
     pub(super) global: Global,
-    /// Lanes of each warp that have read past the first-level cache since their last barrier.
+    /// Lanes of each warp that have read with `.cg` (past L1) since their last barrier.
     pub(crate) uncached: Vec<u32>,
-    /// Of each instruction whether products may read what it wrote without a proxy fence; empty: of none does that hold.
+    /// For each instruction, whether wgmma may read what it wrote without a proxy fence; empty: for none.
     pub(crate) allowed: Vec<bool>,
-    /// Where that happened, by the two instructions.
+    /// Where that happened, keyed by the two instructions.
     pub(crate) passed: BTreeMap<(u32, u32), Passed>,
-    /// What this block tells others and hears of them.
+    /// What this block publishes to other blocks and acquires from them.
     contacts: Contacts,
     steps: Steps,
 }
 
 impl Races {
-    /// `beside`: for how many agents that work beside the warps there is room, other than copies of their own.
+    /// `beside`: number of agents of the async proxy, without the copy engines of the warps.
     pub(crate) fn new(warps: usize, shared_bytes: usize, beside: usize) -> Races {
         Races {
             clocks: Clocks::new(warps, beside),
@@ -57,24 +57,25 @@ impl Races {
         }
     }
 
-    /// The common case of [`Races::read`] of whole words: whether it was that and is done.
+    /// Fast path of [`Races::read`] for whole words; returns whether it applied and the read is recorded.
     #[inline(always)]
     pub(crate) fn read_words(&mut self, who: Who, at: usize, words: usize) -> bool {
         self.shared.read_words(&self.clocks, &mut self.sets, who, at, words)
     }
 
-    /// The common case of [`Races::write`] of whole words; if it was not, the write is to be checked again.
+    /// Fast path of [`Races::write`] for whole words; if it returns false, the caller must check the write again.
     #[inline(always)]
     pub(crate) fn write_words(&mut self, who: Who, at: usize, words: usize) -> bool {
         self.shared.write_words(&self.clocks, who, at, words)
     }
 
-    /// [`Races::read_words`] of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    /// [`Races::read_words`] of four words on behalf of several lanes: `lanes[i]` read word `i`.
     pub(crate) fn read_row(&mut self, who: Who, at: usize, lanes: [u32; 4]) -> bool {
         self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
     }
 
-    /// [`Races::read_words`] of 32 lanes, so many words each from `at` on; how many from the first on are done.
+    /// [`Races::read_words`] of 32 lanes, `words` consecutive words each, starting at `at`; returns how many leading
+    /// lanes are recorded.
     #[inline(always)]
     pub(crate) fn read_line(&mut self, who: Who, at: usize, words: usize) -> usize {
         self.shared.read_line(&self.clocks, &mut self.sets, who, at, words)
@@ -108,12 +109,12 @@ impl Races {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
-    /// Before accesses to these addresses of global memory, which may lie far apart.
+    /// Prefetches the shadow cells of these addresses of global memory.
     pub(crate) fn look_ahead(&self, addresses: impl Iterator<Item = u64>) {
         self.global.look_ahead(addresses);
     }
 
-    /// The moment of the strong accesses that follow, of [`Logs::moment`], and whether their threads see what was there.
+    /// Sets the moment ([`Logs::moment`]) of the next strong accesses, and whether their threads observe the old value.
     pub(crate) fn at_moment(&mut self, moment: u64, sees: bool) {
         self.global.moment = (moment, sees);
     }
@@ -123,7 +124,7 @@ impl Races {
         self.global.read_constant(&self.sets, address, n)
     }
 
-    /// A strong access of `lane` to the flag at `address`, an offset in shared memory or an address of global memory.
+    /// A strong access of `lane` to the flag at `address`: an offset in shared memory or an address of global memory.
     pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: Touch) {
         if touch != Touch::Store {
             for known in self.flags.seen(address) {
@@ -138,18 +139,18 @@ impl Races {
         }
     }
 
-    /// Remembers a strong access of a warp, before it is checked against others.
+    /// Remembers a strong access of a warp. Called before the access is checked.
     pub(crate) fn took_step(&mut self, warp: usize, step: Step) {
         self.steps.took(warp, step);
     }
 
-    /// What a strong access of a lane to the byte at `at` of shared memory is in step with ([`Steps::with`]).
+    /// The access that a strong access of a lane to shared byte `at` depends on in lockstep ([`Steps::with`]).
     pub(crate) fn in_step_with(&self, thread: (usize, usize), at: usize, writes: bool) -> Option<Conflict> {
         self.steps.with(&self.clocks, &self.sets, thread, self.shared.cell(at)?, writes)
     }
 
-    /// A strong access of a thread of `block` to a flag in global memory, whose scope is more than the block, towards other
-    /// blocks.
+    /// A strong access of a thread of `block` to a flag in global memory with a scope beyond the block: publishes to
+    /// and acquires from other blocks.
     pub(crate) fn touch_beyond(
         &mut self,
         logs: &mut Logs,
@@ -168,13 +169,13 @@ impl Races {
         }
     }
 
-    /// Hands what this block did to global memory to the grid, when there is much of it, or at its end.
+    /// Adds this block's accesses to global memory to the grid: when they are many, or at the end of the block.
     #[inline]
     pub(crate) fn hand_in(&mut self, grid: Option<&Grid>, block: u64, end: bool) {
         if !end && !self.global.is_full() {
             return;
         }
-        // What comes later in the block is not compared with it.
+        // Later accesses of the block are not compared with these.
         self.global.forgot |= !end;
         if let Some(grid) = grid {
             grid.add(block, &self.global, &self.sets, &self.contacts, end);
@@ -182,28 +183,28 @@ impl Races {
         self.global.clear();
     }
 
-    /// Bytes of the host for what is remembered, about.
+    /// Approximate host memory of the state, in bytes.
     pub(crate) fn host_bytes(&self) -> u64 {
         self.global.host_bytes()
     }
 
-    /// Whether there was more to remember of global memory than there is room for.
+    /// Whether accesses to global memory were dropped for lack of room.
     pub(crate) fn forgot(&self) -> bool {
         self.global.forgot
     }
 
-    /// Takes bytes that belong to no variable out of the common cases.
+    /// Excludes bytes that belong to no variable from the fast paths.
     pub(crate) fn forbid(&mut self, start: usize, end: usize) {
         self.shared.forbid(&mut self.sets, start, end);
     }
 
-    /// Takes a word out of the common cases: something other than a number is in it.
+    /// Excludes a word from the fast paths: it holds an object, such as an mbarrier, not a number.
     pub(crate) fn set_apart(&mut self, at: usize) {
         self.shared.divide(&mut self.sets, at / 4);
     }
 
-    /// The copy `seq` of this thread has landed, the thread having waited: from now on it is a write of the thread. Whoever
-    /// touched the bytes meanwhile has been reported.
+    /// The copy `seq` of this thread has landed and the thread has waited: from now on it is a write of the thread.
+    /// Conflicting accesses in between have been reported already.
     pub(crate) fn land(&mut self, (warp, lane): (usize, u8), seq: u32, at: usize, n: usize) {
         let clock = self.clocks.now(warp);
         self.shared.each(at, n, |cell| {
@@ -213,7 +214,7 @@ impl Races {
         });
     }
 
-    /// The copy has landed and nobody but its mbarrier knows: it is a write of the engine, at `clock`.
+    /// The copy has landed but only its mbarrier observes that: it is a write of the engine at `clock`.
     pub(crate) fn land_unseen(&mut self, (warp, lane): (usize, u8), seq: u32, clock: u32, at: usize, n: usize) {
         let engine = self.clocks.engine(warp) as u16;
         self.shared.each(at, n, |cell| {

@@ -1,11 +1,11 @@
-//! What is remembered of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
+//! The access history of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
 use super::access::{Conflict, Strength, Who};
 use super::clocks::Clocks;
 
 pub(super) const NOBODY: u16 = 0xFFFF;
 pub(super) const MANY: u16 = 0xFFFE;
-/// Stands for the writer of a word whose bytes are to be looked at instead.
+/// Marks a word whose bytes have histories of their own.
 const DIVIDED: u16 = 0xFFFD;
 
 /// The last write of a word or byte, and the reads since.
@@ -22,10 +22,10 @@ pub(super) struct Cell {
     pub(super) write_agent: u16,
     pub(super) write_lane: u8,
     pub(super) write_strength: Strength,
-    /// By an asynchronous copy in flight: ordered before nothing.
+    /// Written by an asynchronous copy in flight: ordered before nothing.
     pub(super) flying: bool,
     pub(super) read_agent: u16,
-    /// Of the only reading agent.
+    /// Strength of the reads of the only reading agent.
     pub(super) read_strength: Strength,
 }
 
@@ -44,14 +44,14 @@ pub(super) const FRESH: Cell = Cell {
     read_strength: Strength::Weak,
 };
 
-/// A word of which nothing is remembered but that its bytes are to be looked at: no common case takes it for one of its own.
+/// A word without a history of its own; its bytes have one. No fast path matches it.
 pub(super) const SPLIT: Cell = Cell { write_agent: DIVIDED, ..FRESH };
 
-// Shadow memory is eight times what it shadows.
+// The shadow takes eight times the memory that it shadows.
 const _: () = assert!(size_of::<Cell>() == 32);
 
 impl Cell {
-    /// Whether nobody has read or written it.
+    /// Whether the cell has no accesses yet.
     #[inline(always)]
     pub(super) fn is_fresh(&self) -> bool {
         self.write_agent == NOBODY && self.read_agent == NOBODY
@@ -62,7 +62,7 @@ impl Cell {
         self.write_agent == DIVIDED
     }
 
-    /// After a write by `who`.
+    /// The cell after a write by `who`.
     #[inline(always)]
     pub(super) fn written(who: Who, clock: u32) -> Cell {
         Cell {
@@ -88,7 +88,7 @@ impl Cell {
     }
 }
 
-/// The last reads of an agent: of one clock, or of several at which its lanes did not wait for each other.
+/// The last reads of an agent: at one clock, or at several between which its lanes did not synchronise.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Read {
     pub(super) clock: u32,
@@ -98,8 +98,8 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// With a later read of the same agent; `met` is the clock at which its lanes last waited for each other. Reads of other
-    /// lanes since then are not ordered before it, and stay.
+    /// Adds a later read of the same agent; `met` is the clock at which its lanes last synchronised. Reads of other
+    /// lanes since then are not ordered before the new one and are kept.
     #[inline(always)]
     pub(super) fn then(self, later: Read, met: u32) -> Read {
         if self.clock <= met || self.lanes == later.lanes {
@@ -111,17 +111,17 @@ impl Read {
 
 /// Agents of a page of a set.
 const PAGE_AGENTS: usize = 8;
-/// Entries of a page: for each agent one for its weak and one for its strong reads.
+/// Entries of a page: for each agent one for weak and one for strong reads.
 const PAGE: usize = 2 * PAGE_AGENTS;
 
-/// Readers of cells with more than one reading agent, or with weak and strong reads. A set has a page for every eight agents, which
-/// appears when one of them reads: of the many warps of a cluster few read a word.
+/// Readers of cells with more than one reading agent, or with weak and strong reads. A set has one page for every eight
+/// agents, allocated at the first read: few of the warps of a cluster read the same word.
 #[derive(Debug)]
 pub(super) struct Sets {
     warps: usize,
-    /// Pages that a set can have.
+    /// Maximum number of pages of a set.
     pages: usize,
-    /// The warps that work beside the warps is done for.
+    /// For each agent of the async proxy, the warp that issued its operation.
     pub(super) owners: Vec<u16>,
     /// For every set the number of each of its pages; 0: none.
     index: Vec<u32>,
@@ -132,7 +132,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// `beside`: how many agents work beside the warps.
+    /// `beside`: number of agents of the async proxy.
     pub(super) fn new(warps: usize, beside: usize) -> Sets {
         Sets {
             warps,
@@ -186,7 +186,7 @@ impl Sets {
         })
     }
 
-    /// The entry of an agent in the set of a cell, for reads as strong as these.
+    /// The entry of an agent in the set of a cell, for reads of this strength.
     #[inline(always)]
     pub(super) fn entry(&mut self, cell: &Cell, agent: usize, strength: Strength) -> Option<&mut Read> {
         let place = cell.read_clock as usize * self.pages + agent / PAGE_AGENTS;
@@ -318,7 +318,8 @@ pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: 
             if other == agent && old.strength.is_strong() == fresh.strength.is_strong() {
                 cell.set_only_read(agent, old.then(fresh, met));
             } else if fresh.strength <= old.strength && unordered_read(clocks, other, weak, who).is_none() {
-                // Ordered before this one, and no weaker: who conflicts with it conflicts with this.
+                // The old read is ordered before this one and no weaker: every conflict with it is a conflict with this
+                // one.
                 cell.set_only_read(agent, fresh);
             } else {
                 (cell.read_agent, cell.read_clock) = (MANY, sets.take());
@@ -332,8 +333,9 @@ pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: 
     }
 }
 
-/// Records a write; `same` says that the bytes do not change by it. Lanes of a warp may write the same by one instruction, wherever each of them
-/// is: it does not matter which comes last, and whether they execute it together is not theirs to say.
+/// Records a write; `same` says that the bytes do not change. Lanes of a warp may write the same value in one
+/// instruction, even when diverged: the order does not matter, and whether lanes execute it together is up to the
+/// hardware.
 pub(super) fn write(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Who, same: bool) -> Result<(), Conflict> {
     let instruction =
         usize::from(cell.write_agent) == who.warp && cell.write_pc == who.pc && (!cell.flying || who.copy);

@@ -1,43 +1,44 @@
-//! Who knows what of whom: vector clocks of warps and of their copy engines.
+//! Vector clocks of warps and of their copy engines.
 //!
-//! An agent's accesses carry its clock, which advances whenever it publishes what it has done. `rows[w][v]` is the clock of `v`
-//! up to which all accesses of `v` are ordered before what `w` does next; for `w` itself it is the clock of the last
-//! instruction at which its lanes waited for each other. Part of a warp may publish or learn something alone (one elected
-//! lane arrives at an mbarrier, or waits for it): that is kept beside the rows, by lanes, until the warp synchronises. Where two
-//! such parts of one warp are published at one place they are joined to the later clock, which can hide a race between
-//! lanes of one warp, never invent one.
+//! An agent's accesses carry its clock, which advances at every release. `rows[w][v]` is the clock of `v` up to which
+//! all accesses of `v` happen before the next access of `w`. `rows[w][w]` is the clock of the last instruction at which
+//! the lanes of `w` synchronised. Some lanes of a warp may release or acquire alone (one elected lane arrives at an
+//! mbarrier, or waits for it): their clocks are kept per set of lanes until the warp synchronises. Two such sets of
+//! lanes that release at the same place are joined at the later clock, which can hide a race between lanes of one warp,
+//! but never report a false one.
 //!
-//! A relaxed write publishes only what a fence came after (PTX ISA 8.8: release pattern), and what a relaxed read saw is known
-//! only after a fence (acquire pattern). So beside what is known stands what of it has been fenced, and what has been seen and
-//! not been fenced. Barriers pass on all three: a fence counts whether the thread that writes the flag executed it or one
-//! that met it at a barrier since, which is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
+//! A relaxed write publishes only what a fence precedes (PTX ISA 8.8: release pattern). What a relaxed read observed is
+//! acquired only at a later fence (acquire pattern). Each agent therefore keeps three fronts: what happens before it,
+//! the fenced part of that, and what it observed without a fence yet. Barriers pass on all three. A fence counts
+//! whether the thread that writes the flag executed it, or another thread that synchronised with it at a barrier since.
+//! That is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
 
 use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
 use super::slots::Slots;
 
-/// The clocks of a block or cluster: of its warps, of their copy engines, which have the numbers after the last warp, and after those
-/// of what works beside the warps ([`super::slots`]).
+/// The clocks of a block or cluster. Agents are numbered: warps, then their copy engines, then the agents of the async
+/// proxy ([`super::slots`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
     warps: usize,
-    /// Each with a place for every agent.
+    /// One row per agent, with an entry for every agent.
     rows: Vec<Known>,
     now: Vec<u32>,
-    /// What only some lanes of a warp have learnt: disjoint sets of lanes.
+    /// What only some lanes of a warp have acquired: disjoint sets of lanes.
     lanes: Vec<Vec<(u32, Known)>>,
-    /// What lanes of a warp have seen and no fence has followed.
+    /// What lanes of a warp have observed without a fence since.
     unfenced: Vec<(u32, Front)>,
-    /// What each warp did before a fence for initialised mbarriers.
+    /// What each warp had done before its last `fence.mbarrier_init`.
     inits: Vec<Option<Box<Front>>>,
-    /// Lanes of each warp that have exited, together and when: after so many barriers.
+    /// Exited lanes of each warp, and the number of barriers passed at that time.
     exited: Vec<u32>,
     exits: Vec<(usize, u32, u32)>,
     barriers: u32,
-    /// Which the last was that each warp has passed, of several warps and of its own.
+    /// Number of the last barrier that each warp has passed: of barriers shared with other warps, and of its own.
     passed: Vec<[u32; 2]>,
     /// How often each row has changed.
     changes: Vec<u32>,
-    /// What works beside the warps.
+    /// The agents of the async proxy.
     pub(super) slots: Slots,
 }
 
@@ -50,7 +51,7 @@ pub(crate) enum Scope {
 }
 
 impl Clocks {
-    /// `slots`: how many agents there are for what works beside the warps.
+    /// `slots`: number of agents of the async proxy.
     pub(crate) fn new(warps: usize, slots: usize) -> Clocks {
         let agents = 2 * warps + slots;
         let row = Front { all: vec![0; agents], ..Front::default() };
@@ -82,12 +83,12 @@ impl Clocks {
         agent >= self.warps
     }
 
-    /// The thread an access of an agent is said to be of.
+    /// The thread that reports name for an access of an agent.
     pub(super) fn thread(&self, agent: usize, lane: usize) -> (usize, usize) {
         self.slots.thread(agent, lane).unwrap_or((agent % self.warps, lane))
     }
 
-    /// Up to which clock of each agent `warp` is ordered after it.
+    /// For each agent, the clock up to which its accesses happen before `warp`.
     #[inline(always)]
     pub(crate) fn row(&self, warp: usize) -> &[u32] {
         &self.rows[warp].front.all
@@ -99,7 +100,7 @@ impl Clocks {
         self.now[agent]
     }
 
-    /// How much `lane` of `warp` knows of other blocks.
+    /// How many observations of other blocks `lane` of `warp` has acquired.
     #[inline(always)]
     pub(crate) fn foreign(&self, warp: usize, lane: usize) -> u32 {
         let row = self.rows[warp].front.foreign;
@@ -109,49 +110,49 @@ impl Clocks {
         self.alone(warp, 1 << lane).fold(row, |n, known| n.max(known.front.foreign))
     }
 
-    /// How often what a warp knows, or has to tell, has changed.
+    /// How often the clocks or fences of a warp have changed.
     pub(crate) fn changes(&self, warp: usize) -> u32 {
         self.changes[warp]
     }
 
-    /// Whether strong writes of the warp may tell other blocks something.
+    /// Whether strong writes of the warp may publish anything to other blocks.
     pub(crate) fn tells_others(&self, warp: usize) -> bool {
         self.rows[warp].fenced[WIDE].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[WIDE].is_some())
     }
 
-    /// These lanes have read what other blocks published: everything up to this number, to be known after a fence.
+    /// These lanes have observed what other blocks published, up to this number; a fence acquires it.
     pub(crate) fn see_others(&mut self, warp: usize, lanes: u32, number: u32) {
         let (waiting, seen) = &mut self.unfenced[warp];
         *waiting |= lanes;
         seen.foreign = seen.foreign.max(number);
     }
 
-    /// What these lanes know beside their row.
+    /// What these lanes have acquired that their row does not include.
     fn alone(&self, warp: usize, lanes: u32) -> impl Iterator<Item = &Known> {
         self.lanes[warp].iter().filter(move |(mask, _)| mask & lanes != 0).map(|(_, known)| known)
     }
 
-    /// Whether an access of `lane` of `of` at `clock` is ordered before what `lane` of `warp` does now.
+    /// Whether an access of `of_lane` of `of` at `clock` happens before the next access of `lane` of `warp`.
     pub(crate) fn ordered(&self, (warp, lane): (usize, usize), (of, of_lane): (usize, usize), clock: u32) -> bool {
         (warp, lane) == (of, of_lane)
             || self.rows[warp].front.covers(of, of_lane, clock)
             || self.alone(warp, 1 << lane).any(|k| k.front.covers(of, of_lane, clock))
     }
 
-    /// Lanes exit. Nobody is told of it: what they have not published before nobody knows, though all others of the warp be
-    /// at a barrier.
+    /// Lanes exit. Exiting is no release: what they have not released before is ordered before nothing, even if all
+    /// other lanes of the warp wait at a barrier.
     pub(crate) fn exit(&mut self, warp: usize, lanes: u32) {
         self.exited[warp] |= lanes;
         self.exits.push((warp, lanes, self.barriers));
     }
 
-    /// Lanes of a warp pass a barrier, where others may be missed that have exited.
+    /// Lanes of a warp pass a barrier that exited lanes may have missed.
     pub(crate) fn pass(&mut self, warp: usize, own: bool) {
         self.barriers = self.barriers.saturating_add(1);
         self.passed[warp][usize::from(own)] = self.barriers;
     }
 
-    /// Whether a warp has passed a barrier at which a lane, perhaps of another one, would have been, had it not exited.
+    /// Whether a warp has passed a barrier that this lane would have reached, had it not exited.
     pub(crate) fn missed(&self, warp: usize, (of, lane): (usize, usize)) -> bool {
         let [all, own] = self.passed[warp];
         let last = if warp == of { all.max(own) } else { all };
@@ -163,12 +164,12 @@ impl Clocks {
         self.exited[warp]
     }
 
-    /// The lanes that must have published something for it to be of the whole warp.
+    /// The lanes that must release for the release to cover the whole warp.
     fn whole(&self, warp: usize, live: u32) -> u32 {
         live | self.exited[warp]
     }
 
-    /// The lanes of `warp` publish what they have done and know; `live` are all lanes that have not exited.
+    /// The lanes of `warp` release; `live` are all lanes that have not exited.
     pub(crate) fn release(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
         into.join(&self.rows[warp]);
         for known in self.alone(warp, lanes) {
@@ -183,13 +184,13 @@ impl Clocks {
         self.changes[warp] = self.changes[warp].wrapping_add(1);
     }
 
-    /// The lanes of `warp` learn what was published.
+    /// The lanes of `warp` acquire what was published.
     pub(crate) fn acquire(&mut self, warp: usize, lanes: u32, live: u32, from: &Known) {
         self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
             self.rows[warp].join(from);
             self.rows[warp].seen = None;
-            // What all lanes know needs no second place.
+            // What all lanes have acquired needs no entry per lane.
             let Front { all, parts, .. } = &mut self.rows[warp].front;
             parts.retain(|p| all.get(usize::from(p.of)).is_none_or(|known| p.clock > *known));
         } else {
@@ -200,7 +201,7 @@ impl Clocks {
         }
     }
 
-    /// Whether `lane` of `warp` would learn of accesses by what was published.
+    /// Whether acquiring `from` would order more accesses before `lane` of `warp`.
     pub(crate) fn would_learn(&self, (warp, lane): (usize, usize), live: u32, from: &Known) -> bool {
         let alone = self.whole(warp, live) == 1 << lane;
         let row = &self.rows[warp].front;
@@ -263,7 +264,7 @@ impl Clocks {
             let mut known = Known::default();
             self.release(warp, lanes, live, &mut known);
             let seen = known.seen.take();
-            // All of them know the same now.
+            // All of them have acquired the same now.
             let own = &mut self.lanes[warp];
             own.iter_mut().for_each(|(mask, _)| *mask &= !lanes);
             own.retain(|(mask, _)| *mask != 0);
@@ -274,14 +275,14 @@ impl Clocks {
         }
     }
 
-    /// These lanes have read by strong accesses what somebody published; they know it after a fence.
+    /// Strong reads of these lanes have observed what was published; a later fence acquires it.
     pub(crate) fn see(&mut self, warp: usize, lanes: u32, what: &Front) {
         let (waiting, seen) = &mut self.unfenced[warp];
         *waiting |= lanes;
         seen.join(what);
     }
 
-    /// The acquiring half of a fence, whose scope is `wide` if it is more than the block: the lanes know what they have seen.
+    /// The acquire side of a fence; `wide`: its scope exceeds the block. The lanes acquire what they have observed.
     pub(crate) fn fence_after(&mut self, warp: usize, lanes: u32, live: u32, wide: bool) {
         let (waiting, seen) = &mut self.unfenced[warp];
         let now = *waiting & lanes;
@@ -295,13 +296,13 @@ impl Clocks {
                 *seen = Front::default();
             }
         } else {
-            // What other blocks published waits for a wider fence.
+            // Publications of other blocks need a fence of wider scope.
             front.foreign = 0;
         }
         self.acquire(warp, now, live, &Known { front, ..Known::default() });
     }
 
-    /// The releasing half: what the lanes have done and know is fenced.
+    /// The release side of a fence: everything before it in the lanes counts as fenced.
     pub(crate) fn fence_before(&mut self, warp: usize, lanes: u32, live: u32, scope: Scope) {
         let mut known = Known::default();
         self.release(warp, lanes, live, &mut known);
@@ -315,13 +316,12 @@ impl Clocks {
         }
     }
 
-    /// What a strong write of `lane` shows to those who see it: what it knows and a fence has followed, `wide` if others than
-    /// those of the block are to see it.
+    /// What a strong write of `lane` publishes: everything that a fence has followed; `wide`: to other blocks too.
     pub(crate) fn published(&self, warp: usize, lane: usize, live: u32, wide: bool) -> Option<Front> {
         self.fenced_of(warp, lane, live, if wide { WIDE } else { ANY })
     }
 
-    /// What a lane knows and fences of this kind have followed.
+    /// The front of a lane that fences of this level have followed.
     fn fenced_of(&self, warp: usize, lane: usize, live: u32, level: usize) -> Option<Front> {
         let row = &self.rows[warp];
         let mut fenced = row.fenced[level].as_deref().cloned();
@@ -331,7 +331,7 @@ impl Clocks {
             }
         }
         let fenced = fenced?;
-        // Fences of other lanes of the warp may cover what this lane does not know.
+        // Fences of other lanes of the warp may cover what this lane has not acquired.
         let mut known = row.front.clone();
         for more in self.alone(warp, 1 << lane) {
             known.join(&more.front);
@@ -343,7 +343,7 @@ impl Clocks {
             if usize::from(part.of) == warp && part.lanes >> lane & 1 != 0 {
                 own = own.max(part.clock);
             }
-            // Of other lanes no more than it knows: of those that it has waited for in a part of its warp, up to there.
+            // For other lanes, no more than this lane has acquired: those it synchronised with, up to that clock.
             let of = usize::from(part.of);
             let (mut lanes, mut clock) = (0, 0);
             for l in (0..32).filter(|l| part.lanes >> l & 1 != 0) {
@@ -360,8 +360,8 @@ impl Clocks {
         Some(out)
     }
 
-    /// The lanes arrive and publish no more than fences of the cluster have followed, and the mbarriers that they have
-    /// initialised before a fence for these.
+    /// The lanes arrive and publish what cluster fences have followed, and the mbarriers that they initialised before
+    /// an mbarrier-init fence.
     pub(crate) fn release_fenced(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
         for lane in (0..32).filter(|lane| lanes >> lane & 1 != 0) {
             let Some(front) = self.fenced_of(warp, lane, live, CLUSTER) else { continue };
@@ -370,7 +370,7 @@ impl Clocks {
             join_some(&mut into.fenced[CLUSTER], Some(&front));
             join_some(&mut into.fenced[WIDE], self.published(warp, lane, live, true).as_ref());
             for known in std::iter::once(&self.rows[warp]).chain(self.alone(warp, 1 << lane)) {
-                // Whoever requests these requests the order, too.
+                // An acquire of this front acquires the fenced fronts too.
                 join_some(&mut into.fenced[DATA], known.fenced[DATA].as_deref());
                 join_some(&mut into.fenced[OBJECTS], known.fenced[OBJECTS].as_deref());
             }
@@ -378,15 +378,15 @@ impl Clocks {
         join_some(&mut into.fenced[INITS], self.inits[warp].as_deref());
     }
 
-    /// A proxy fence of the lanes: what they have done and know the async proxy sees too, of initialised mbarriers alone or
-    /// of everything.
+    /// A proxy fence of the lanes: the async proxy observes what happened before it. `inits`: initialised mbarriers
+    /// only.
     pub(crate) fn fence_proxy(&mut self, warp: usize, lanes: u32, live: u32, inits: bool) {
         let (mut known, clock) = (Known::default(), self.now[warp]);
         self.release(warp, lanes, live, &mut known);
         let fenced = &mut self.rows[warp].fenced;
         join_some(&mut fenced[OBJECTS], Some(&known.front));
         if inits {
-            // Of its own initialisations alone.
+            // Only its own initialisations.
             let (own, whole) = (Part { of: warp as u16, clock, lanes }, self.whole(warp, live));
             self.inits[warp].get_or_insert_default().join_part(own, whole);
         } else {
@@ -394,7 +394,7 @@ impl Clocks {
         }
     }
 
-    /// Whether a proxy fence is between an access of `of` at `clock` and what `lane` of `warp` does now.
+    /// Whether a proxy fence is between an access of `of` at `clock` and the next access of `lane` of `warp`.
     pub(crate) fn fenced_for_proxy(
         &self,
         (warp, lane): (usize, usize),
@@ -406,24 +406,24 @@ impl Clocks {
         covers(&self.rows[warp]) || self.alone(warp, 1 << lane).any(covers)
     }
 
-    /// Up to where a proxy fence of all lanes is between others and `warp`.
+    /// For each agent, the clock up to which a proxy fence of all lanes precedes `warp`.
     #[inline(always)]
     pub(super) fn proxy_row(&self, warp: usize) -> Option<&[u32]> {
         self.rows[warp].fenced[DATA].as_ref().map(|front| &*front.all)
     }
 
-    /// The next moment of something that works beside the warps.
+    /// Advances the clock of an agent of the async proxy.
     pub(crate) fn advance(&mut self, agent: usize) {
         self.now[agent] = self.now[agent].saturating_add(1);
     }
 
-    /// A new clock of the engine of `warp`, for copies that nobody has waited for yet.
+    /// A new clock of the engine of `warp`, for copies that no thread has waited for yet.
     pub(crate) fn start_copies(&mut self, warp: usize) -> u32 {
         self.advance(self.engine(warp));
         self.now[self.engine(warp)]
     }
 
-    /// What a copy engine publishes: that the copies of `lane` up to `clock` are done.
+    /// What a copy engine releases: the copies of `lane` up to `clock` are complete.
     pub(crate) fn copies_done(&self, warp: usize, lane: usize, clock: u32, live: u32, into: &mut Known) {
         into.front.join_part(Part { of: self.engine(warp) as u16, clock, lanes: 1 << lane }, live);
     }
@@ -459,7 +459,7 @@ mod tests {
         c.acquire(1, ALL, ALL, &known);
         assert!(c.ordered((1, 9), (0, 0), clock));
         assert!(!c.ordered((1, 9), (0, 1), clock), "lane 1 published nothing");
-        // After the lanes waited for each other, one of them speaks for all.
+        // After the lanes synchronised, a release by one lane covers them all.
         c.synchronise(0, ALL, ALL);
         c.release(0, 1, ALL, &mut known);
         c.acquire(1, ALL, ALL, &known);

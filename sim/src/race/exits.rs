@@ -1,4 +1,4 @@
-//! The end of a block of a cluster: whoever reached into its shared memory must be done by then.
+//! The end of a block of a cluster: remote accesses to its shared memory must be ordered before it.
 
 use super::access::Conflict;
 use super::block::Races;
@@ -6,13 +6,13 @@ use super::cell::{Cell, NOBODY};
 use super::front::Known;
 
 impl Races {
-    /// A thread of a block exits: what it knows counts for the end of the block.
+    /// Threads of a block exit: what they have acquired is ordered before the end of the block.
     pub(crate) fn exits(&mut self, warp: usize, lanes: u32, live: u32, into: &mut Known) {
         self.clocks.release(warp, lanes, live, into);
     }
 
-    /// An access to these bytes by a warp outside `own` that the threads of the block did not know of when they exited. Of reads
-    /// of words for which `begins` it is enough that the second of `known` has them.
+    /// An access to these bytes by a warp outside `own` that was not ordered before the exits of the block's threads.
+    /// Reads of words for which `begins` holds need only be ordered by the second entry of `known`.
     pub(crate) fn foreign(
         &self,
         bytes: std::ops::Range<usize>,

@@ -1,13 +1,13 @@
-//! Words through which threads of a block publish what they have done: release and acquire patterns (PTX ISA 8.8).
+//! Words that threads of a block use as flags: release and acquire patterns (PTX ISA 8.8).
 //!
-//! A word remembers what the strong write in it published; an atomic update adds to it (the chain of updates is one release), a
-//! store replaces it. Who reads the word by a strong access has seen that, and knows it once a fence has followed.
+//! A word remembers what its last strong write published. An atomic update adds to it (the chain of updates is one
+//! release); a store replaces it. A strong read of the word observes that, and a later fence acquires it.
 
 use std::collections::HashMap;
 
 use super::front::Front;
 
-/// Words that threads of a block may use as flags, each by itself; of very many words all that come later are one.
+/// Flags that are tracked one by one; all later words share one entry.
 const MAX_FLAGS: usize = 1 << 12;
 
 /// The key of the rest.
@@ -32,7 +32,7 @@ impl Flags {
         self.words.is_empty()
     }
 
-    /// What a strong read of the flag at an address sees.
+    /// What a strong read of the flag at this address observes.
     pub(super) fn seen(&self, address: u64) -> impl Iterator<Item = &Front> {
         [address, REST].into_iter().filter_map(|key| self.words.get(&key))
     }

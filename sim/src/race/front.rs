@@ -1,18 +1,19 @@
-//! Up to where agents of a block are known, and by whom that is passed on.
+//! Fronts of vector clocks: for each agent (lane or asynchronous operation) of a block, the latest event that happens
+//! before the current one.
 
-/// Which of the fenced fronts is of fences of any scope, of those beyond the block or cluster, and of those beyond the block.
+/// Indices of the fenced fronts: fences of any scope, beyond the block or cluster, and beyond the block.
 pub(super) const ANY: usize = 0;
 pub(super) const WIDE: usize = 1;
 pub(super) const CLUSTER: usize = 2;
-/// Which are those of proxy fences: everything, and initialised mbarriers.
+/// Indices of the fronts of proxy fences: all data, and initialised mbarriers only.
 pub(super) const DATA: usize = 3;
 pub(super) const OBJECTS: usize = 4;
-/// Which is that of mbarriers that relaxed arrivals have published: of them is known that they are initialised, and no more.
+/// Index of the mbarriers published by relaxed arrivals: only their initialisation is ordered.
 pub(super) const INITS: usize = 5;
 /// How many there are.
 pub(super) const LEVELS: usize = 6;
 
-/// What is known of some lanes of an agent alone.
+/// The clock up to which some lanes of an agent happen before the current event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) of: u16,
@@ -20,31 +21,31 @@ pub(super) struct Part {
     pub(super) lanes: u32,
 }
 
-/// Up to where agents are known.
+/// For each agent, the clock up to which its accesses happen before the current event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Front {
-    /// By agent; nothing is known of those beyond the end.
+    /// Per agent; agents beyond the end have clock 0.
     pub(super) all: Vec<u32>,
     pub(super) parts: Vec<Part>,
-    /// How much is known of other blocks: meetings with them, counted by the block.
+    /// Number of observations of other blocks that are included, as counted by the block.
     pub(crate) foreign: u32,
 }
 
 impl Front {
-    /// Up to which clock all lanes of an agent are known.
+    /// The clock up to which all lanes of an agent are included.
     #[inline(always)]
     pub(super) fn of(&self, agent: usize) -> u32 {
         self.all.get(agent).copied().unwrap_or(0)
     }
 
-    /// Makes room for so many agents.
+    /// Extends the front to this number of agents.
     fn widen(&mut self, agents: usize) {
         if self.all.len() < agents {
             self.all.resize(agents, 0);
         }
     }
 
-    /// Adds what another knows.
+    /// Joins another front.
     pub(crate) fn join(&mut self, other: &Front) {
         self.widen(other.all.len());
         for (a, b) in self.all.iter_mut().zip(&other.all) {
@@ -56,7 +57,7 @@ impl Front {
         }
     }
 
-    /// `whole` are the lanes that are all.
+    /// Joins a part; `whole` is the mask of all lanes of the agent.
     pub(super) fn join_part(&mut self, part: Part, whole: u32) {
         let of = usize::from(part.of);
         self.widen(of + 1);
@@ -78,30 +79,30 @@ impl Front {
         }
     }
 
-    /// Up to which clock `lane` of the agent `of` is known.
+    /// The clock up to which `lane` of the agent `of` is included.
     pub(super) fn up_to(&self, of: usize, lane: usize) -> u32 {
         let own = self.parts.iter().filter(|p| usize::from(p.of) == of && p.lanes >> lane & 1 != 0);
         own.map(|p| p.clock).fold(self.of(of), u32::max)
     }
 
-    /// Whether an access of `lane` of the agent `of` at `clock` is among what is known.
+    /// Whether an access of `lane` of the agent `of` at `clock` is included.
     pub(crate) fn covers(&self, of: usize, lane: usize, clock: u32) -> bool {
         let part = |p: &Part| usize::from(p.of) == of && p.lanes >> lane & 1 != 0 && clock <= p.clock;
         clock <= self.of(of) || self.parts.iter().any(part)
     }
 }
 
-/// Knowledge that can be passed on.
+/// A front with the parts of it that release and acquire patterns need.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Known {
     pub(super) front: Front,
-    /// What of it a fence has followed, and of what else no more is known, by the numbers above.
+    /// The fenced parts of the front, indexed by the constants above.
     pub(super) fenced: [Option<Box<Front>>; LEVELS],
-    /// What strong reads have seen that no fence has followed.
+    /// What strong reads have observed without a fence since.
     pub(super) seen: Option<Box<Front>>,
 }
 
-/// Adds what may be known to what may be known.
+/// Joins two optional fronts.
 pub(super) fn join_some(mine: &mut Option<Box<Front>>, other: Option<&Front>) {
     if let Some(other) = other {
         mine.get_or_insert_default().join(other);
@@ -109,7 +110,7 @@ pub(super) fn join_some(mine: &mut Option<Box<Front>>, other: Option<&Front>) {
 }
 
 impl Known {
-    /// Adds what another knows.
+    /// Joins another one.
     pub(crate) fn join(&mut self, other: &Known) {
         self.front.join(&other.front);
         for (mine, other) in self.fenced.iter_mut().zip(&other.fenced) {

@@ -1,7 +1,7 @@
-//! Shadow of global memory as one block sees it: cells for the words it touches, in pages that appear when they are touched.
+//! Shadow of global memory for one block: cells for the words it accesses, in pages allocated at the first access.
 //!
-//! Accesses of one block are judged as those of shared memory are. What other blocks did is not looked at here: a block
-//! hands its pages to [`super::grid`] when it ends, or when they are too many.
+//! Accesses of one block are checked as those to shared memory are. Accesses of other blocks are not checked here: a
+//! block passes its pages to [`super::grid`] when it ends, or when there are too many.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,41 +13,43 @@ use super::shared::{read_fast, write_fast};
 
 /// Words of a page.
 pub(super) const WORDS: usize = 256;
-/// Pages a block keeps: 8 MB of data. Older history is forgotten, which can hide a race within the block.
+/// Pages that a block keeps: 8 MB of data. Older history is dropped, which can hide a race within the block.
 const MAX_PAGES: usize = 1 << 13;
-/// Accesses that are kept beside the last ones. Of those that come later other blocks do not hear.
+/// Accesses that are kept besides the last ones. Later ones are not compared with those of other blocks.
 const MAX_OLDER: usize = 1 << 20;
-/// Places where a page was found lately, at least: there are as many as pages.
+/// Minimum size of the cache of recently found pages; it grows with the number of pages.
 const RECENT: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Address of the first byte over the size.
+    /// Address of the first byte divided by the page size.
     pub(super) number: u64,
     pub(super) words: Box<[Cell; WORDS]>,
-    /// Four cells for each word, once one was accessed in parts.
+    /// Four cells for each word; allocated when a word is accessed in parts.
     pub(super) bytes: Option<Box<[Cell]>>,
-    /// How much the last writer and the last reader of each word knew of other blocks, once somebody knew something.
+    /// For each word, how much its last writer and its last reader had acquired from other blocks; allocated at the
+    /// first acquire.
     pub(super) foreign: Option<Box<[[u32; WORDS]; 2]>>,
-    /// Words that were read as constants, a bit for each.
+    /// One bit for each word that was read as a constant (`ld.global.nc`).
     pub(super) constants: Option<Box<[u32; WORDS / 32]>>,
-    /// Once there is a strong access whose scope is more than the block.
+    /// Allocated at the first strong access with a scope beyond the block.
     pub(super) moments: Option<Box<[Moments; WORDS]>>,
 }
 
-/// Moments of the accesses to a word, for writes and for reads; 0: none. Moments order the strong accesses of all blocks whose
-/// scope is more than the block. Of each word together, for scattered atomics wait for memory more than for anything else.
+/// Moments of the accesses to a word, for writes and for reads; 0: none. Moments order the strong accesses of all
+/// blocks with a scope beyond the block. They are stored per word, because scattered atomics are limited by memory
+/// latency.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
-    /// Of the last strong access.
+    /// Moment of the last strong access.
     strong: [u64; 2],
-    /// Of the last strong access that told the block what was there.
+    /// Moment of the last strong access that returned the old value to the block.
     seen: u64,
-    /// Of what the block had last seen so when it last had a plain access.
+    /// `seen` at the time of the last plain access.
     plain: [u64; 2],
 }
 
-/// An access of the block that other blocks must hear of although the same bytes were accessed again.
+/// An access of the block that must be compared with other blocks although a later one replaced it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Older {
     pub(super) pc: u32,
@@ -57,7 +59,7 @@ pub(super) struct Older {
     pub(super) strength: Strength,
     pub(super) foreign: u32,
     pub(super) wrote: bool,
-    /// Its moment, or of a plain access the moment it follows.
+    /// Its moment; for a plain access, the moment it follows.
     pub(super) moment: u64,
 }
 
@@ -66,24 +68,24 @@ pub(super) struct Global {
     index: HashMap<u64, u32>,
     recent: Vec<(u64, u32)>,
     pub(super) pages: Vec<Page>,
-    /// Pages whose words are divided, which are larger.
+    /// Number of pages with cells per byte, which are larger.
     divided: usize,
-    /// First accesses of their kind, by the address of a word or byte, its size, and the kind.
+    /// First accesses of their kind, keyed by the address of a word or byte, its size, and the kind.
     pub(super) older: BTreeMap<(u64, usize, u8), Older>,
-    /// Whether there was more to keep, for this block or for others.
+    /// Whether accesses were dropped, for checks within this block or with others.
     pub(super) forgot: bool,
-    /// Of the strong access that happens, and whether its thread gets to know what was there: that of `red` does not.
+    /// Moment of the current strong access, and whether its thread receives the old value; `red` does not.
     pub(super) moment: (u64, bool),
     hidden: Hidden,
 }
 
 impl Global {
-    /// Whether the next access may need a page too many.
+    /// Whether the next access may exceed the page limit.
     pub(super) fn is_full(&self) -> bool {
         self.pages.len() + 4 * self.divided >= MAX_PAGES
     }
 
-    /// Bytes of the host for the pages, about.
+    /// Approximate host memory of the pages, in bytes.
     pub(super) fn host_bytes(&self) -> u64 {
         (self.pages.len() + 4 * self.divided) as u64 * (WORDS * size_of::<Cell>()) as u64
     }
@@ -102,7 +104,7 @@ impl Global {
         self.known(number).unwrap_or_else(|| self.find(number))
     }
 
-    /// Where a page was found lately.
+    /// The index of a recently found page.
     #[inline(always)]
     fn known(&self, number: u64) -> Option<usize> {
         // The length is a power of two, or zero.
@@ -131,7 +133,7 @@ impl Global {
         at as usize
     }
 
-    /// Looks at the cell of each word, one after the other without waiting: memory is slower than anything that is done with it.
+    /// Touches the cell of each word without waiting, so that the cache misses overlap.
     pub(super) fn look_ahead(&self, addresses: impl Iterator<Item = u64>) {
         let mut all = 0;
         for address in addresses {
@@ -185,7 +187,7 @@ impl Global {
         result
     }
 
-    /// A write; `same` says that the bytes do not change by it.
+    /// A write; `same` says that the bytes do not change.
     #[inline(always)]
     pub(super) fn write(
         &mut self,
@@ -234,7 +236,7 @@ impl Global {
         Ok(())
     }
 
-    /// What was just written at `address` is the work of another agent, at its own clock.
+    /// Attributes the last write at `address` to another agent, at that agent's clock.
     pub(super) fn hand_over(&mut self, (address, n): (u64, usize), (agent, clock): (usize, u32)) {
         let (at, index) = (address as usize % (4 * WORDS), self.page(address / (4 * WORDS as u64)));
         let page = &mut self.pages[index];
@@ -250,7 +252,7 @@ impl Global {
         }
     }
 
-    /// After a read of these bytes that takes them for constants (`ld.global.nc`): whoever has written them.
+    /// Checks a read of constants (`ld.global.nc`) against every writer of these bytes, after the read was recorded.
     pub(super) fn read_constant(&mut self, sets: &Sets, address: u64, n: usize) -> Result<(), Conflict> {
         let at = address as usize % (4 * WORDS);
         let index = self.page(address / (4 * WORDS as u64));
@@ -283,7 +285,7 @@ impl Global {
         }
     }
 
-    /// Keeps what an access is about to push out of the shadow, if other blocks may need it.
+    /// Keeps an access that is about to be replaced in the shadow, if it must be compared with other blocks.
     #[inline(never)]
     fn keep_older(
         &mut self,
@@ -306,7 +308,7 @@ impl Global {
                     self.forgot = true;
                 }
             };
-            // A plain access that follows another strong one, or none, says something else.
+            // A plain access after another strong one, or after none, must be kept separately.
             let moment = |kind, strength| page.moment(kind, strength, byte / 4);
             let later = |kind, before: Strength| {
                 before.max(strength) < Strength::Wide && moment(kind, before) != page.seen(byte / 4)
@@ -344,13 +346,13 @@ impl Page {
         }
     }
 
-    /// Whether there is more to remember of some bytes than their cells do.
+    /// Whether some bytes have more history than their cells.
     fn is_special(&self, at: usize, n: usize) -> bool {
         let seen = |m: &[Moments; WORDS]| m[at / 4..(at + n).div_ceil(4)].iter().any(|word| word.seen != 0);
         self.foreign.is_some() || self.moments.as_deref().is_some_and(seen)
     }
 
-    /// Notes when an access happens.
+    /// Records the moment of an access.
     fn at_moment(&mut self, (now, sees): (u64, bool), strength: Strength, kind: usize, at: usize, n: usize) {
         let wide = strength == Strength::Wide;
         if !wide && self.moments.is_none() {
@@ -368,7 +370,7 @@ impl Page {
         }
     }
 
-    /// The moment of the last access of a kind and strength to a word, or of the one it follows.
+    /// The moment of the last access of a kind and strength to a word, or of the strong access it follows.
     pub(super) fn moment(&self, kind: usize, strength: Strength, word: usize) -> u64 {
         match (&self.moments, strength) {
             (None, _) => 0,
@@ -377,12 +379,12 @@ impl Page {
         }
     }
 
-    /// The moment at which the block last saw what was in a word.
+    /// The moment at which the block last observed the value of a word.
     fn seen(&self, word: usize) -> u64 {
         self.moments.as_ref().map_or(0, |moments| moments[word].seen)
     }
 
-    /// The cells of some bytes as they are, with their first byte and size.
+    /// The cells of some bytes, with first byte and size of each.
     fn cells(&self, at: usize, n: usize) -> impl Iterator<Item = (usize, usize, Cell)> {
         (at / 4..(at + n).div_ceil(4)).flat_map(move |word| {
             let bytes = self.bytes.as_deref().filter(|_| self.words[word].is_split());
@@ -395,7 +397,7 @@ impl Page {
         })
     }
 
-    /// Who has read one of these bytes as a constant.
+    /// The agent that has read one of these bytes as a constant.
     fn constant_reader(&self, sets: &Sets, at: usize, n: usize) -> Option<Conflict> {
         let constants = self.constants.as_ref()?;
         let found = self.cells(at, n).find(|(byte, _, _)| constants[byte / 128] >> (byte / 4 % 32) & 1 != 0);

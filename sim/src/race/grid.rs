@@ -1,12 +1,12 @@
-//! Races between blocks: who of a launch wrote and read each word of global memory.
+//! Races between the blocks of a launch in global memory.
 //!
-//! Nothing orders the blocks of a launch but flags ([`super::meet`]), so two accesses of different blocks to one word, one of
-//! them a write, are a race unless both are strong with a scope beyond their block, or one block has published what it did before
-//! the other has learnt that. Every block hands in what it touched when it ends. When all have ended the words that were
-//! written are looked through, and the conflict of the lowest blocks is the report: it does not depend on the order in which blocks
-//! ran, as long as they saw the same flags.
+//! Only flags order the blocks of a launch ([`super::meet`]). Two accesses of different blocks to one word, at least
+//! one of them a write, are therefore a race with two exceptions: both are strong with a scope beyond their block, or
+//! one block releases after its access and the other acquires that before its own. Every block adds its accesses when
+//! it ends. When all have ended, the written words are checked, and the conflict of the lowest blocks is reported. The
+//! report does not depend on the order in which the blocks ran, as long as they observed the same flags.
 //!
-//! What is kept of a page is in [`super::summary`].
+//! [`super::summary`] describes what is kept of a page.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +18,11 @@ use super::packed::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thr
 use super::summary::{HandIn, MAX_CELL_ACCESSES, Site, Summary};
 use super::units::Access;
 
-/// Bytes of the host for what blocks did. Words that come when they are used up are not looked at.
+/// Host memory for the accesses of blocks, in bytes. Words beyond the limit are not checked.
 const MAX_BYTES: usize = 384 << 20;
-/// Accesses beside the two lowest.
+/// Accesses kept besides those of the two lowest blocks.
 const MAX_MORE: usize = 1 << 21;
-/// Pairs of accesses compared.
+/// Maximum number of compared pairs of accesses.
 const MAX_PAIRS: usize = 1 << 26;
 
 /// One side of a race between blocks.
@@ -32,7 +32,7 @@ pub(crate) struct Side {
     pub(crate) pc: u32,
     pub(crate) thread: u32,
     pub(crate) wrote: bool,
-    /// Whether it took the word for a constant.
+    /// Whether it read the word as a constant.
     pub(crate) constant: bool,
 }
 
@@ -43,11 +43,11 @@ struct Pages {
     seen: HashMap<u64, Vec<Seen>>,
     bytes: usize,
     more: usize,
-    /// Whether something was not kept.
+    /// Whether some accesses were dropped.
     partial: bool,
 }
 
-/// What the blocks of a launch have done to global memory.
+/// The accesses of a launch's blocks to global memory.
 #[derive(Debug, Default)]
 pub(crate) struct Grid {
     pages: Mutex<Pages>,
@@ -55,7 +55,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Takes over what `block` did; not `end` if it goes on.
+    /// Adds the accesses of `block`; `end`: the block has ended.
     pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &Contacts, end: bool) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = &mut *pages;
@@ -89,8 +89,8 @@ impl Grid {
         }
     }
 
-    /// The race of the lowest blocks, if there is one: its address, the higher block's side, the lower block's. And whether
-    /// there was more to compare than could be kept.
+    /// The race of the lowest blocks, if any: its address, the higher block's side, the lower block's. The flag says
+    /// that accesses were dropped or not compared.
     pub(crate) fn race(self) -> (Option<(u64, Side, Side)>, bool) {
         let Pages { all, sites, seen, mut partial, .. } =
             self.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -134,7 +134,7 @@ impl Judge<'_> {
         self.knowledge.covers((block_of(b), b_site.foreign), block_of(a), (agent, lane, a_site.clock))
     }
 
-    /// Looks at the accesses to one word or byte.
+    /// Checks the accesses to one word or byte.
     fn word(&mut self, address: u64, accesses: &[(Kind, Access)]) {
         for (i, one) in accesses.iter().enumerate() {
             for other in &accesses[i + 1..] {
@@ -163,16 +163,16 @@ impl Judge<'_> {
     }
 }
 
-/// Whether a plain access comes after a strong one of another block because its own block has read the word by a strong access
-/// between them: who takes the last ticket may set the counter back by a plain store (PTX ISA 8.9: what a strong read observes
-/// is before what follows the read).
+/// Whether a plain access is ordered after a strong one of another block because its own block has read the word by a
+/// strong access between them. The block that takes the last ticket may reset the counter with a plain store (PTX ISA
+/// 8.9: what a strong read observes happens before what follows the read).
 fn settled(one: (Kind, Access), two: (Kind, Access)) -> bool {
     let (plain, strong) = if one.0.after() { (one, two) } else { (two, one) };
     plain.0.after() && strong.0.strong() && strong.1.moment < plain.1.moment
 }
 
-/// Where both blocks have a strong access and then a plain one, and chance decided whose plain access the other's strong one
-/// missed, it is the higher block's that is reported, whatever the order was.
+/// If each block has a strong and then a plain access, timing decides whose plain access races with the other's strong
+/// one. The higher block's plain access is reported in both cases.
 fn turned(accesses: &[(Kind, Access)], low: (Kind, Access), high: (Kind, Access)) -> ((Kind, Access), (Kind, Access)) {
     if !low.0.after() || !high.0.strong() {
         return (low, high);

@@ -1,9 +1,9 @@
-//! Plain accesses that a strong write has pushed out of the shadow.
+//! Plain accesses that a strong write has replaced in the shadow.
 //!
-//! A word remembers its last writer and the readers since. Whoever conflicts with an older access conflicts with these too, with
-//! one exception: strong accesses are no race among each other, so an atomic that is unordered with a plain store is no race with
-//! the atomic that the storing thread had next. What a strong write pushes out is therefore kept beside the words, the latest of it:
-//! older plain accesses are ordered before it.
+//! A word remembers its last writer and the readers since. An access that conflicts with an older access conflicts with
+//! these too, with one exception: strong accesses do not race with each other. An atomic that is unordered with a plain
+//! store does not race with a later atomic of the storing thread. The latest plain accesses that a strong write
+//! replaces are therefore kept separately; older plain accesses happen before them.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use super::access::{Conflict, Strength, Who};
 use super::cell::{Cell, NOBODY, Read, Sets, unordered_read};
 use super::clocks::Clocks;
 
-/// Words or bytes of which something is kept: more than shared memory has.
+/// Maximum number of words or bytes with an entry: more than shared memory has.
 const MAX: usize = 1 << 18;
 
 #[derive(Clone, Debug, Default)]
 struct Entry {
-    /// Agent, lane, clock and instruction.
+    /// Agent, lane, clock and instruction of the write.
     write: Option<(usize, usize, u32, u32)>,
     reads: Vec<(usize, Read)>,
 }
 
-/// By the first byte and the size.
+/// Keyed by the first byte and the size.
 #[derive(Debug, Default)]
 pub(super) struct Hidden {
     entries: HashMap<(u64, usize), Entry>,
@@ -32,7 +32,7 @@ impl Hidden {
         self.entries.clear();
     }
 
-    /// Keeps the plain accesses of a cell that a strong write is about to overwrite; whether there was room.
+    /// Keeps the plain accesses of a cell that a strong write is about to replace; returns false if there is no room.
     pub(super) fn keep(&mut self, sets: &Sets, (byte, size): (u64, usize), cell: &Cell) -> bool {
         let wrote = cell.write_agent != NOBODY && !cell.write_strength.is_strong();
         let mut reads = sets.reads(cell).filter(|(_, read)| !read.strength.is_strong()).peekable();
@@ -53,7 +53,7 @@ impl Hidden {
         true
     }
 
-    /// Whether a strong access to `n` bytes within a word is ordered after what is kept of them.
+    /// Whether a strong access to `n` bytes within a word is ordered after the kept accesses.
     pub(super) fn check(
         &self,
         clocks: &Clocks,

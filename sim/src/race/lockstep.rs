@@ -1,11 +1,11 @@
-//! Lanes of a warp that count on running in step.
+//! Code that relies on the lanes of a warp running in lockstep.
 //!
-//! `volatile` (and other strong) accesses are never in a race with each other, and the simulator runs lanes that have not parted in
-//! step. So the sum over a warp from before Volta, `v[t] += v[t + 16]; v[t] += v[t + 8]; ...` on volatile shared memory,
-//! would come out right here, and nothing says that it does on a device: since sm_70 a lane may read before its neighbour has
-//! written, or after it has written again. What gives such code away is that both lanes took part in both instructions, and that
-//! nothing between the two made lanes wait for each other. A lane that waits for another's flag is not in the
-//! instruction that sets it.
+//! Strong accesses such as `volatile` never race with each other, and the simulator runs converged lanes in lockstep. A
+//! warp reduction from before Volta, `v[t] += v[t + 16]; v[t] += v[t + 8]; ...` on volatile shared memory, therefore
+//! gives the right sum here. On a device nothing guarantees that: since sm_70 a lane may read before its neighbour has
+//! written, or after it has written again. Such code is recognised by two properties: both lanes took part in both
+//! instructions, and nothing in between synchronised them. A lane that waits for another lane's flag does not take part
+//! in the instruction that sets it.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::access::Conflict;
 use super::cell::{Cell, Sets};
 use super::clocks::Clocks;
 
-/// Instructions of each warp that are remembered.
+/// Number of recent instructions that are remembered per warp.
 const KEPT: usize = 8;
 
 /// A strong access to shared memory.
@@ -28,7 +28,7 @@ pub(crate) struct Step {
     pub(crate) at: [u64; 32],
 }
 
-/// The latest of each warp.
+/// The latest steps of each warp.
 #[derive(Debug)]
 pub(super) struct Steps {
     of: Vec<VecDeque<Step>>,
@@ -39,7 +39,7 @@ impl Steps {
         Steps { of: vec![VecDeque::new(); warps] }
     }
 
-    /// Remembers a strong access, before it is checked against others.
+    /// Remembers a strong access. Called before the access is checked.
     pub(super) fn took(&mut self, warp: usize, step: Step) {
         if let Some(steps) = self.of.get_mut(warp) {
             steps.truncate(KEPT - 1);
@@ -47,8 +47,9 @@ impl Steps {
         }
     }
 
-    /// What a strong access of a lane to a byte, of which `cell` is remembered, is in step with: a write of another lane of the warp, or before a
-    /// write a read, that both took part in and nothing has ordered since.
+    /// The access that a strong access of a lane to this byte depends on in lockstep; `cell` is its history. That is a
+    /// write of another lane of the warp or, for a write, a read, in which both lanes took part and which nothing has
+    /// ordered since.
     pub(super) fn with(
         &self,
         clocks: &Clocks,
@@ -60,7 +61,7 @@ impl Steps {
         let both = |other: usize| 1u32 << lane | 1 << other;
         let steps = self.of.get(warp)?;
         let writer = usize::from(cell.write_lane);
-        // Who has written the same place itself finds its own value, or another's, in step or not.
+        // A lane that wrote the same byte in that instruction finds its own value or another's, in lockstep or not.
         let wrote = |s: &&Step| {
             s.writes && s.seq == cell.write_seq && s.lanes & both(writer) == both(writer) && s.at[lane] != s.at[writer]
         };

@@ -1,13 +1,14 @@
-//! How blocks learn of each other: flags in global memory.
+//! Release and acquire between blocks: flags in global memory.
 //!
-//! A strong write with a scope beyond the block publishes what its thread knows and a fence of such a scope has followed
-//! (PTX ISA 8.8: release pattern). Every flag has a log of what was published through it: an atomic update adds to it, a store
-//! starts it anew. A strong read has *seen* the log as it is then; after a fence the thread knows it (acquire pattern), and
-//! by that all that those knew who wrote it. Nothing of this is looked at while blocks run: a block counts what it sees, its
-//! accesses carry the count that their thread knows of, and when all have ended [`Knowledge`] follows the logs backwards.
+//! A strong write with a scope beyond the block publishes everything before it that a fence of such a scope has
+//! followed (PTX ISA 8.8: release pattern). Every flag has a log of publications: an atomic update adds an entry, a
+//! store starts a new log. A strong read *observes* the log as it is then. A later fence acquires it (acquire pattern),
+//! with everything that the writers had acquired themselves. None of this is evaluated while blocks run. A block counts
+//! its observations, and its accesses carry the count that their thread has acquired. When all blocks have ended,
+//! [`Knowledge`] follows the logs backwards.
 //!
-//! The log and the flag change together, under one lock, so that the order of the log is that of the values. Every strong access
-//! happens under that lock, at a moment of its own: moments order the accesses to a flag as its values were.
+//! The log and the flag change together, under one lock, so that the log has the order of the values. Every strong
+//! access happens under that lock and gets its own moment: moments order the accesses to a flag as its values were.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,36 +17,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::flags::Touch;
 use super::front::Front;
 
-/// What blocks of a launch can publish. Who looks for more knows everything.
+/// Maximum number of publications of a launch. Beyond it, an observation counts as acquiring everything.
 const MAX_PUBLISHED: usize = 1 << 17;
-/// Flags with a log of their own; of more words all that come later are one.
+/// Flags with a log of their own; all later words share one log.
 const MAX_FLAGS: usize = 1 << 16;
-/// What a block can see. After that it knows everything.
+/// Maximum number of observations of a block. Beyond it, the block counts as having acquired everything.
 const MAX_SEEN: usize = 1 << 16;
-/// Steps that [`Knowledge`] takes in all.
+/// Maximum number of steps of [`Knowledge`] for a launch.
 const MAX_STEPS: usize = 1 << 26;
 
-/// The key of the flags that are one.
+/// The key of the shared log.
 const REST: u64 = u64::MAX;
 
-/// What somebody published.
+/// One publication.
 #[derive(Debug)]
 struct Published {
     block: u64,
     front: Front,
 }
 
-/// What was published through a flag: places in the list of all.
+/// The publications through a flag: indices into the list of all.
 #[derive(Debug, Default)]
 struct Log {
     list: Vec<u32>,
-    /// Before it are the entries that a store has replaced.
+    /// Entries before this index were replaced by a store.
     start: u32,
-    /// Who wrote last, and where that block's entries at the end of the list begin.
+    /// The block that wrote last, and where its entries at the end of the list begin.
     last: (u64, u32),
 }
 
-/// A part of a log; `None`: everything.
+/// The observed part of a log; `None`: everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen(Option<(u64, u32, u32)>);
 
@@ -60,14 +61,14 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// The moment of a strong access, later than all before; `publishes`: it may tell others something.
+    /// The moment of a strong access, later than all before; `publishes`: it may publish to other blocks.
     pub(crate) fn moment(&mut self, publishes: bool) -> u64 {
         self.any |= publishes;
         self.moment += 1;
         self.moment
     }
 
-    /// Whether anybody may learn of an access or by it.
+    /// Whether any access can be published or acquired.
     pub(crate) fn any(&self) -> bool {
         self.any
     }
@@ -77,7 +78,7 @@ impl Logs {
         if own { address } else { REST }
     }
 
-    /// What `block` sees at a flag that others wrote.
+    /// What `block` observes at a flag that other blocks wrote.
     fn seen(&self, block: u64, address: u64) -> Option<(u64, u32, u32)> {
         let key = self.key(address);
         let log = self.flags.get(&key)?;
@@ -100,7 +101,7 @@ impl Logs {
         if touch == Touch::Store && key != REST {
             log.start = log.list.len() as u32;
         }
-        // The same once more says nothing new.
+        // Repeating the last entry adds nothing.
         if log.list.len() as u32 == log.start || log.list.last() != Some(&entry) {
             if log.last.0 != block || log.list.is_empty() {
                 log.last = (block, log.list.len() as u32);
@@ -109,7 +110,7 @@ impl Logs {
         }
     }
 
-    /// A new entry; `None` when there are too many.
+    /// Adds an entry; `None` when there are too many.
     fn publish(&mut self, block: u64, front: Front) -> Option<u32> {
         if self.published.len() >= MAX_PUBLISHED {
             self.full = true;
@@ -127,7 +128,7 @@ pub(crate) struct Meetings {
 }
 
 impl Meetings {
-    /// To be held while a strong access happens.
+    /// Takes the lock under which a strong access happens.
     pub(crate) fn enter(&self) -> MutexGuard<'_, Logs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,20 +138,20 @@ impl Meetings {
     }
 }
 
-/// What a block has published and seen.
+/// What a block has published and observed.
 #[derive(Debug, Default)]
 pub(crate) struct Contacts {
     pub(super) seen: Vec<Seen>,
-    /// What was last seen of each flag, and its number.
+    /// The last observation of each flag, and its number.
     latest: HashMap<u64, (u32, u32, u32)>,
-    /// All that was published.
+    /// Everything the block published, joined.
     pub(super) published: Option<Front>,
-    /// The last entry of each thread, and after how many changes of what its warp knows.
+    /// The last entry of each thread, and the change count of its warp at that time.
     entries: HashMap<u32, (u32, Option<u32>)>,
 }
 
 impl Contacts {
-    /// The number of what a block sees at a flag.
+    /// The number of the block's observation of a flag.
     pub(super) fn see(&mut self, logs: &Logs, block: u64, address: u64) -> Option<u32> {
         let (key, start, end) = logs.seen(block, address)?;
         match self.latest.get(&key) {
@@ -167,7 +168,7 @@ impl Contacts {
         Some(number)
     }
 
-    /// Publishes through a flag what `front` gives for a thread, which is as it was while `changes` is the same.
+    /// Publishes the result of `front` for a thread through a flag; the front is reused while `changes` is the same.
     pub(super) fn write(
         &mut self,
         logs: &mut Logs,
@@ -190,16 +191,16 @@ impl Contacts {
     }
 }
 
-/// What a thread of a block knows of others: entries by their block. `None`: everything.
+/// What a thread of a block has acquired from others: entries by their block. `None`: everything.
 type Known = Option<HashMap<u64, Vec<u32>>>;
 
-/// Answers who knew what, when all blocks have ended.
+/// Evaluates the order between blocks, when all have ended.
 pub(super) struct Knowledge<'a> {
     logs: &'a Logs,
     seen: &'a HashMap<u64, Vec<Seen>>,
     known: HashMap<(u64, u32), Rc<Known>>,
     steps: usize,
-    /// Whether a block saw more than is kept, and was taken to know everything.
+    /// Whether observations of a block were dropped, so that it counts as having acquired everything.
     forgot: bool,
 }
 
@@ -208,7 +209,7 @@ impl<'a> Knowledge<'a> {
         Knowledge { logs, seen, known: HashMap::new(), steps: 0, forgot: false }
     }
 
-    /// Whether there was more to know than is kept, so that some races may be missed.
+    /// Whether limits were exceeded, so that some races may be missed.
     pub(super) fn is_partial(&self) -> bool {
         self.forgot || self.is_exhausted()
     }
@@ -217,8 +218,8 @@ impl<'a> Knowledge<'a> {
         self.logs.full || self.steps >= MAX_STEPS
     }
 
-    /// Whether a thread of `block` that knows of the first `count` things it saw comes after the access of `lane` of `agent`
-    /// of the block `of` at `clock`.
+    /// Whether the access of `lane` of `agent` of the block `of` at `clock` happens before a thread of `block` that has
+    /// acquired its first `count` observations.
     pub(super) fn covers(
         &mut self,
         (block, count): (u64, u32),
@@ -266,7 +267,7 @@ impl<'a> Knowledge<'a> {
                     return None;
                 };
                 let parts = scanned.entry(key).or_default();
-                // Logs grow: of a range that begins as a known one only the rest is new.
+                // Logs only grow: for a range that begins like a known one, only the rest is new.
                 let mut first = start;
                 for (s, e) in parts.iter() {
                     if *s <= first && first < *e {

@@ -1,26 +1,27 @@
 //! Data races by happens-before (oracle A).
 //!
-//! Every agent of a block has a clock, and knows of every other up to which clock that one's accesses are ordered before its
-//! own ([`clocks`]). Barriers, mbarriers and ordered atomics hand such knowledge on. Every word remembers its last writer and
-//! the readers since ([`cell`]); an access that is not ordered after them is a race. A word that someone accesses in parts is
-//! remembered byte by byte until it is next written as a whole.
+//! Every agent (warp, copy engine or asynchronous operation) of a block has a clock. For every other agent it keeps the
+//! clock up to which that agent's accesses happen before its own ([`clocks`]). Barriers, mbarriers and ordered atomics
+//! pass these clocks on. Every word remembers its last writer and the readers since ([`cell`]); an access that is not
+//! ordered after them is a race. A word that is accessed in parts is remembered byte by byte until the next write of
+//! the whole word.
 //!
-//! An asynchronous copy is an access of its own: what it writes is ordered before nothing until its thread has waited, or
-//! its mbarrier has. Then it counts as that thread's write at that moment, or as a write of the warp's copy engine, which
-//! the waiters of the mbarrier know of.
+//! An asynchronous copy is an access of its own. Its writes are ordered before nothing until its thread waits for it,
+//! or its mbarrier completes. From then on they count as writes of that thread, or of the warp's copy engine, which the
+//! waiters of the mbarrier synchronise with.
 //!
-//! What a strong write pushes out of a word is kept beside it ([`hidden`]).
+//! Accesses that a strong write replaces in the shadow word are kept separately ([`hidden`]).
 //!
-//! Strong accesses that count on lanes in step are told from those that do not ([`lockstep`]).
+//! [`lockstep`] reports strong accesses that are correct only if the lanes of a warp run in lockstep.
 //!
-//! Strong accesses to words that stand as flags publish and learn ([`flags`] within the block, [`meet`] between blocks).
+//! Strong accesses to words used as flags release and acquire ([`flags`] within the block, [`meet`] between blocks).
 //!
-//! Global memory is treated alike within a block ([`global`]), whose clocks say nothing about other blocks; what these do is
-//! compared when all have ended ([`grid`]). The source of an asynchronous copy is read by the engine, until its thread has
-//! waited.
+//! Global memory is treated alike within a block ([`global`]). The clocks of a block do not cover other blocks:
+//! accesses of different blocks are compared when all blocks have ended ([`grid`]). The engine reads the source of an
+//! asynchronous copy until its thread has waited.
 //!
-//! What works beside the warps has agents of its own ([`proxy`]); a block of a cluster ends only when others are done with it
-//! ([`exits`]).
+//! Operations of the async proxy have agents of their own ([`proxy`]). A block of a cluster ends only when the other
+//! blocks no longer access its shared memory ([`exits`]).
 //!
 //! For the executed path the verdict does not depend on the order in which the scheduler ran the warps.
 

@@ -1,11 +1,11 @@
-//! The kinds of accesses of blocks, and an access in one number.
+//! The kinds of accesses of blocks, and the encoding of an access in one number.
 
 use super::access::Strength;
 
 /// Nobody.
 pub(super) const NONE: u64 = u64::MAX;
 
-/// What the accesses of one kind to a word have in common.
+/// The kind of an access to a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Write,
@@ -14,7 +14,7 @@ pub(super) enum Kind {
     StrongWrite,
     StrongRead,
     Constant,
-    /// Plain, after a strong read of the same block of the same word.
+    /// Plain, after a strong read of the same word by the same block.
     WriteAfter,
     ReadAfter,
 }
@@ -23,7 +23,7 @@ pub(super) const KINDS: [Kind; 7] =
     [Kind::Write, Kind::Read, Kind::StrongWrite, Kind::StrongRead, Kind::Constant, Kind::WriteAfter, Kind::ReadAfter];
 
 impl Kind {
-    /// `moment` is that of the access, or of a plain one that of the strong read it follows.
+    /// `moment` is that of the access; for a plain access, that of the strong read it follows.
     pub(super) fn new(wrote: bool, strength: Strength, moment: u64) -> Kind {
         match (wrote, strength, moment) {
             (true, Strength::Wide, _) => Kind::StrongWrite,
@@ -52,19 +52,19 @@ impl Kind {
     }
 }
 
-/// Bits of a packed access: those of the thread, through all blocks of a cluster, and of the place before them.
+/// Bits of a packed access for the thread (in its cluster) and, above it, for the instruction or site.
 const THREAD_BITS: u32 = 14;
 const PLACE_BITS: u32 = 23;
 const SPOKE_BIT: u32 = THREAD_BITS + PLACE_BITS;
 const BLOCK_BIT: u32 = SPOKE_BIT + 1;
 
-/// The first block that an access cannot name.
+/// The first block number that does not fit.
 pub(super) const MAX_BLOCKS: u64 = 1 << (64 - BLOCK_BIT);
-/// The first instruction, or site, that it cannot.
+/// The first instruction or site that does not fit.
 pub(super) const MAX_PLACES: usize = 1 << PLACE_BITS;
 
-/// An access in one number, ordered by block: the block, a bit that says whether it spoke with others, and the instruction, or the
-/// number of its site, before the thread.
+/// Packs an access so that accesses order by block. From the high bits: the block, whether it communicated with other
+/// blocks, the instruction or the index of its site, the thread.
 pub(super) fn pack(block: u64, spoke: bool, place: u32, thread: u32) -> u64 {
     let place = u64::from(place) & (MAX_PLACES as u64 - 1);
     block << BLOCK_BIT | u64::from(spoke) << SPOKE_BIT | place << THREAD_BITS | u64::from(thread)

@@ -1,11 +1,12 @@
-//! The async proxy: bulk copies and asynchronous products, which touch memory beside the warps that issue them.
+//! The async proxy: bulk copies and wgmma, which access memory asynchronously to the warps that issue them.
 //!
-//! Each of them works for an agent of its own. What copies write counts for the phase of the mbarrier that they complete: who
-//! has seen the phase end knows of it. What they read counts for the groups of the thread that waits for them, what products read for
-//! the groups of the warp. Until then their accesses are ordered before nothing.
+//! Each operation has its own agent. The writes of copies are released to the phase of the mbarrier that they complete:
+//! a thread that observes the end of the phase acquires them. The reads of copies are released to the bulk groups of
+//! the thread that waits for them; the reads of wgmma to the groups of the warp. Until then these accesses are ordered
+//! before nothing.
 //!
-//! Ordinary accesses are made through another proxy (PTX ISA 8.2.1): what a thread has written there these see only after a
-//! proxy fence, by the writer before it tells anybody or by whoever was told.
+//! Ordinary accesses use the generic proxy (PTX ISA 8.2.1). The async proxy observes their writes only after a proxy
+//! fence, by the writer before its release or by a thread that acquired it.
 
 use super::access::{Conflict, Strength, Who};
 use super::block::{Passed, Races};
@@ -13,18 +14,18 @@ use super::cell::{self, Cell, NOBODY, Read};
 use super::front::{DATA, INITS, Known, OBJECTS, Part};
 use super::slots::Slot;
 
-/// Why the async proxy may not touch a word.
+/// Why the async proxy may not access a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Offence {
     Race(Conflict),
-    /// Ordered, but no proxy fence is between.
+    /// Ordered, but without a proxy fence in between.
     Unfenced(Conflict),
-    /// As before, of what a product reads.
+    /// As `Unfenced`, for a read of wgmma.
     UnfencedProduct(Conflict),
 }
 
 impl Races {
-    /// The agent for this work, issued by `warp`.
+    /// The agent for this operation, issued by `warp`.
     pub(crate) fn slot(&mut self, what: Slot, warp: usize) -> usize {
         let slots = &mut self.clocks.slots;
         let next = slots.all.len();
@@ -41,13 +42,13 @@ impl Races {
         self.clocks.slots.first + number
     }
 
-    /// The clock of an agent's next work.
+    /// The clock of an agent's next operation.
     pub(crate) fn start(&mut self, agent: usize) -> u32 {
         self.clocks.advance(agent);
         self.clocks.now(agent)
     }
 
-    /// Whether what the last writer of a cell did is there for the async proxy.
+    /// Whether the async proxy observes the last write of a cell.
     #[inline(always)]
     fn seen(&self, cell: &Cell, who: Who) -> Result<(), Offence> {
         let (writer, clock) = (usize::from(cell.write_agent), cell.write_clock);
@@ -82,7 +83,7 @@ impl Races {
         }))
     }
 
-    /// As [`Races::seen`], of the byte at `at` that `agent` reads, where some errors may pass.
+    /// As [`Races::seen`], for the byte at `at` that `agent` reads; permitted errors are recorded and pass.
     #[inline(always)]
     fn admitted(&mut self, cell: &Cell, who: Who, agent: usize, at: usize) -> Result<(), (usize, Offence)> {
         let Err(offence) = self.seen(cell, who) else { return Ok(()) };
@@ -101,7 +102,8 @@ impl Races {
         }
     }
 
-    /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. The first byte at fault comes with the error.
+    /// The async proxy reads `n` bytes on behalf of `who`: `lanes` of `agent` at `clock`. An error carries its first
+    /// byte.
     pub(crate) fn async_read(
         &mut self,
         who: Who,
@@ -127,7 +129,7 @@ impl Races {
             let cell = &mut self.shared.words[word];
             let reader = usize::from(cell.read_agent);
             if reader == agent && !cell.read_strength.is_strong() {
-                // As `Read::then`; nobody learns of a part of the lanes without the moment of all.
+                // As `Read::then`; lanes are never acquired without the clock that covers them all.
                 let alone = cell.read_lanes == lanes || cell.read_clock <= row[agent];
                 cell.read_lanes = if alone { lanes } else { cell.read_lanes | lanes };
                 (cell.read_clock, cell.read_pc) = (clock.max(cell.read_clock), who.pc);
@@ -143,7 +145,8 @@ impl Races {
         Ok(())
     }
 
-    /// The async proxy is going to write whole words on behalf of `who`; until [`Races::async_land`] nobody may touch them.
+    /// The async proxy will write whole words on behalf of `who`; until [`Races::async_land`] any access to them is a
+    /// race.
     pub(crate) fn async_claim(&mut self, who: Who, agent: usize, at: usize, n: usize) -> Result<(), (usize, Offence)> {
         let who = Who { copy: true, ..who };
         for at in (at..at + n).step_by(4) {
@@ -169,7 +172,7 @@ impl Races {
         Ok(())
     }
 
-    /// As [`Races::async_claim`], of a write that is not made through the async proxy.
+    /// As [`Races::async_claim`], for a write that does not use the async proxy.
     pub(crate) fn remote_claim(
         &mut self,
         who: Who,
@@ -195,17 +198,17 @@ impl Races {
         });
     }
 
-    /// What was written to global memory just now is the work of `agent` at `clock`.
+    /// Attributes the last write to global memory to `agent` at `clock`.
     pub(crate) fn async_global(&mut self, address: u64, n: usize, agent: usize, clock: u32) {
         self.global.hand_over((address, n), (agent, clock));
     }
 
-    /// The work of `lanes` of an agent up to `clock` is known to be done.
+    /// Releases the operations of `lanes` of an agent up to `clock` into `into`.
     pub(crate) fn async_done(&self, agent: usize, clock: u32, lanes: u32, into: &mut Known) {
         into.front.join_part(Part { of: agent as u16, clock, lanes }, u32::MAX);
     }
 
-    /// A phase ends: what its copies have written is known to be there, and later ones belong to the next phase.
+    /// A phase ends: the writes of its copies are released, and later copies belong to the next phase.
     pub(crate) fn phase_ends(&mut self, object: u32, into: &mut Known) {
         if let Some(slot) = self.clocks.slots.known.get(&Slot::Phase(object)) {
             let agent = self.clocks.slots.first + slot;
@@ -214,12 +217,12 @@ impl Races {
         }
     }
 
-    /// A thread uses the mbarrier in these eight bytes: it must know of its initialisation, if of nothing else before.
+    /// A thread uses the mbarrier in these eight bytes: its initialisation must happen before.
     pub(crate) fn use_object(&mut self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
         let thread = (who.warp, who.lane);
         for word in [at, at + 4] {
             let Err(conflict) = self.read(who, word, 4) else { continue };
-            // Its words are apart, byte by byte, as they were initialised.
+            // The words of an mbarrier are tracked byte by byte.
             let cells = self.shared.bytes.get_mut(word..word + 4).unwrap_or_default();
             let clocks = &self.clocks;
             let published = |cell: &Cell| {
@@ -235,8 +238,8 @@ impl Races {
         Ok(())
     }
 
-    /// A copy that is not made through the async proxy will use the mbarrier in these eight bytes, whose initialisation the thread that issues it must know of. The
-    /// use itself is over when what is copied has landed.
+    /// A copy outside the async proxy will use the mbarrier in these eight bytes. The initialisation must happen before
+    /// the issuing thread; the use ends when the copied data has landed.
     pub(crate) fn knows_object(&self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
         for word in [at, at + 4] {
             let cell = self.shared.bytes.get(word).copied().unwrap_or(self.shared.words[word / 4]);
@@ -253,7 +256,7 @@ impl Races {
         Ok(())
     }
 
-    /// Whether the async proxy sees the object in a word that was written when it was initialised, on behalf of `who`.
+    /// Whether the async proxy observes the object whose initialisation wrote this word, on behalf of `who`.
     pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
         let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));

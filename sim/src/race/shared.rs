@@ -5,8 +5,8 @@ use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
 use super::clocks::Clocks;
 use super::hidden::Hidden;
 
-/// How many lanes, of `words` cells each, are done from the first on. Loops of a number of cells that is known: this is where most of the
-/// time of a program goes that loads from shared memory.
+/// Number of leading lanes, of `words` cells each, that the fast path handles. The loops have constant trip counts:
+/// programs that load from shared memory spend most of their time here.
 macro_rules! line {
     ($cells:ident, $words:ident, ($lane:ident, $cell:ident) => $done:expr) => {
         match $words {
@@ -40,13 +40,13 @@ impl Shared {
         Shared { words: vec![FRESH; bytes.div_ceil(4)], bytes: Vec::new(), hidden: Hidden::default() }
     }
 
-    /// What is remembered of the byte at `at`.
+    /// The history of the byte at `at`.
     pub(super) fn cell(&self, at: usize) -> Option<&Cell> {
         let word = self.words.get(at / 4)?;
         if word.is_split() { self.bytes.get(at) } else { Some(word) }
     }
 
-    /// The common case of a read of whole words, one lane: whether it was that and is done.
+    /// Fast path for one lane's read of whole words; returns whether it applied and the read is recorded.
     #[inline(always)]
     pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
@@ -54,15 +54,15 @@ impl Shared {
         cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << who.lane))
     }
 
-    /// The common case of a read of four words on behalf of several lanes, `lanes[i]` of word `i`.
+    /// Fast path for a read of four words on behalf of several lanes: `lanes[i]` read word `i`.
     pub(super) fn read_row(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, lanes: [u32; 4]) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 4) else { return false };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         cells.iter_mut().zip(lanes).all(|(cell, lanes)| read_fast(cell, row, now, sets, who, lanes))
     }
 
-    /// The common case of a write of whole words, one lane. It may have recorded some of them when it was not: the write is
-    /// then checked again, by the same thread in the same instruction.
+    /// Fast path for one lane's write of whole words. If it returns false, it may have recorded some of them: the
+    /// caller checks the write again, by the same thread in the same instruction.
     #[inline(always)]
     pub(super) fn write_words(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
@@ -70,7 +70,8 @@ impl Shared {
         cells.iter_mut().all(|cell| write_fast(cell, row, now, who))
     }
 
-    /// As [`Shared::read_words`] for 32 lanes in a row, `words` (1, 2 or 4) each; how many from the first on are done.
+    /// As [`Shared::read_words`] for 32 consecutive lanes, `words` (1, 2 or 4) each; returns how many leading lanes are
+    /// recorded.
     #[inline(always)]
     pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
@@ -78,7 +79,7 @@ impl Shared {
         line!(cells, words, (lane, cell) => read_fast(cell, row, now, sets, who, 1 << lane))
     }
 
-    /// As [`Shared::write_words`] for 32 lanes in a row, likewise.
+    /// As [`Shared::write_words`] for 32 consecutive lanes, likewise.
     #[inline(always)]
     pub(super) fn write_line(&mut self, clocks: &Clocks, who: Who, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
@@ -145,7 +146,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes bytes out of the common cases: whole words of them need no cells, for nobody gets there.
+    /// Excludes bytes from the fast paths. Whole words of them need no cells, because no access reaches them.
     pub(super) fn forbid(&mut self, sets: &mut Sets, start: usize, end: usize) {
         for word in start / 4..end.div_ceil(4) {
             if start <= 4 * word && 4 * word + 4 <= end {
@@ -156,7 +157,7 @@ impl Shared {
         }
     }
 
-    /// Remembers a word byte by byte.
+    /// Switches a word to one cell per byte.
     pub(super) fn divide(&mut self, sets: &mut Sets, word: usize) {
         if self.words[word].is_split() {
             return;
@@ -172,7 +173,7 @@ impl Shared {
         self.words[word] = SPLIT;
     }
 
-    /// Gives the cells of these bytes to `f`.
+    /// Calls `f` for the cells of these bytes.
     pub(super) fn each(&mut self, at: usize, n: usize, mut f: impl FnMut(&mut Cell)) {
         for word in at / 4..(at + n).div_ceil(4) {
             if self.words[word].is_split() {
@@ -193,19 +194,19 @@ fn after_write(cell: &Cell, row: &[u32], warp: usize, lanes: u32) -> bool {
         && !cell.flying
 }
 
-/// Whether an agent is one of a row, and known there up to `clock`.
+/// Whether the row includes an agent up to `clock`.
 #[inline(always)]
 fn met(row: &[u32], agent: u16, clock: u32) -> bool {
     row.get(usize::from(agent)).is_some_and(|known| clock <= *known)
 }
 
-/// A read by `lanes` of a warp, whichever lane `who` names.
+/// A read by `lanes` of a warp; the lane in `who` is ignored.
 #[inline(always)]
 pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets, who: Who, lanes: u32) -> bool {
     let mine = who.warp as u16;
     let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
     if again && !cell.read_strength.is_strong() {
-        // The same lanes once more, with nothing in between.
+        // The same lanes again, with no access in between.
         cell.read_pc = who.pc;
         return true;
     }

@@ -1,33 +1,33 @@
-//! What works beside the warps, and the agents that stand for it.
+//! Agents of the async proxy.
 
 use std::collections::HashMap;
 
-/// How many agents of the async proxy there are for so many blocks. What needs more of them shares: that can hide a race, never
-/// invent one.
+/// Number of agents of the async proxy for this number of blocks. Further operations share agents, which can hide a
+/// race, never report a false one.
 pub(crate) fn slots(blocks: usize) -> usize {
     64.max(32 * blocks)
 }
 
-/// What works beside the warps.
+/// What an agent of the async proxy is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Slot {
     /// Copies that the mbarrier at this address counts.
     Phase(u32),
-    /// Copies in bulk groups of a warp: what they read, and what they write.
+    /// Copies in bulk groups of a warp: their reads and their writes.
     Reads(usize),
     Writes(usize),
-    /// Products of four warps, the first of which is this.
+    /// wgmma of a warpgroup; the number is its first warp.
     Products(usize),
 }
 
-/// The agents that have work.
+/// The agents in use.
 #[derive(Debug)]
 pub(super) struct Slots {
     /// The number of the first agent, and how many there are.
     pub(super) first: usize,
     pub(super) count: usize,
     pub(super) known: HashMap<Slot, usize>,
-    /// What each is for, and the warp it works for.
+    /// The purpose of each agent, and the warp it works for.
     pub(super) all: Vec<(Slot, usize)>,
 }
 
@@ -36,7 +36,7 @@ impl Slots {
         Slots { first, count, known: HashMap::new(), all: Vec::new() }
     }
 
-    /// The thread an access of one of these agents is said to be of.
+    /// The thread that reports name for an access of one of these agents.
     pub(super) fn thread(&self, agent: usize, lane: usize) -> Option<(usize, usize)> {
         match *self.all.get(agent.checked_sub(self.first)?)? {
             (Slot::Products(first), _) => Some((first + lane % 4, 0)),
@@ -50,7 +50,7 @@ impl Slots {
     }
 }
 
-/// The lanes that stand for one of the four warps of a product: together they are all.
+/// The lanes that represent one of the four warps of a wgmma; the four masks cover all lanes.
 pub(crate) const fn quarter(warp: usize) -> u32 {
     0x1111_1111 << (warp % 4)
 }

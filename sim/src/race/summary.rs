@@ -1,11 +1,11 @@
-//! What blocks did to a page of global memory, as the launch keeps it.
+//! The accesses of all blocks to a page of global memory.
 //!
-//! Of each word the two lowest blocks are kept for each kind of access: that is enough to know whether any two conflict when
-//! nothing is ordered. Where moments order strong accesses and plain ones that follow such, the two last strong accesses and the two
-//! plain ones that follow the first are kept too, each of two blocks: if any two conflict, then two of these do. What blocks did
-//! that spoke with others is kept in full, with the clock of the access and what its thread
-//! knew of other blocks. Of several accesses of one block to a word, the first and the last of each kind count. Words that hold
-//! the same are kept once: a page is a list of runs.
+//! For each word and kind of access, those of the two lowest blocks are kept: that decides whether any two conflict
+//! when nothing is ordered. Moments may order strong accesses and the plain ones that follow them. Then the two last
+//! strong accesses and the two plain accesses that follow the earliest are kept too, of different blocks: if any two
+//! conflict, two of these do. The accesses of blocks that communicated with others are kept in full, with their clocks
+//! and what their threads had acquired from other blocks. For each block and word, the first and the last access of
+//! each kind count. Words with equal contents are stored once: a page is a list of runs.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use super::meet::Contacts;
 use super::packed::{KINDS, Kind, NONE, pack};
 use super::units::{Access, NOTHING, Runs, Unit};
 
-/// When an access happened, of a block that spoke with others.
+/// Time of an access of a block that communicated with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     pub(super) pc: u32,
@@ -26,24 +26,24 @@ pub(super) struct Site {
     pub(super) agent: u16,
 }
 
-/// What a cell can say: a write, weak reads and strong ones.
+/// Maximum number of accesses in a cell: a write, weak reads and strong reads.
 pub(super) const MAX_CELL_ACCESSES: usize = 3;
 
-/// All that is known of a page: bytes of it, if one was accessed in parts, else words.
+/// The accesses to a page: per byte if a word was accessed in parts, else per word.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) bytes: bool,
     kinds: [Option<Runs>; 7],
-    /// Beside these: first byte, bytes, kind.
+    /// Further accesses: first byte, bytes, kind.
     pub(super) more: Vec<(u16, u16, Kind, Access)>,
 }
 
-/// One hand-in of a block.
+/// The accesses that a block adds at once.
 pub(super) struct HandIn<'a> {
     pub(super) block: u64,
     pub(super) sets: &'a Sets,
     pub(super) contacts: &'a Contacts,
-    /// Whether times matter: it spoke with others, or may still do so.
+    /// Whether times matter: the block communicated with others, or may still do so.
     pub(super) spoke: bool,
     pub(super) sites: Vec<Site>,
     pub(super) numbers: HashMap<Site, u32>,
@@ -64,7 +64,7 @@ impl HandIn<'_> {
         pack(self.block, true, number, thread)
     }
 
-    /// Of some reads the one that other blocks know least of.
+    /// Among some reads, the one that other blocks have acquired least of.
     fn read(&self, reads: impl Iterator<Item = (usize, Read)>) -> Option<(usize, usize, Read)> {
         let mut first = None;
         for (agent, read) in reads {
@@ -80,7 +80,7 @@ impl HandIn<'_> {
         first
     }
 
-    /// What a cell says when there are weak reads and writes only, whose time does not matter.
+    /// The accesses of a cell with only weak reads and writes, whose time does not matter.
     #[inline(always)]
     fn plain_accesses(&self, cell: &Cell) -> [Option<(Kind, Access)>; MAX_CELL_ACCESSES] {
         let thread = |agent: usize, lane: usize| (self.sets.warp_of(agent) * 32 + lane) as u32;
@@ -95,7 +95,7 @@ impl HandIn<'_> {
         [wrote, read, None]
     }
 
-    /// What a cell says: kinds and values.
+    /// The accesses of a cell: kinds and packed values.
     fn accesses(&mut self, page: &Page, cell: &Cell, word: usize) -> [Option<(Kind, Access)>; MAX_CELL_ACCESSES] {
         let foreign = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][word]);
         if !self.spoke && page.moments.is_none() && page.constants.is_none() {
@@ -137,12 +137,12 @@ impl Summary {
         if self.bytes { 4 * WORDS } else { WORDS }
     }
 
-    /// Whether somebody wrote.
+    /// Whether the page was written.
     pub(super) fn written(&self) -> bool {
         KINDS.iter().any(|kind| kind.wrote() && self.kinds[*kind as usize].is_some())
     }
 
-    /// All accesses that are kept, by words or bytes.
+    /// All kept accesses, by words or bytes.
     pub(super) fn accesses(self) -> impl Iterator<Item = Vec<(Kind, Access)>> {
         let (n, size) = (self.units(), if self.bytes { 1 } else { 4 });
         let kinds = KINDS.into_iter().zip(self.kinds);
@@ -164,7 +164,7 @@ impl Summary {
         })
     }
 
-    /// Adds what a block did to a page. The growth in bytes.
+    /// Adds a block's accesses to a page. Returns the growth in bytes.
     pub(super) fn add(&mut self, page: &Page, hand_in: &mut HandIn<'_>, older: &[(u64, usize, Older)]) -> isize {
         if page.bytes.is_some() || older.iter().any(|(_, size, _)| *size == 1) {
             self.divide();

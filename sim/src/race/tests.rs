@@ -1,4 +1,4 @@
-//! What is a race, and what is none.
+//! Programs with and without races.
 
 use super::{Conflict, Known, Races, Strength, Who};
 
@@ -41,7 +41,7 @@ fn every_one_of_many_readers_counts() {
         for w in 0..3 {
             r.read(who(w, 1, 5), 0, 4).expect("reads never conflict");
         }
-        // The writer hears from all readers but one.
+        // The writer acquires from all readers but one.
         let mut known = Known::default();
         for w in (0..3).filter(|w| *w != late) {
             r.clocks.release(w, u32::MAX, u32::MAX, &mut known);

@@ -1,4 +1,4 @@
-//! Of the accesses to a word or byte of global memory those that are kept, and runs of words that hold the same.
+//! The accesses that are kept for a word or byte of global memory, and runs of words with equal contents.
 
 use super::packed::{Kind, NONE, block_of, spoke};
 
@@ -20,16 +20,17 @@ impl Access {
 /// The accesses of one kind to a word or byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// Of the two lowest blocks.
+    /// Accesses of the two lowest blocks.
     pub(super) lowest: [Access; 2],
-    /// Of two blocks that spoke with nobody: those that moments say most of.
+    /// Extreme accesses of two blocks without release or acquire: the earliest and latest position in the total order
+    /// of strong accesses.
     pub(super) extreme: [Access; 2],
 }
 
 pub(super) const NOTHING: Unit = Unit { lowest: [Access::NONE; 2], extreme: [Access::NONE; 2] };
 
 impl Unit {
-    /// Puts an access among the two lowest blocks; what has to be kept beside them.
+    /// Inserts an access among those of the two lowest blocks; returns the access that must be kept separately.
     pub(super) fn insert(&mut self, kind: Kind, new: Access) -> Option<Access> {
         if (kind.after() || kind.strong()) && !spoke(new.v) {
             self.extend(kind, new);
@@ -55,11 +56,11 @@ impl Unit {
         } else {
             new
         };
-        // Two blocks that spoke with nobody stand for all others.
+        // Two blocks without release or acquire represent all others.
         (lost.v != NONE && (spoke(lost.v) || spoke(low.v) || spoke(high.v))).then_some(lost)
     }
 
-    /// Puts an access among the extreme ones of two blocks.
+    /// Inserts an access among the extreme ones of two blocks.
     fn extend(&mut self, kind: Kind, new: Access) {
         let [first, second] = &mut self.extreme;
         let more = |new: Access, old: Access| old.v == NONE || tells_more(kind, new, old);
@@ -75,17 +76,18 @@ impl Unit {
     }
 }
 
-/// Of strong accesses the later one tells more, of plain ones that follow such the one that follows the earlier.
+/// Whether `new` is more extreme: the later one of strong accesses; the one that follows the earlier strong access of
+/// plain ones.
 fn tells_more(kind: Kind, new: Access, old: Access) -> bool {
     if kind.after() { new.moment < old.moment } else { new.moment > old.moment }
 }
 
-/// What is kept of each word, or byte, of a page: runs that hold the same.
+/// The accesses to each word or byte of a page, as runs of equal entries.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) ends: Vec<u16>,
     lowest: Vec<[u64; 2]>,
-    /// Their moments and the extreme accesses, where moments matter.
+    /// Moments and extreme accesses, where moments matter.
     timed: Vec<([u64; 2], [Access; 2])>,
 }
 
@@ -117,7 +119,7 @@ impl Runs {
         18 * self.ends.len() + 48 * self.timed.len()
     }
 
-    /// One entry for each of `n` units, of which several may be those of one run.
+    /// One entry for each of `n` units; several may come from one run.
     pub(super) fn expand(&self, n: usize) -> Vec<Unit> {
         let units = self.ends.last().map_or(1, |e| usize::from(*e));
         let mut out = Vec::with_capacity(n);

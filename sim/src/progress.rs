@@ -1,9 +1,9 @@
-//! What another thread may see of a launch while it runs, and how it ends one.
+//! Progress and cancellation of a launch, for another thread.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Shared between [`Device::run`](crate::Device::run), through [`Options::progress`](crate::Options), and a thread that
-/// watches it: blocks finished so far, and the wish that it stop.
+/// State shared between [`Device::run`](crate::Device::run), through [`Options::progress`](crate::Options), and a
+/// thread that watches it: the number of finished blocks, and a request to stop.
 #[derive(Debug, Default)]
 pub struct Progress {
     blocks: AtomicU64,
@@ -11,17 +11,17 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Blocks that have ended.
+    /// Number of finished blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks.load(Relaxed)
     }
 
-    /// Asks the launch to stop. It does so within a few milliseconds, with a report that says where it was.
+    /// Requests that the launch stop. It stops within a few milliseconds, with a report of the place where it was.
     pub fn cancel(&self) {
         self.cancelled.store(true, Relaxed);
     }
 
-    /// Whether someone asked it to stop.
+    /// Whether a stop was requested.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
     }

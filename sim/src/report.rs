@@ -1,4 +1,4 @@
-//! What the simulator says when a program is wrong: one error, with both sides where there are two.
+//! Error reports of the simulator: one error, with both accesses for a race.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ pub enum ReportKind {
     ReadOnly,
     /// An address that is not a multiple of the access size.
     Misaligned,
-    /// A load of shared, local or global memory that nobody wrote.
+    /// A load of shared, local or global memory that was never written.
     Uninitialised,
-    /// A value that depends on an undefined register reaches memory, an address or a branch.
+    /// A value computed from an undefined register is stored, used as an address, or decides a branch.
     Undefined,
-    /// Two accesses to one word that nothing orders, one of them a write.
+    /// Two unordered accesses to one word, at least one of them a write.
     Race,
-    /// Part of a warp reaches an instruction that needs all of it.
+    /// Only part of a warp reaches an instruction that needs all of it.
     Divergence,
     /// Nobody can continue.
     Deadlock,
-    /// The instruction budget is spent.
+    /// The instruction budget is exhausted.
     Fuel,
-    /// Ended from outside, through [`Progress::cancel`](crate::Progress::cancel).
+    /// Cancelled by another thread through [`Progress::cancel`](crate::Progress::cancel).
     Cancelled,
     /// `trap`.
     Trap,
@@ -33,57 +33,57 @@ pub enum ReportKind {
     Invalid,
 }
 
-/// What is after a report, where errors of one kind have different ways out.
+/// The cause of an error, where errors of one kind have different remedies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Race: nothing makes one of the threads wait for the other.
+    /// Race: no synchronisation orders the two threads.
     Unordered,
-    /// Race: the other thread has exited, and was at none of the barriers that came after.
+    /// Race: the other thread has exited and took part in none of the later barriers.
     Exited,
-    /// Race: nobody has waited for a copy of `cp.async`, or others do not know of it.
+    /// Race: a `cp.async` was not waited for, or the wait is not ordered before the access.
     CopyPending,
-    /// Race: the thread has not seen the phase end of the mbarrier that counts a bulk copy.
+    /// Race: the thread has not observed the end of the mbarrier phase that counts a bulk copy.
     LoadPending,
-    /// Race: nobody has waited for the group of a bulk copy from shared memory.
+    /// Race: the bulk group of a copy from shared memory was not waited for.
     StorePending,
-    /// Race: the warp has not waited for an asynchronous product.
+    /// Race: the warp has not waited for a wgmma.
     ProductPending,
-    /// Race: ordered, but no `wgmma.fence` is in front of a product.
+    /// Race: ordered, but no `wgmma.fence` precedes a wgmma.
     ProductFence,
-    /// Race: ordered, but no `fence.proxy.async` is in between.
+    /// Race: ordered, but without a `fence.proxy.async` in between.
     ProxyFence,
-    /// Race: as before, where `cp.async` wrote and a product reads. [`Allowance::CopyProxy`] lets it pass.
+    /// Race: as `ProxyFence`, where `cp.async` wrote and a wgmma reads. [`Allowance::CopyProxy`] permits it.
     CopyProxy,
     /// Race: no fence publishes the initialisation of an mbarrier.
     InitFence,
-    /// Race: lanes of a warp count on running in step.
+    /// Race: the code relies on the lanes of a warp running in lockstep.
     Lockstep,
-    /// Race: with a grid in front of this one.
+    /// Race: with the preceding grid, without a `griddepcontrol.wait`.
     GridWait,
-    /// Undefined value: an element of a vector load that nobody wrote.
+    /// Undefined value: an element of a vector load that was never written.
     Unwritten,
-    /// Divergence: lanes have exited in front of an instruction of the whole warp.
+    /// Divergence: lanes exited before an instruction that needs the whole warp.
     LanesExited,
     /// Divergence: a branch marked uniform.
     UniformBranch,
-    /// Divergence: the four warps of a group must execute its products alike.
+    /// Divergence: the four warps of a warpgroup must execute wgmma together.
     Warpgroup,
-    /// Divergence: an operand that lanes must share.
+    /// Divergence: an operand that must be the same in all lanes.
     LanesDiffer,
-    /// Deadlock: a flag in memory.
+    /// Deadlock: waits for a flag in memory.
     Flag,
-    /// Deadlock: the phase of an mbarrier.
+    /// Deadlock: waits for the phase of an mbarrier.
     Phase,
-    /// Deadlock: the barrier of the cluster.
+    /// Deadlock: waits at the barrier of the cluster.
     Cluster,
-    /// Deadlock: registers for `setmaxnreg`.
+    /// Deadlock: waits for registers at `setmaxnreg`.
     Registers,
-    /// Deadlock: lanes of a membermask.
+    /// Deadlock: waits for lanes of a membermask.
     Membermask,
 }
 
-/// An error that a run may be told to let pass: the PTX ISA has a rule, shipped compilers break it, and the hardware that they
-/// are used on is seen to do what they expect. What passes is listed in [`Counters::allowed`](crate::Counters::allowed).
+/// An error that a run may permit: shipped compilers break a rule of the PTX ISA, and the hardware is observed to do
+/// what they expect. Permitted errors are listed in [`Counters::allowed`](crate::Counters::allowed).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Allowance {
     /// `wgmma` reads shared memory that `cp.async` wrote, ordered, without a `fence.proxy.async` in between ([`Cause::CopyProxy`]).
@@ -94,14 +94,14 @@ impl Allowance {
     /// All of them.
     pub const ALL: [Allowance; 1] = [Allowance::CopyProxy];
 
-    /// The name that requests it.
+    /// The name that selects it in options.
     pub fn name(self) -> &'static str {
         match self {
             Allowance::CopyProxy => "cp-async-proxy",
         }
     }
 
-    /// What it lets pass, and why a rule says otherwise.
+    /// What it permits, and why a rule forbids it.
     pub fn doc(self) -> &'static str {
         match self {
             Allowance::CopyProxy => {
@@ -111,7 +111,7 @@ impl Allowance {
         }
     }
 
-    /// The errors that it lets pass.
+    /// The cause of the errors that it permits.
     pub fn cause(self) -> Cause {
         match self {
             Allowance::CopyProxy => Cause::CopyProxy,
@@ -122,7 +122,7 @@ impl Allowance {
 /// Which memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Of the block, or of the blocks of its cluster one after the other.
+    /// Shared memory of the block; in a cluster, of its blocks one after the other.
     Shared,
     /// Of the thread.
     Local,
@@ -130,12 +130,12 @@ pub enum Memory {
     Global,
 }
 
-/// Where an instruction stands.
+/// The position of an instruction and the thread that executed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Line in the PTX text, from 1.
     pub ptx_line: u32,
-    /// Its first column there and the one after its end, from 1; far away if it ends in another line.
+    /// Its first column there and the one after its end, from 1; a large number if it ends in another line.
     pub columns: [u32; 2],
     /// Opcode with its modifiers.
     pub instruction: String,
@@ -161,11 +161,11 @@ impl fmt::Display for Place {
 pub struct Report {
     /// What kind of error.
     pub kind: ReportKind,
-    /// What is after it, where that is more than the kind.
+    /// The cause, where the kind has several.
     pub cause: Option<Cause>,
     /// What happened, in words.
     pub message: String,
-    /// The instruction at fault, if it is one.
+    /// The instruction that failed, if it is one.
     pub place: Option<Place>,
     /// The other side of a race.
     pub other: Option<Place>,
@@ -175,12 +175,12 @@ pub struct Report {
     pub block: [u32; 3],
     /// Address: an offset in shared or local memory, else a generic address.
     pub address: Option<u64>,
-    /// The memory that it is in, where that does not follow from the instruction alone.
+    /// The memory space, where the instruction alone does not determine it.
     pub memory: Option<Memory>,
 }
 
 impl Report {
-    /// An error that belongs to no instruction.
+    /// An error without an instruction.
     pub(crate) fn launch(message: impl Into<String>) -> Box<Report> {
         Box::new(Report {
             kind: ReportKind::Launch,

@@ -1,6 +1,7 @@
-//! Maps of tensors for bulk copies: what `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col` make, as 128 bytes that only this simulator understands.
+//! Tensor maps for bulk copies: the counterpart of `cuTensorMapEncodeTiled` and `cuTensorMapEncodeIm2col`, as 128 bytes
+//! that only this simulator understands.
 //!
-//! The rules are those the CUDA driver states for that function; the bytes of a map are opaque there, too.
+//! The checks are those that the CUDA driver documents for these functions. The bytes of a map are opaque in CUDA, too.
 
 use std::fmt;
 
@@ -64,7 +65,7 @@ impl TensorElement {
         )
     }
 
-    /// The bytes of an element outside the tensor where these are to be NaN.
+    /// Bit pattern of an out-of-bounds element when the fill is NaN.
     pub(crate) const fn nan(self) -> u64 {
         match self {
             TensorElement::F16 | TensorElement::Bf16 => crate::numerics::half::OUTSIDE as u64,
@@ -74,7 +75,7 @@ impl TensorElement {
     }
 }
 
-/// How rows of a box are permuted in shared memory: by 16-byte units within so many bytes.
+/// Swizzle: how the 16-byte units of a box's rows are permuted in shared memory, within a span of this size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants are the driver's own names")]
 pub enum Swizzle {
@@ -89,7 +90,7 @@ impl Swizzle {
     /// All of them, in the order of `CUtensorMapSwizzle`.
     pub const ALL: [Swizzle; 4] = [Swizzle::None, Swizzle::Bytes32, Swizzle::Bytes64, Swizzle::Bytes128];
 
-    /// The bits of an address that are changed, by those three places above.
+    /// Address bits that are XORed, with the bits three positions above them.
     pub(crate) const fn mask(self) -> u64 {
         match self {
             Swizzle::None => 0,
@@ -99,7 +100,7 @@ impl Swizzle {
         }
     }
 
-    /// Bytes of a row of the pattern.
+    /// Bytes of a row of the swizzle pattern.
     const fn span(self) -> u64 {
         match self {
             Swizzle::None => u64::MAX,
@@ -110,7 +111,7 @@ impl Swizzle {
     }
 }
 
-/// What a load finds outside the tensor.
+/// The out-of-bounds fill of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Outside {
     /// Zeros.
@@ -120,20 +121,20 @@ pub enum Outside {
     Nan,
 }
 
-/// What a map in im2col mode moves in place of a box (PTX 5.5.4): pixels one after the other, in rows of a box around the images. Dimensions between the innermost, of
-/// channels, and the outermost, of images; innermost first.
+/// The pixels that a map in im2col mode moves (PTX 5.5.4): consecutive pixels, in the rows of a bounding box around the
+/// images. Per spatial dimension, innermost first; channels and images have none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pixels {
-    /// Where the box begins.
+    /// Lower corner of the bounding box.
     pub lower: Vec<i32>,
-    /// Where it ends, counted from the last element of the image.
+    /// Upper corner, relative to the last element of the image.
     pub upper: Vec<i32>,
-    /// How many pixels a copy moves.
+    /// Number of pixels per copy.
     pub count: u32,
 }
 
 impl Pixels {
-    /// Bounds of corners by the number of dimensions of a pixel's place (`cuTensorMapEncodeIm2col`).
+    /// Bounds of the corners by the number of spatial dimensions (`cuTensorMapEncodeIm2col`).
     const fn corners(dims: usize) -> (i32, i32) {
         match dims {
             1 => (-(1 << 15), (1 << 15) - 1),
@@ -142,7 +143,7 @@ impl Pixels {
         }
     }
 
-    /// The largest offset of an instruction along each of them (PTX 5.5.4.2).
+    /// The largest im2col offset of an instruction along each dimension (PTX 5.5.4.2).
     pub(crate) const fn largest_offset(dims: usize) -> u32 {
         match dims {
             1 => (1 << 16) - 1,
@@ -152,7 +153,7 @@ impl Pixels {
     }
 }
 
-/// Why there is no such map.
+/// Why a map is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMapError(String);
 
@@ -173,17 +174,17 @@ pub struct TensorMap {
     pub address: u64,
     /// Elements along each dimension, one to five of them.
     pub dims: Vec<u64>,
-    /// Bytes between neighbours along every dimension but the first.
+    /// Bytes between neighbours along every dimension but the innermost.
     pub strides: Vec<u64>,
-    /// Elements that a box spans along each dimension; in im2col mode, channels and ones.
+    /// Elements that a box spans along each dimension; in im2col mode, the number of channels, then ones.
     pub box_dims: Vec<u32>,
-    /// Of these every so-manieth is moved.
+    /// Along each dimension, one of this many elements is moved.
     pub element_strides: Vec<u32>,
-    /// Order in shared memory.
+    /// Swizzle in shared memory.
     pub swizzle: Swizzle,
-    /// What loads find outside.
+    /// Out-of-bounds fill of loads.
     pub outside: Outside,
-    /// Of a map in im2col mode.
+    /// The pixels of a map in im2col mode.
     pub pixels: Option<Pixels>,
 }
 
@@ -192,7 +193,7 @@ const MAGIC: [u8; 8] = *b"simtmap1";
 pub(crate) const BYTES: usize = 128;
 
 impl TensorMap {
-    /// A map of a packed tensor, each element moved.
+    /// A map of a packed tensor, with element strides of 1.
     #[must_use]
     pub fn packed(element: TensorElement, address: u64, dims: &[u64], box_dims: &[u32]) -> TensorMap {
         let mut at = element.bytes();
@@ -214,10 +215,10 @@ impl TensorMap {
         }
     }
 
-    /// Whether the driver would make such a map.
+    /// Whether the driver would accept such a map.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// The first rule that it violates.
     pub fn check(&self) -> Result<(), TensorMapError> {
         let fail = |message: String| Err(TensorMapError(message));
         let rank = self.dims.len();
@@ -283,7 +284,7 @@ impl TensorMap {
         Ok(())
     }
 
-    /// The map as the parameter of a kernel, or for memory at a multiple of 64.
+    /// Encodes the map as a kernel parameter, or for memory aligned to 64 bytes.
     ///
     /// # Errors
     /// As [`TensorMap::check`].
@@ -320,7 +321,7 @@ impl TensorMap {
         Ok(bytes)
     }
 
-    /// The map in these bytes, if they are one.
+    /// Decodes a map; `None` if the bytes are not one.
     pub(crate) fn decode(bytes: &[u8; BYTES]) -> Option<TensorMap> {
         let (data, sum) = bytes.split_at(BYTES - 4);
         if data.get(..8)? != MAGIC || checksum(data).to_le_bytes() != sum {
@@ -359,7 +360,7 @@ impl TensorMap {
         u64::from(size.div_ceil(stride))
     }
 
-    /// Elements from one that is moved to the next; along the innermost dimension all are.
+    /// Distance in elements between moved elements; 1 along the innermost dimension.
     pub(crate) fn step(&self, dim: usize) -> u32 {
         if dim == 0 { 1 } else { self.element_strides[dim] }
     }
@@ -369,7 +370,7 @@ impl TensorMap {
         u64::from(self.box_dims.first().copied().unwrap_or(1)) * self.element.bytes()
     }
 
-    /// Bytes of the whole box in shared memory, which is what the mbarrier counts.
+    /// Bytes of the whole box in shared memory, which the mbarrier's transaction count expects.
     #[must_use]
     pub fn box_bytes(&self) -> u64 {
         if let Some(pixels) = &self.pixels {

@@ -1,4 +1,4 @@
-//! Operations described rather than compiled, on up to three operands.
+//! Operations that are described and interpreted lane by lane, with up to three operands.
 
 use crate::numerics::{
     bits,
@@ -14,11 +14,11 @@ pub(crate) enum Function {
     Select { float: bool, ftz: bool },
     /// `fns`.
     FindNthSet,
-    /// `cvt.pack`, in front of the third operand if there is one.
+    /// `cvt.pack`; the result precedes the third operand if there is one.
     Pack { part: Part, append: bool },
     /// A video instruction on one part of each operand.
     Video(Video),
-    /// A video instruction on the parts of words.
+    /// A SIMD video instruction on the parts of words.
     Simd(Simd),
 }
 

@@ -1,9 +1,9 @@
-//! Instructions on mbarriers, as they are written.
+//! mbarrier instructions as decoded.
 
 use crate::program::operand::{Addr, Area};
 use crate::program::types::R;
 
-/// What an instruction does with an object.
+/// What an instruction does with an mbarrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Init {
@@ -23,7 +23,7 @@ pub(crate) enum What {
         drop: bool,
         incomplete: bool,
     },
-    /// `p` tells whether the phase has completed: the one a state is of, or the one of a parity.
+    /// Sets `p` to whether the phase has completed: that of a state token, or of a parity.
     Wait {
         p: R,
         state: R,
@@ -41,6 +41,6 @@ pub(crate) struct MBar {
     pub(crate) what: What,
     pub(crate) area: Area,
     pub(crate) addr: Addr,
-    /// `.relaxed`: nothing is published or learnt.
+    /// `.relaxed`: neither releases nor acquires.
     pub(crate) relaxed: bool,
 }

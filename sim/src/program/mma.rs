@@ -1,10 +1,10 @@
-//! Products of a warp, as they are written.
+//! Warp-level `mma` instructions as decoded.
 
 use crate::numerics::Round;
 use crate::numerics::mma::{Acc, Elem, Form, Layout, Pairs, Shape, Small};
 use crate::program::types::R;
 
-/// A product with its registers.
+/// An `mma` with its registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Mma {
     pub(crate) kind: Kind,

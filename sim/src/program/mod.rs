@@ -1,8 +1,8 @@
-//! The executable form of a module: names resolved to register slots, modifiers to functions, labels to indices.
+//! The executable form of a module: names are resolved to register slots, modifiers to functions, labels to indices.
 //!
-//! Registers live in three files per warp: 32-bit slots (which also hold 8 and 16-bit values, zero-extended), 64-bit slots and
-//! predicates (one bit per lane). Immediates and special registers are slots too, filled when a warp starts, so that every
-//! source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
+//! Each warp has three register files: 32-bit slots (which also hold 8 and 16-bit values, zero-extended), 64-bit slots
+//! and predicates (one bit per lane). Immediates and special registers are slots too, filled when a warp starts, so
+//! that every source operand is read the same way. Slot 0 of each file is a sink; predicate 1 is true in every lane.
 
 pub(crate) mod bulk;
 pub(crate) mod convert;
@@ -28,7 +28,7 @@ use crate::program::types::{R, Space};
 use crate::program::wgmma::Wgmma;
 use std::collections::HashMap;
 
-/// Addresses further from a variable than this have nothing to do with it.
+/// An address further from a variable than this is not attributed to it.
 const FAR: u64 = 1 << 32;
 
 /// One instruction.
@@ -47,7 +47,7 @@ pub(crate) struct Inst {
     pub(crate) name: u32,
 }
 
-/// One of the three files.
+/// One of the three register files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bank {
     Words,
@@ -55,7 +55,7 @@ pub(crate) enum Bank {
     Predicates,
 }
 
-/// A register that an instruction names, its guard among them.
+/// A register that an instruction names, including its guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) slot: R,
@@ -86,18 +86,18 @@ pub(crate) struct Entry {
     pub(crate) cluster: Option<[u32; 3]>,
     pub(crate) explicit_cluster: bool,
     pub(crate) max_cluster_rank: Option<u32>,
-    /// Bytes of static shared memory, with the gaps between its variables.
+    /// Bytes of static shared memory, including the gaps between its variables.
     pub(crate) shared_bytes: u64,
-    /// Without them, as on a device.
+    /// The same without the gaps, as on a device.
     pub(crate) static_bytes: u64,
     /// First byte and end of each gap, in order.
     pub(crate) gaps: Vec<(u64, u64)>,
-    /// Its variables; dynamic ones, whose size the launch gives, have none here.
+    /// Its shared variables; dynamic ones have size 0 here, the launch gives theirs.
     pub(crate) shared_vars: Vec<(String, Placed)>,
     /// Bytes of local memory of a thread.
     pub(crate) local_bytes: u64,
     pub(crate) code: Vec<Inst>,
-    /// Of each instruction its [`Spot::columns`].
+    /// [`Spot::columns`] of each instruction.
     pub(crate) columns: Vec<[u32; 2]>,
     /// Opcodes with modifiers, indexed by [`Inst::name`].
     pub(crate) names: Vec<String>,
@@ -111,19 +111,19 @@ pub(crate) struct Entry {
     pub(crate) specials: Vec<(R, Special)>,
     /// The predicate `%is_explicit_cluster`.
     pub(crate) clustered: Option<R>,
-    /// 64-bit slots with the address of a byte of the block's shared memory, the generic window perhaps included.
+    /// 64-bit slots that hold the address of a byte of the block's shared memory, in the shared or generic space.
     pub(crate) shared64: Vec<(R, u64)>,
     /// Whether its blocks may wait for each other.
     pub(crate) waits: bool,
-    /// Whether what its blocks do may depend on who of them comes first: they see what others left, or sum floats.
+    /// Whether results may depend on the order of blocks: a block observes what others wrote, or atomics sum floats.
     pub(crate) ordered: bool,
-    /// Whether something works beside the warps: bulk copies, asynchronous products.
+    /// Whether it uses the async proxy: bulk copies or wgmma.
     pub(crate) beside: bool,
-    /// Whether it has asynchronous copies of any kind: such kernels are executed with every landing.
+    /// Whether it has asynchronous copies of any kind: such kernels are executed with every `Landing`.
     pub(crate) copies: bool,
-    /// Of each instruction the 32-bit slots it names, of those that are operands of asynchronous products.
+    /// For each instruction, the named 32-bit slots that are also operands of wgmma.
     pub(crate) touches: Vec<Box<[R]>>,
-    /// The registers that each instruction names, as the text does, and what they are called.
+    /// The registers that each instruction names, with their names in the text.
     pub(crate) mentions: Vec<Box<[Mention]>>,
     pub(crate) registers: HashMap<(Bank, R), String>,
 }
@@ -134,7 +134,7 @@ pub(crate) struct ModuleVar {
     pub(crate) name: String,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
-    /// Where bytes go that are not zero, and which.
+    /// Nonzero initial bytes, with their offsets.
     pub(crate) init: Vec<(u64, Vec<u8>)>,
     pub(crate) constant: bool,
 }
@@ -180,8 +180,8 @@ impl Program {
         self.entry(entry).map(|e| e.static_bytes)
     }
 
-    /// The variable that holds byte `offset` of a kernel's shared memory, and the byte in it: static variables where they
-    /// lie, a dynamic one (`.extern .shared`) from its start on.
+    /// The variable that holds byte `offset` of a kernel's shared memory, and the offset within it. Static variables
+    /// are found at their own offsets; a dynamic one (`.extern .shared`) holds everything from its start on.
     pub fn shared_variable(&self, entry: &str, offset: u64) -> Option<(&str, u64)> {
         let mut vars = self.entry(entry)?.shared_vars.iter();
         let holds = |v: &Placed| offset >= v.offset && (v.bytes == 0 || offset - v.offset < v.bytes);
@@ -189,8 +189,8 @@ impl Program {
         Some((name, offset - var.offset))
     }
 
-    /// The variable of `.global` or `.const` memory that is nearest to an address, its bytes, and how far after its first byte the
-    /// address is; none if it is far from all of them.
+    /// The variable of `.global` or `.const` memory that is nearest to an address, its bytes, and the address's
+    /// distance from its first byte; `None` if it is far from all of them.
     pub fn global_variable(&self, address: u64) -> Option<(&str, u64, i64)> {
         let apart = |var: &ModuleVar| address.abs_diff(var.address).min(address.abs_diff(var.address + var.bytes));
         let var = self.vars.iter().min_by_key(|var| apart(var)).filter(|var| apart(var) <= FAR)?;

@@ -95,7 +95,7 @@ pub(crate) enum Op {
         d: R,
         a: R,
     },
-    /// Moves at the same time: destinations and sources.
+    /// Simultaneous moves: destinations and sources.
     MovVector {
         pairs: Box<[(R, R)]>,
         wide: bool,
@@ -111,7 +111,7 @@ pub(crate) enum Op {
     Carry(Box<Carry>),
     /// An operation on up to three operands described rather than compiled.
     Lanewise(Box<Lanewise>),
-    /// The result of another operation, joined with a predicate where it is all or nothing (`set` with `.and`, `.or`, `.xor`).
+    /// The result of another operation, `all` or zero, combined with a predicate (`set` with `.and`, `.or`, `.xor`).
     Joined {
         inner: Box<Op>,
         d: R,
@@ -173,7 +173,7 @@ pub(crate) enum Op {
         a: R,
         b: R,
     },
-    /// An operation described rather than compiled; see [`Map`].
+    /// An operation interpreted lane by lane; see [`Map`].
     Map {
         map: Map,
         d: R,
@@ -264,7 +264,7 @@ pub(crate) enum Op {
     ActiveMask {
         d: R,
     },
-    /// One lane of the members, and a predicate that holds in it.
+    /// Elects one of the member lanes, and sets a predicate in that lane.
     Elect {
         d: R,
         p: R,
@@ -297,7 +297,7 @@ pub(crate) enum Op {
     BulkCommit,
     BulkWait {
         n: u32,
-        /// The sources have been read; else all is done.
+        /// Waits only until the sources have been read; else until the copies are complete.
         read: bool,
     },
     Wgmma(Arc<Wgmma>),
@@ -337,7 +337,7 @@ pub(crate) enum Op {
         area: Area,
         n: u8,
         trans: bool,
-        /// Whether addresses that are not used must be valid too.
+        /// Whether the addresses of lanes without a row must be valid too.
         strict: bool,
         d: [R; 4],
     },
@@ -376,7 +376,7 @@ pub(crate) enum Op {
     },
     Exit,
     Trap,
-    /// A failed assertion: where its message and the file, line and function of it are.
+    /// A failed assertion: addresses of its message, file, line and function.
     Assert(Box<[Addr; 4]>),
     Nop,
     /// `griddepcontrol.wait`.

@@ -1,4 +1,4 @@
-//! What instructions consist of: addresses, accesses, and what atomics, votes and barriers do.
+//! Parts of decoded instructions: addresses, accesses, and the operations of atomics, votes and barriers.
 
 use super::*;
 use crate::race::Strength;
@@ -58,23 +58,23 @@ pub(crate) enum Area {
     In(Space),
 }
 
-/// What an access is in the memory model (PTX ISA 8).
+/// The memory-model semantics of an access (PTX ISA 8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Semantics {
     pub(crate) strength: Strength,
-    /// What others publish by what it reads is known at once, without a fence.
+    /// Acquire: orders what others released before what follows, without a fence.
     pub(crate) acquire: bool,
-    /// What was done before it is published without a fence.
+    /// Release: publishes what was done before, without a fence.
     pub(crate) release: bool,
-    /// A load past the first-level cache (`.cg`): what it sees is known after a barrier, too.
+    /// A load past L1 (`.cg`): what it observes is acquired at a later barrier, too.
     pub(crate) uncached: bool,
-    /// The plain load of what a loop then compares and swaps: it stands as a relaxed load that learns nothing.
+    /// The plain load of a compare-and-swap loop's first guess: treated as a relaxed load that acquires nothing.
     pub(crate) guess: bool,
-    /// A load in a loop that waits for others.
+    /// A load in a polling loop.
     pub(crate) polls: bool,
-    /// Perhaps a look at a flag that others will write, after which comes another one.
+    /// May read a flag that other blocks will write, and is repeated.
     pub(crate) waits: bool,
-    /// A load of data that nobody writes while the kernel runs (`.nc`).
+    /// A load of data that is constant while the kernel runs (`.nc`).
     pub(crate) constant: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct Access {
     pub(crate) order: Semantics,
 }
 
-/// What an atomic does to the word.
+/// The operation of an atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants are PTX's own operation names")]
 pub(crate) enum AtomOp {
@@ -122,7 +122,7 @@ pub(crate) enum AtomOp {
     AddF16,
     AddBF16,
     AddBF16x2,
-    /// The smaller, or the larger, of halves: one or two to a register.
+    /// Minimum or maximum of halves: one or two per register.
     MinF16,
     MaxF16,
     MinF16x2,
@@ -133,7 +133,7 @@ pub(crate) enum AtomOp {
     MaxBF16x2,
 }
 
-/// Elements that an atomic on a vector has at most.
+/// Maximum number of elements of a vector atomic.
 pub(crate) const VECTOR: usize = 8;
 
 /// `atom` or `red`.
@@ -145,9 +145,9 @@ pub(crate) struct Atom {
     pub(crate) addr: Addr,
     /// Bytes of an element.
     pub(crate) size: u8,
-    /// Elements, each of which is updated by itself; more than one in global memory alone.
+    /// Number of elements, each updated atomically by itself; more than one only in global memory.
     pub(crate) n: u8,
-    /// Where the old values go, element by element; `SINK`: nowhere.
+    /// Destinations of the old values, per element; `SINK`: none.
     pub(crate) dst: [R; VECTOR],
     pub(crate) src: [R; VECTOR],
     /// The new value of `cas`, whose `src` is the expected one.
@@ -156,7 +156,7 @@ pub(crate) struct Atom {
 }
 
 impl Atom {
-    /// Whether the old value goes anywhere.
+    /// Whether the old value is used.
     pub(crate) fn returns(&self) -> bool {
         self.dst.iter().any(|&d| d != SINK)
     }
@@ -181,16 +181,16 @@ pub(crate) enum Vote {
     Popc,
 }
 
-/// A number known at decode time or read from a slot.
+/// A barrier; its number is known at decode time or read from a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bar {
-    /// Barrier number, a slot.
+    /// Slot of the barrier number.
     pub(crate) id: R,
-    /// Threads, a slot; `None`: all of the block.
+    /// Slot of the number of threads; `None`: all threads of the block.
     pub(crate) count: Option<R>,
     /// Whether the warp waits.
     pub(crate) wait: bool,
-    /// Whether a warp must come as a whole.
+    /// Whether all lanes of a warp must execute it together.
     pub(crate) aligned: bool,
     /// `red`: what, source predicate, negated, destination.
     pub(crate) red: Option<(Vote, R, bool, R)>,
@@ -206,13 +206,13 @@ pub(crate) struct CpAsync {
     pub(crate) src_size: Option<R>,
     /// A predicate: when true nothing is read.
     pub(crate) ignore: Option<(R, bool)>,
-    /// Through the first-level cache (`.ca`).
+    /// Through L1 (`.ca`).
     pub(crate) cached: bool,
-    /// Nothing in the program says that `src_size` is zero or all: see `parse::decode::copies`.
+    /// `src_size` is not known to be zero or the full size: see `parse::decode::copies`.
     pub(crate) partial: bool,
 }
 
-/// How `setp` joins its comparison with a predicate.
+/// How `setp` combines its comparison with a predicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoolOp {
     And,
@@ -242,12 +242,12 @@ pub(crate) struct Carry {
     /// Sources; the last one is the addend of a product.
     pub(crate) s: [R; 3],
     pub(crate) carry: R,
-    /// Whether the carry comes in, and whether it goes out.
+    /// Whether the instruction reads the carry, and whether it writes it.
     pub(crate) take: bool,
     pub(crate) give: bool,
 }
 
-/// An operation described by [`Function`], with its slots and whether each has 64 bits.
+/// An operation described by [`Function`], with its slots; each flag says whether the slot has 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lanewise {
     pub(crate) f: Function,
@@ -265,7 +265,7 @@ pub(crate) struct Lop3Test {
     pub(crate) with: (BoolOp, R, bool),
 }
 
-/// A comparison of whole slots: a mask of the lanes in which it holds.
+/// A comparison of whole slots: returns the mask of lanes for which it holds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Relation {
     Words(fn(&L32, &L32) -> u32),

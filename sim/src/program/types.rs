@@ -1,4 +1,4 @@
-//! Numbers of registers, values of lanes, types, spaces and places.
+//! Register numbers, lane values, types, state spaces and source positions.
 
 /// A register slot of one of the three files; which one follows from the instruction.
 pub(crate) type R = u32;
@@ -9,10 +9,10 @@ pub(crate) type L32 = [u32; 32];
 /// The lanes of a 64-bit slot.
 pub(crate) type L64 = [u64; 32];
 
-/// Where results nobody wants go.
+/// The slot of unused results.
 pub(crate) const SINK: R = 0;
 
-/// The predicate that always holds.
+/// The predicate that is always true.
 pub(crate) const TRUE: R = 1;
 
 /// Window of shared memory in the generic address space.
@@ -31,7 +31,7 @@ pub(crate) const WINDOW_BYTES: u64 = 1 << 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     pub(crate) line: u32,
-    /// Its first column and the one after its semicolon, which is far away if that is in another line.
+    /// Its first column and the one after its semicolon (a large number if the semicolon is in another line).
     pub(crate) columns: [u32; 2],
     /// `.loc`: file number and line, zero if none.
     pub(crate) loc: (u32, u32),
@@ -119,8 +119,8 @@ impl Ty {
         matches!(self, Ty::S8 | Ty::S16 | Ty::S32 | Ty::S64)
     }
 
-    /// Whether a register of type `reg` may hold an operand of this type of the same size (PTX 9.4.1, Table 26): integers,
-    /// floats, and formats that only untyped registers hold, do not mix.
+    /// Whether a register of type `reg` may hold an operand of this type of the same size (PTX 9.4.1, Table 26).
+    /// Integers, floats, and formats that only untyped registers hold do not mix.
     pub(crate) fn agrees(self, reg: Ty) -> bool {
         #[derive(PartialEq)]
         enum Class {

@@ -1,4 +1,4 @@
-//! wgmma products, as they are written.
+//! wgmma instructions as decoded.
 
 use crate::numerics::mma::Wide;
 use crate::program::types::R;
@@ -7,7 +7,7 @@ use crate::program::types::R;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Matrix {
     Registers([R; 4]),
-    /// In shared memory, as a 64-bit slot says; `across`: neighbours in memory are not those along K.
+    /// In shared memory, with the descriptor in a 64-bit slot; `across`: contiguous elements do not run along K.
     Shared {
         descriptor: R,
         across: bool,
@@ -21,8 +21,8 @@ pub(crate) struct Wgmma {
     pub(crate) d: Vec<R>,
     pub(crate) a: Matrix,
     pub(crate) b: Matrix,
-    /// Whether A and B change their sign.
+    /// Whether A and B are negated.
     pub(crate) negate: [bool; 2],
-    /// A predicate, and whether it is negated: the product is added to what is there.
+    /// Slot of the predicate, and whether it is negated: if true, the product is added to the accumulator (scale-d).
     pub(crate) add: (R, bool),
 }

@@ -1,4 +1,4 @@
-//! Fragments of `wmma`, which element is where in them, and the instructions as they are written.
+//! Fragments of `wmma`, the position of each element in them, and the instructions as decoded.
 
 use super::*;
 use crate::numerics::Round;
@@ -13,7 +13,7 @@ pub(crate) enum Part {
     C,
 }
 
-/// Rows, columns and depth of a product.
+/// Rows, columns and depth of an `mma`: M, N, K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) m: usize,
@@ -29,13 +29,13 @@ impl Extent {
         Some(Extent { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
     }
 
-    /// Computed as the transposed product, for its columns are the longer side.
+    /// Whether it is computed as the transposed product, because M < N.
     pub(crate) fn swapped(self) -> bool {
         self.m == 8 && self.n == 32
     }
 }
 
-/// A tile spread over a warp.
+/// A matrix tile distributed over a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fragment {
     pub(crate) part: Part,
@@ -53,12 +53,12 @@ impl Fragment {
         if self.part == Part::A { self.extent.k } else { self.extent.n }
     }
 
-    /// Elements of a register.
+    /// Elements per register.
     pub(crate) fn per(self) -> usize {
         (32 / self.bits).max(1)
     }
 
-    /// Registers of different contents.
+    /// Number of registers with distinct contents.
     pub(crate) fn registers(self) -> usize {
         self.rows() * self.columns() / (32 * self.per())
     }
@@ -100,7 +100,7 @@ impl Fragment {
         }
     }
 
-    /// Elements that lie side by side in memory, as ranges of the elements of a lane.
+    /// Elements that are contiguous in memory, as ranges of a lane's elements.
     pub(crate) fn groups(self, row_major: bool) -> Vec<(usize, usize)> {
         let place = |i: usize| {
             let (row, column) = self.place(0, i / self.per(), i % self.per());
@@ -141,7 +141,7 @@ pub(crate) struct Move {
     pub(crate) row_major: bool,
     pub(crate) addr: Addr,
     pub(crate) area: Area,
-    /// Distance of rows or columns, in elements; `None`: there is nothing between them.
+    /// Distance of rows or columns, in elements; `None`: the matrix is packed.
     pub(crate) stride: Option<R>,
     pub(crate) regs: Vec<R>,
     pub(crate) store: bool,
@@ -163,7 +163,7 @@ impl Move {
             return None;
         }
         let groups = fragment.groups(row_major);
-        // Bytes are the smallest thing memory moves.
+        // Memory is addressed in bytes.
         if groups.iter().any(|(_, n)| n * fragment.bits < 8) {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::compile::Compiled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use tilec_ir::entities::Value;
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::target::WARP;
 use tilec_ir::types::{Elem, ElemRef};
@@ -33,7 +33,15 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
     for k in &program.kernels {
         let kernel = &k.tile.kernel;
         let prefix = if several { format!("{}.", kernel.name) } else { String::new() };
-        for v in kernel.values.keys() {
+        // Passes that copy statements leave the values of the originals behind.
+        let declared: BTreeSet<Value> = kernel
+            .statement_data()
+            .filter_map(|s| match s {
+                StmtData::Var { value, .. } => Some(*value),
+                _ => None,
+            })
+            .collect();
+        for v in kernel.values.keys().filter(|v| declared.contains(v)) {
             let Some((svg, title)) = register_tile(kernel, v) else { continue };
             let (own, span) = (&kernel.values[v].name, kernel.values[v].span);
             out.push(Picture { title, span, ..Picture::new(Room::Pictures, format!("{prefix}{own}"), svg) });

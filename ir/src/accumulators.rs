@@ -20,7 +20,7 @@ pub(crate) fn write_out(k: &mut Kernel) {
     }
 }
 
-/// What is in front of a statement goes to `front`; returns what is after it.
+/// Appends the statements that precede `s` to `front`; returns `s` as rewritten.
 fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
     let span = k.stmt_spans[s];
     let (dst, src) = match k.stmts[s] {
@@ -55,7 +55,8 @@ fn statement(k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) -> Vec<Stmt> {
     behind
 }
 
-/// Whether a product can add to `dst`, to which the statement `s` gives it: a tile of the type of its sums, which is not an operand beside.
+/// Whether a product can accumulate into `dst`, which the statement `s` assigns: a tile of the accumulator's type that
+/// is not also an operand.
 fn takes(k: &Kernel, s: Stmt, dst: Value, m: &Mma) -> bool {
     let Ok(Type::Tile(sums)) = type_of(k, m.c) else { return false };
     match k.stmts[s] {
@@ -72,7 +73,7 @@ fn inside(k: &mut Kernel, e: Expr, span: Span, front: &mut Vec<Stmt>) {
         inside(k, child, span, front);
     }
     let ExprData::Mma(m) = k.exprs[e] else { return };
-    // What has no type is for the verifier to say.
+    // Untyped expressions are left to the verifier.
     let Some(own) = register_tile(k, m.c) else { return };
     let acc = k.value("product", k.expr_spans[e], ValueDef::Var(own));
     front.push(k.stmt(StmtData::Var { value: acc, init: None }, span));

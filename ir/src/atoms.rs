@@ -1,12 +1,12 @@
-//! Matrix-product atoms: the instructions (or scalar code) that compute a small product, a row each.
+//! Matrix-product atoms: the instructions (or scalar code) that compute a small matrix product, one row each.
 //!
-//! A row says which element each lane holds, bit by bit. For a warp-wide product of `2^m x 2^n x 2^k` elements the table
-//! lists, for the value (register) bits and the five lane bits of each operand, which coordinate bit they carry. All
-//! layouts of more than one product follow from the row: further registers repeat the atom over the tile.
+//! A row describes, bit by bit, which element each lane holds. For a warp-wide product of `2^m x 2^n x 2^k` elements it
+//! lists, for the register bits and the five lane bits of each operand, which coordinate bit they represent. All
+//! layouts of larger tiles follow from the row: further registers repeat the atom over the tile.
 //!
-//! Facts: PTX ISA 9.7.14.5, "Matrix Fragments for mma". The verifier proves that fragments fit a row, and its tests compare
-//! a row with a lane-by-lane execution. Names are unique: where the manual gives one shape to several families of types,
-//! the family is part of the name.
+//! Facts: PTX ISA 9.7.14.5, "Matrix Fragments for mma". The verifier proves that fragments match a row, and its tests
+//! compare a row with a lane-by-lane execution. Names are unique: where the manual gives one shape to several families
+//! of types, the family is part of the name.
 
 use crate::bits::Bits;
 use crate::target::Target;
@@ -26,7 +26,7 @@ pub enum Bit {
     Same,
 }
 
-/// Where the elements of one operand of an atom are.
+/// The fragment of one operand of an atom: which element each register and lane holds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Fragment {
     /// The name this variant has in the instruction (`row`, `col`), empty if there is one only.
@@ -52,7 +52,7 @@ impl Inputs {
         Inputs { a: elem, b: elem }
     }
 
-    /// What an element of either takes.
+    /// Bits of an element of A or B; both have the same size.
     pub const fn size(self) -> Bits {
         self.a.size()
     }
@@ -71,14 +71,15 @@ pub struct AtomTypes {
     pub inputs: Inputs,
     /// Accumulator.
     pub acc: Elem,
-    /// Where accumulator elements are.
+    /// Fragment of the accumulator.
     pub c: Fragment,
-    /// Whose fragment consecutive instructions of a warp reuse, while those of the other operand change.
+    /// The operand whose fragment consecutive instructions of a warp reuse, while that of the other operand changes.
     pub reused: Reused,
 }
 
-/// An operand whose fragment the tensor core keeps in its operand slots from one instruction to the next. Measured on an H200 under sustained
-/// load (docs/performance.md, "Turing and Ampere code"); of no effect on results. Bytes, f64 and Volta were not measured one against the other.
+/// The operand whose fragment the tensor core keeps in its operand collector between instructions. Measured on an H200
+/// under sustained load (docs/performance.md, "Turing and Ampere code"); results do not depend on it. For bytes, f64
+/// and Volta the two choices were not compared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reused {
     /// A: 2 to 3 % more with f16 accumulation, 2 % and, with tall tiles, 14 % for `m16n8k8`.
@@ -87,14 +88,14 @@ pub enum Reused {
     B,
 }
 
-/// A place in the order in which tile coordinate bits are handed out, lowest first.
+/// A kind of bit in the order in which tile coordinate bits are assigned, lowest first.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// This bit of the atom's own coordinate.
     Atom(u8),
-    /// A bit that tells repetitions of the atom apart (a register bit).
+    /// A bit that numbers repetitions of the atom (a register bit).
     Repeat,
-    /// As many of those as make a run of 16 bytes of an input, at most two.
+    /// As many repetition bits as make a run of 16 bytes of an input, at most two.
     Run,
 }
 
@@ -113,8 +114,8 @@ pub struct AtomRow {
     pub a: &'static [Fragment],
     /// Variants of the B operand.
     pub b: &'static [Fragment],
-    /// How the bits of a tile coordinate (rows and columns alike) are handed out from the lowest: chosen so that a thread
-    /// owns runs of neighbouring accumulator elements. Further bits are repetitions, then warps.
+    /// Assignment of the bits of a tile coordinate (rows and columns alike), from the lowest. It gives a thread runs of
+    /// consecutive accumulator elements. Further bits are repetitions, then warps.
     pub interleave: &'static [Place],
     /// First target that has it.
     pub first: Target,
@@ -122,14 +123,14 @@ pub struct AtomRow {
     pub last_native_cc: u32,
     /// Tensor-core instruction, as against scalar code.
     pub tensor_core: bool,
-    /// Where its operands are, and who executes it.
+    /// The unit that executes it, and where its operands are.
     pub unit: Unit,
-    /// What it keeps of sums in f32, if that is less than f32 holds.
+    /// Precision of its f32 sums, if lower than that of f32.
     pub short_sums: Option<ShortSums>,
 }
 
-/// How a tensor core sums products of types for which it keeps fewer bits than f32 has: products are aligned to the largest of them and
-/// of the sum, cut off, added, and the sum is cut off again.
+/// How a tensor core sums products of types for which it keeps fewer bits than f32 has. Products are aligned to the
+/// largest of them and of the sum, truncated and added, and the sum is truncated again.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct ShortSums {
     /// Products that are added at once.
@@ -138,7 +139,7 @@ pub struct ShortSums {
     pub bits: u32,
 }
 
-/// Who executes an instruction together, and where its operands are.
+/// The threads that execute an instruction together, and where its operands are.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// A warp, on fragments in registers.
@@ -391,8 +392,9 @@ static M16N8K4_F64: AtomRow = AtomRow {
     ..M16N8K8_F64
 };
 
-/// Hopper: products of 64 rows by four warps, 16 rows each, on shared memory, or of A in registers (PTX ISA 9.7.15.5). The columns of an
-/// instruction are those of the tile, 8 to 256; the row has its smallest, and larger ones are repetitions.
+/// Hopper: products of 64 rows by four warps, 16 rows each. Both operands are in shared memory, or A in registers (PTX
+/// ISA 9.7.15.5). An instruction has as many columns as the tile, 8 to 256. The row describes 8 columns; larger
+/// instructions repeat it.
 const M64K16: AtomRow = AtomRow {
     name: "m64k16",
     log2_shape: (6, 3, 4),
@@ -430,7 +432,7 @@ const M64K32_A: &[Fragment] =
 static M64K32_I8: AtomRow =
     AtomRow { name: "m64k32_i8", log2_shape: (6, 3, 5), k: 32, types: &bytes(M16N8_C), a: M64K32_A, ..M64K16 };
 
-/// The same of 8-bit floats, whose sums in f32 have 14 bits (docs/numerics.md).
+/// As `M64K16` for 8-bit floats, whose f32 sums have 14 bits (docs/numerics.md).
 static M64K32_F8: AtomRow = AtomRow {
     name: "m64k32_f8",
     log2_shape: (6, 3, 5),
@@ -441,10 +443,10 @@ static M64K32_F8: AtomRow = AtomRow {
     ..M64K16
 };
 
-/// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes. A thread owns runs of 16 bytes of
-/// either operand, in pieces that are four (eight) runs apart. Neighbouring lanes differ in the row and the next bits in
-/// the column: then each operand is the same in lanes one or two apart, and a 16-byte load of it takes two wavefronts,
-/// not four (measured: docs/performance.md, "Counters against the H200").
+/// Scalar multiply-add, one element per thread and step: 4 rows by 8 columns of lanes. A thread owns 16-byte runs of
+/// each operand, in pieces that are four (eight) runs apart. Neighbouring lanes differ in the row and the next bits in
+/// the column. Each operand is then the same in lanes one or two apart, and its 16-byte loads take two wavefronts, not
+/// four (measured: docs/performance.md, "Counters against the H200").
 const FMA: AtomRow = AtomRow {
     name: "fma",
     log2_shape: (2, 3, 0),
@@ -542,15 +544,16 @@ impl AtomRow {
         self.k > 1
     }
 
-    /// Whether an instruction of warpgroups has so many columns (PTX ISA 9.7.15.2): multiples of 8 up to 256, of bytes above 32 of 16.
+    /// Whether wgmma has an instruction with `n` columns (PTX ISA 9.7.15.2): multiples of 8 up to 256; for bytes,
+    /// multiples of 16 above 32.
     pub fn has_columns(&self, n: u64) -> bool {
         let bytes = self.types.iter().all(|t| t.acc == Elem::I32);
         let unit = if bytes && n > 32 { 16 } else { 8 };
         self.asynchronous() && n > 0 && n <= 256 && n.is_multiple_of(unit)
     }
 
-    /// The row of the type table for these element types. A row that has two types of operands has them either way round, so
-    /// that a product has an instruction where the transposed one has.
+    /// The row of the type table for these element types. If A and B have different types, the row matches in either
+    /// order, because the transposed product uses the same instruction.
     pub fn types_for(&self, inputs: Inputs, acc: Elem) -> Option<&'static AtomTypes> {
         self.types.iter().find(|t| t.inputs == inputs && t.acc == acc)
     }

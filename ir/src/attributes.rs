@@ -1,4 +1,5 @@
-//! What statements say about *how*: attributes of copies, plans of statements, operations on channels and signals.
+//! Attributes of statements that describe how they run: attributes of copies, plans of statements, operations on
+//! channels and signals.
 
 use crate::combining::Combining;
 use crate::entities::Expr;
@@ -22,7 +23,7 @@ impl CopyAttrs {
         CopyAttrs { mechanism: Mechanism::Tensor { multicast: false }, ..CopyAttrs::default() }
     }
 
-    /// Whether threads address the elements, each those that a layout says, and check their bounds.
+    /// Whether threads access the elements, each thread those of its layout, and check bounds.
     pub fn is_by_threads(&self) -> bool {
         self.mechanism.is_by_threads()
     }
@@ -32,7 +33,8 @@ impl CopyAttrs {
         self.mechanism.lands_later()
     }
 
-    /// Of a copy in aligned words that are shifted into place: how many elements are known to be aligned.
+    /// For a copy in aligned words that are shifted into place: the number of elements to which the source is known to
+    /// be aligned.
     pub fn unaligned(&self) -> Option<u32> {
         match self.mechanism {
             Mechanism::Words { aligned } => Some(aligned),
@@ -71,7 +73,7 @@ impl CopyAttrs {
     }
 }
 
-/// How a copy is done. Everything is optional; what is absent is decided by a pass or by the plain default.
+/// How a copy is done. All fields are optional; a pass or a plain default decides what is absent.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct CopyAttrs {
     /// What moves the elements.
@@ -80,44 +82,50 @@ pub struct CopyAttrs {
     pub vec: Option<u32>,
     /// Which thread moves which element, for copies between two memories: `threads LAYOUT`.
     pub threads: Option<RegLayout>,
-    /// Dimensions of the global side whose bounds are checked; `None`: all of them. `check ()` promises that none is
-    /// needed.
+    /// Dimensions of the global side whose bounds are checked; `None`: all. `check ()` promises that none needs a
+    /// check.
     pub check: Option<Vec<u32>>,
-    /// What elements of the source outside the bounds read as; `None`: zero. `fill -inf`.
+    /// The value of source elements outside the bounds; `None`: zero. `fill -inf`.
     pub fill: Option<Literal>,
     /// Elements that the bounds mask out keep what the destination registers held instead of becoming zero.
     pub keep: bool,
-    /// Where this scalar condition does not hold, nothing is inside the bounds: `when k < K`.
+    /// If this scalar condition is false, all elements count as outside the bounds: `when k < K`.
     pub when: Option<Expr>,
     /// Combine with what is there, atomically: `add`.
     pub reduce: Option<Combining>,
-    /// The buffer, or a window of it, that what was there goes to: `add old s`. Elements outside the bounds leave zero there.
+    /// The buffer, or a window of it, that receives the old values: `add old s`. It receives zero for elements outside
+    /// the bounds.
     pub old: Option<Expr>,
     /// No other store of the launch is to the elements that it stores to, nor itself another time: `apart`.
     pub apart: bool,
 }
 
-/// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what it computes.
+/// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what
+/// it computes.
 ///
-/// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs the statements of
-/// stage `s` of the original iteration `i - s`, in the order of their cycles. In front of it stands the prologue, after it the drain.
+/// A loop whose statements have stages is software-pipelined. With `S` stages, iteration `i` of the expanded loop runs
+/// the statements of stage `s` of the original iteration `i - s`, in the order of their cycles. A prologue precedes it
+/// and an epilogue drains it.
 ///
-/// An open loop, `@(open) for ..`, has no drain: it runs until its last stage is done, and its other stages, which move tiles, run on past the end, where they read nothing.
+/// An open loop, `@(open) for ..`, has no epilogue: it runs until its last stage is done. Its other stages, which load
+/// tiles, run past the end, where they read nothing.
 ///
-/// The first tile of a ragged loop, `@(ragged) for ..`, is the one with fewer elements than a step, instead of the last.
+/// In a ragged loop, `@(ragged) for ..`, the first tile is the one with fewer elements than a step, instead of the
+/// last.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub struct StmtPlan {
-    /// The warps of the producer role run it; else those of the consumer role do.
+    /// The warps of the producer role run it; else those of the consumer role.
     pub producer: bool,
     /// The pipeline stage: how many iterations of the expanded loop later than stage 0 it runs.
     pub stage: Option<u32>,
     /// When it is issued, in clocks from the beginning of an iteration of the expanded loop.
     pub cycle: Option<u32>,
-    /// The warpgroups of the consumer run it one after the other: while one computes, the other's products have the tensor cores.
+    /// The consumer warpgroups run it one after the other: while one computes, the tensor cores execute the other's
+    /// products.
     pub ordered: bool,
-    /// Of a loop: the stages in front of the last run on past its end.
+    /// For a loop: its stages before the last run past its end.
     pub open: bool,
-    /// Of a loop over a reduction: the first tile is the one with fewer elements than a step.
+    /// For a loop over a reduction: the first tile is the one with fewer elements than a step.
     pub ragged: bool,
 }
 
@@ -157,12 +165,13 @@ impl ChannelOp {
     }
 }
 
-/// What is done to a signal between blocks; see [`crate::types::Scratch::Signals`].
+/// An operation on a signal between blocks; see [`crate::types::Scratch::Signals`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum SignalOp {
-    /// It goes up once all threads of the block (of the role) have come here: a block that awaits it sees their writes.
+    /// Sets the signal once all threads of the block (of the role) have arrived: a block that awaits it sees their
+    /// writes.
     Raise,
-    /// All threads of the block (of the role) wait until it is up, and it goes down.
+    /// All threads of the block (of the role) wait until the signal is set, and reset it.
     Await,
 }
 

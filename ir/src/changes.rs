@@ -1,4 +1,4 @@
-//! What statements change.
+//! The values that statements modify.
 
 use crate::entities::{Stmt, Value};
 use crate::kernel::{Kernel, StmtData};

@@ -1,8 +1,9 @@
-//! Clusters: blocks that run side by side and reach one another's shared memory, and what is the same in all blocks of one.
+//! Clusters: blocks that run concurrently and access each other's shared memory, and values that are the same in all
+//! blocks of one.
 //!
-//! A schedule's `cluster (2, 1)` counts blocks along the axes of the grid; the hardware takes neighbours. So along an axis `g` with
-//! `c` blocks to a cluster, `g / c` is the same in all of them, and `g % c` tells them apart. The bits of the number that a block has in its
-//! cluster are those of `g % c`, of the first axis the lowest (PTX ISA 10, `%cluster_ctarank`).
+//! A schedule's `cluster (2, 1)` counts blocks along the axes of the grid; the hardware groups neighbours. Along an
+//! axis `g` with `c` blocks per cluster, `g / c` is therefore the same in all of them, and `g % c` differs. The bits of
+//! a block's rank in its cluster are those of `g % c`, with the first axis lowest (PTX ISA 10, `%cluster_ctarank`).
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -14,11 +15,11 @@ use crate::typing::{ResolvedView, ViewDim, const_int, let_init};
 use std::collections::BTreeMap;
 pub use tilec_core::hardware::MAX_BLOCKS;
 
-/// Blocks of a cluster that a device runs where the launch requests it (CUDA driver API, `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`): those of
-/// sm_90 have them.
+/// Maximum cluster size with the non-portable attribute (CUDA driver API,
+/// `CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED`), on sm_90.
 pub const MAX_BLOCKS_ASKED: i64 = 16;
 
-/// Blocks of a cluster along an axis of the grid; 1 where the schedule says nothing, or nothing constant.
+/// Blocks of a cluster along an axis of the grid; 1 if the schedule gives none, or no constant.
 pub fn along(k: &Kernel, axis: usize) -> i64 {
     k.schedule.cluster.get(axis).and_then(|&e| const_int(k, e)).unwrap_or(1).max(1)
 }
@@ -28,12 +29,12 @@ pub fn blocks(k: &Kernel) -> i64 {
     (0..k.schedule.cluster.len()).map(|axis| along(k, axis)).fold(1, i64::saturating_mul)
 }
 
-/// The tensors in distributed shared memory, whose tiles blocks of a cluster pass to the last of them.
+/// The tensors in distributed shared memory: tiles that blocks of a cluster store in the last block's shared memory.
 pub fn memory(k: &Kernel) -> impl Iterator<Item = Value> + '_ {
     k.params.iter().copied().filter(|&v| k.tensor_ty(v).is_some_and(TensorTy::is_of_cluster))
 }
 
-/// Bytes of a tile of such a tensor, and how many tiles it has; `None` where its type is not known.
+/// Bytes of a tile of such a tensor, and its number of tiles; `None` if its type is not known.
 pub fn tiles(k: &Kernel, v: Value) -> Option<(u64, u64)> {
     let tensor = k.tensor_ty(v)?;
     let ElemRef::Known(elem) = tensor.elem else { return None };
@@ -42,7 +43,7 @@ pub fn tiles(k: &Kernel, v: Value) -> Option<(u64, u64)> {
     Some((elem.bytes_of(tile.iter().product()), count))
 }
 
-/// Where the tiles of a tensor in distributed shared memory lie: one behind the other, and behind them an mbarrier for each.
+/// The position of a tensor's tiles in distributed shared memory: consecutive, followed by an mbarrier for each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct MemoryPlace {
     /// Bytes of shared memory in front of the first tile.
@@ -56,32 +57,34 @@ pub struct MemoryPlace {
 }
 
 impl MemoryPlace {
-    /// The first place behind `used` bytes for so many tiles of so many bytes.
+    /// The first aligned position after `used` bytes, for `count` tiles of `bytes` bytes.
     pub fn after(used: u64, (bytes, count): (u64, u64)) -> MemoryPlace {
         let offset = used.next_multiple_of(ROW_ALIGN);
         let barriers = (offset + count * bytes).next_multiple_of(BARRIER_BYTES);
         MemoryPlace { offset, barriers, bytes, count }
     }
 
-    /// Where the tensor ends, its mbarriers with it.
+    /// Offset after the tensor and its mbarriers.
     pub fn end(&self) -> u64 {
         self.barriers + self.count * BARRIER_BYTES
     }
 }
 
-/// Bytes of shared memory that tensors take behind whatever is in front of them. `tensors`: bytes of a tile, and tiles, of each.
+/// Bytes of shared memory of these tensors, placed after the buffers. `tensors`: bytes per tile and number of tiles of
+/// each.
 pub fn bytes(tensors: impl Iterator<Item = (u64, u64)>) -> u64 {
     let end = tensors.fold(0, |used, tiles| MemoryPlace::after(used, tiles).end());
     // In front of the first one the row of banks is filled up.
     if end > 0 { end + ROW_ALIGN } else { 0 }
 }
 
-/// Bytes of a block's shared memory that the distributed shared memory of a kernel takes.
+/// Bytes of a block's shared memory that hold the kernel's distributed shared memory.
 pub fn memory_bytes(k: &Kernel) -> u64 {
     bytes(memory(k).filter_map(|v| tiles(k, v)))
 }
 
-/// Blocks of a cluster that share each tile along the reduction, as the schedule says (`split_k 2`); `None` where it says nothing, or nothing constant.
+/// Blocks of a cluster that share each tile along the reduction (`split_k 2`); `None` if the schedule gives none, or no
+/// constant.
 pub fn split(k: &Kernel) -> Option<i64> {
     k.schedule.split_k.and_then(|e| k.as_int(e))
 }
@@ -107,7 +110,7 @@ fn run(first: u32, bits: u32) -> Option<u32> {
     Some((1 << end) - (1 << first))
 }
 
-/// What is the same in all blocks of a cluster, or in which of them.
+/// Finds which values are the same in all blocks of a cluster, or in which blocks.
 pub struct Uniform<'a> {
     k: &'a Kernel,
     loops: BTreeMap<Value, [Expr; 3]>,
@@ -135,7 +138,7 @@ impl<'a> Uniform<'a> {
         if blocks.count_ones() == 1 { (blocks.min(1 << 31) - 1) as u32 } else { u32::MAX }
     }
 
-    /// Bits of a block's number in its cluster: blocks that agree in them have the same value of an index or a condition.
+    /// Bits of a block's cluster rank on which the value depends: blocks that agree in them have the same value.
     pub fn apart(&mut self, e: Expr) -> u32 {
         let k = self.k;
         if let Some((first, bits)) = self.digit(e) {
@@ -237,7 +240,8 @@ impl<'a> Uniform<'a> {
         same
     }
 
-    /// The first loop or branch around statements that `wanted` finds whose iterations or choice are not the same in all blocks.
+    /// The first loop or branch around statements accepted by `wanted` whose iterations or condition differ between the
+    /// blocks.
     pub fn parted(&mut self, block: Block, wanted: &dyn Fn(&Kernel, Stmt) -> bool) -> Option<Stmt> {
         for &s in &self.k.blocks[block].clone() {
             let inside = self.k.sub_blocks(s);
@@ -276,7 +280,7 @@ mod tests {
         crate::parser::parse(&text, &mut sink).unwrap_or_else(|_| panic!("{:?}", sink.diagnostics())).kernels.remove(0)
     }
 
-    /// Of two by two blocks, counted along one axis or two.
+    /// Clusters of 2 x 2 blocks, along one axis or two.
     #[test]
     fn rows_and_columns_of_a_cluster_are_told_apart() {
         for (grid, cluster, row, col) in

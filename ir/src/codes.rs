@@ -15,7 +15,7 @@ macro_rules! codes {
     };
 }
 
-/// Whether a code is of the text form: what a text with such an error means is not known.
+/// Whether a code is an error of the text form, after which the program's meaning is unknown.
 pub fn is_of_text(code: Code) -> bool {
     code.0.starts_with("E01")
 }

@@ -20,21 +20,22 @@ use crate::types::ElemRef;
 pub use crate::tuples::{Combine, How};
 
 impl Combine {
-    /// The operands, what is in front of them, the totals, what locals stand for, and the results: all expressions in the order of the text.
+    /// The operands, the initial values, the totals, the definitions of locals, and the results: all expressions in the
+    /// order of the text.
     pub fn children(&self, k: &Kernel) -> Few<Expr> {
         self.args.iter().chain(&self.front).chain(&self.totals).copied().chain(self.body(k)).collect()
     }
 
-    /// What is computed of two tuples: what locals stand for, and the results.
+    /// The computation on two tuples: definitions of locals, and the results.
     pub fn body(&self, k: &Kernel) -> Vec<Expr> {
         self.locals.iter().map(|&v| local(k, v)).chain(self.results.iter().copied()).collect()
     }
 }
 
-/// What a local stands for.
+/// The definition of a local.
 ///
 /// # Panics
-/// It is none.
+/// If `v` is not a local of a combination.
 pub fn local(k: &Kernel, v: Value) -> Expr {
     match k.values[v].def {
         ValueDef::Local(init) => init,
@@ -53,25 +54,27 @@ pub fn component(k: &Kernel, v: Value) -> ElemRef {
     }
 }
 
-/// By what the numbers of two elements differ that a sort of `2^bits` of them compares, comparison after comparison: of blocks of 2, 4, 8, .. elements the first is
-/// compared with the last, the second with the last but one, and so on, then within their halves elements with those half of that away, a quarter, and so on.
+/// The network of a sort of `2^bits` elements, as one XOR mask per step: a step compares elements whose indices differ
+/// in the mask. In blocks of 2, 4, 8, .. elements, the first step compares the first element with the last, the second
+/// with the last but one, and so on. The next steps compare elements a half of the block apart, then a quarter, and so
+/// on.
 pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
     (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
 }
 
-/// Those of the comparisons of a sort of `2^bits` elements that are made, of which `steps` says the first and the one after the last.
+/// The steps of a sort of `2^bits` elements from `steps.0` to before `steps.1`.
 pub fn exchanges_of(bits: u32, steps: Option<(u32, u32)>) -> impl Iterator<Item = u32> {
     let (from, to) = steps.unwrap_or((0, u32::MAX));
     exchanges(bits).skip(from as usize).take(to.saturating_sub(from) as usize)
 }
 
-/// How many comparisons a sort of `2^bits` elements takes.
+/// Number of steps of a sort of `2^bits` elements.
 pub fn comparisons(bits: u32) -> u32 {
     bits * (bits + 1) / 2
 }
 
 impl Kernel {
-    /// The tuples that an expression is, or that the `let` stands for that it names.
+    /// The combination that an expression is, or that the `let` it names is defined as.
     pub fn tuples(&self, e: Expr) -> Option<&Combine> {
         match &self.exprs[e] {
             ExprData::Combine(combine) => Some(combine),

@@ -16,16 +16,16 @@ pub enum Combining {
     Min,
     /// The larger of both: `max`.
     Max,
-    /// What is stored takes the place of what is there, which somebody wants: `exchange old x`.
+    /// Replaces the memory's value and returns the old one: `exchange old x`.
     Exchange,
 }
 
 impl Combining {
-    /// Every way, with its word.
+    /// All operations, with their words.
     pub(crate) const WORDS: [(&str, Combining); 4] =
         [("add", Combining::Add), ("min", Combining::Min), ("max", Combining::Max), ("exchange", Combining::Exchange)];
 
-    /// The way that a word of the text names.
+    /// The operation that a word of the text names.
     pub(crate) fn from_word(word: &str) -> Option<Combining> {
         Combining::WORDS.iter().find(|(w, _)| *w == word).map(|&(_, how)| how)
     }
@@ -58,7 +58,8 @@ pub struct Combination {
     pub op: Combining,
     /// The type.
     pub elem: Elem,
-    /// How many neighbours an instruction of a thread combines, ascending, and the first target that has it; empty: it is none for threads.
+    /// How many contiguous elements an instruction of a thread combines, ascending, and the first target that has it;
+    /// empty: threads have no such instruction.
     pub threads: &'static [(u32, Target)],
     /// Whether TMA does it.
     pub tma: bool,
@@ -107,7 +108,8 @@ pub const COMBINATIONS: [Combination; 26] = [
 ];
 
 impl Combination {
-    /// Neighbours that an instruction of a thread combines at most; `None`: threads of the target do not combine them.
+    /// Maximum number of contiguous elements that an instruction of a thread combines; `None`: the target has no such
+    /// instruction for threads.
     pub fn widest(&self, target: Target) -> Option<u32> {
         self.threads.iter().rev().find(|(_, first)| target.at_least(*first)).map(|&(elems, _)| elems)
     }
@@ -118,7 +120,7 @@ pub fn combination(op: Combining, elem: Elem) -> Option<&'static Combination> {
     COMBINATIONS.iter().find(|c| c.op == op && c.elem == elem)
 }
 
-/// The types that memory combines by `op` in a way that `by` accepts, for people.
+/// The types that memory combines by `op` with support accepted by `by`, as text for messages.
 pub fn combined_types(op: Combining, by: impl Fn(&Combination) -> bool) -> String {
     let names: Vec<&str> = COMBINATIONS.iter().filter(|c| c.op == op && by(c)).map(|c| c.elem.name()).collect();
     names.join(", ")

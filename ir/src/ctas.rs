@@ -1,11 +1,12 @@
-//! Blocks of a cluster that share the tiles of one block (`ctas`).
+//! Clusters whose blocks share the tiles of one block (`ctas`).
 //!
-//! An index of the grid stands for that many blocks. Layouts count the threads of all of them: thread `t` of block `b` of the cluster is number
-//! `b * threads + t`. Each block has a copy of every buffer, with the same contents: stores go to all of them, and a barrier is one of
-//! the cluster.
+//! An index of the grid counts clusters. Layouts count the threads of all blocks of the cluster: thread `t` of block
+//! `b` is number `b * threads + t`. Each block has a copy of every buffer, with the same contents: stores go to all of
+//! them, and a barrier is a cluster barrier.
 //!
-//! A barrier of the cluster that orders stores waits until all earlier memory accesses are done, including those to global memory. If instead an mbarrier of each block counts the stores in front of
-//! a barrier, nothing else is waited for (PTX ISA 9.7.9.12, `st.async`).
+//! A cluster barrier that orders stores waits for all earlier memory accesses, including those to global memory. If an
+//! mbarrier of each block counts the stores before a barrier instead, only these are waited for (PTX ISA 9.7.9.12,
+//! `st.async`).
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{Kernel, StmtData};
@@ -14,7 +15,7 @@ use crate::target::WARP;
 use crate::types::ElemRef;
 use crate::typing::{ResolvedView, const_int, layout_of, resolve_view};
 
-/// Blocks of a cluster that divide the elements of a block's tiles; 1 where the schedule says nothing, or nothing constant.
+/// Blocks of a cluster that divide the elements of a tile; 1 if the schedule gives none, or no constant.
 pub fn ctas(k: &Kernel) -> i64 {
     k.schedule.ctas.and_then(|e| const_int(k, e)).unwrap_or(1).max(1)
 }
@@ -26,17 +27,18 @@ pub struct Counted {
     pub barrier: Stmt,
     /// Copies of register tiles to buffers, which arrive in each block.
     pub stores: Vec<Stmt>,
-    /// What they bring to each block, in each iteration of a loop.
+    /// Bytes that the stores bring to each block, per iteration in a loop.
     pub bytes: u64,
     /// In a loop, the barrier in front of the stores.
     pub begins: Option<Stmt>,
 }
 
-/// The barriers for which stores are counted: those of the kernel's body (`counted_once`), and of loops (`counted_in`). All that they order is these stores:
+/// The barriers whose stores an mbarrier counts: those of the kernel's body (`counted_once`), and of loops
+/// (`counted_in`). They must order only these stores:
 ///
-/// * their buffers are written once, in words of 4 bytes at least, and share no memory with others;
-/// * nothing reads them in front of the barrier, nor does another barrier are there, in a loop or a branch;
-/// * each warp stores something, so none is after the barrier before all have come there;
+/// * their buffers are written once, in words of at least 4 bytes, and share no memory with others;
+/// * nothing reads them before the barrier, and no other barrier is in between, in a loop or a branch;
+/// * each warp stores something, so no warp passes the barrier before all have arrived;
 /// * no tensor is both read and written.
 pub fn counted(k: &Kernel) -> Vec<Counted> {
     if ctas(k) == 1 || tensors_meet(k) {
@@ -58,9 +60,11 @@ pub fn counted(k: &Kernel) -> Vec<Counted> {
     found
 }
 
-/// The barrier of a loop for which stores are counted in each iteration. There are two barriers: the first one begins an iteration's stores, and the second one ends them. Buffers are there twice, and iterations take
-/// them alternately, so that the first barrier is one of the block's own threads. Each block says there that its threads have read what the iteration before has brought, and the second barrier waits for
-/// all to have said so. The next iteration may then store to these buffers.
+/// The barrier of a loop whose stores are counted in each iteration. The loop has two barriers: the first one precedes
+/// an iteration's stores, the second one follows them. Buffers are doubled and iterations alternate between the copies,
+/// so that the first barrier can be one of the block alone. Each block signals there that its threads have read the
+/// data of the previous iteration. The second barrier waits for all these signals, and only then may the next iteration
+/// store to these buffers.
 fn counted_in(k: &Kernel, body: Block) -> Option<Counted> {
     let list = &k.blocks[body];
     let barriers: Vec<usize> = (0..list.len()).filter(|&i| matches!(k.stmts[list[i]], StmtData::Barrier)).collect();
@@ -234,7 +238,7 @@ mod tests {
         file.kernels[0].clone()
     }
 
-    /// How many stores are counted at each barrier of such a kernel.
+    /// Number of counted stores at each barrier of such a kernel.
     fn stores(body: &str) -> Vec<(usize, u64)> {
         counted(&kernel(body)).into_iter().map(|counted| (counted.stores.len(), counted.bytes)).collect()
     }

@@ -47,7 +47,7 @@ impl Deferred {
                 continue;
             }
             let Some(at) = final_copies(k, &users[value], &found, &copies, value) else { continue };
-            // A window beside a row has the extents of the row, where the `let` stands: not those of what is stored.
+            // A window combined with a row takes the extents of the row at the `let`, not those of the stored tile.
             if reads_windows(k, init) && at.iter().any(|&s| is_larger(k, s, init)) {
                 continue;
             }
@@ -75,7 +75,7 @@ impl Deferred {
         self.inits.get(v).copied().flatten()
     }
 
-    /// The initialiser that `e` stands for if it names a deferred `let`.
+    /// The initialiser if `e` names a deferred `let`.
     pub fn named(&self, k: &Kernel, e: Expr) -> Option<Expr> {
         match k.exprs[e] {
             ExprData::Ref(v) => self.init(v),
@@ -83,7 +83,7 @@ impl Deferred {
         }
     }
 
-    /// Every tensor, place and scalar that `e` reads.
+    /// Appends all tensors, places and scalars that `e` reads.
     fn reads(&self, k: &Kernel, e: Expr, out: &mut Vec<Value>) {
         let mut parts = Parts::of(k, e);
         while let Some(e) = parts.take() {
@@ -96,7 +96,7 @@ impl Deferred {
         }
     }
 
-    /// A `let` used in one that is computed where it stands is computed where it stands.
+    /// A `let` used by one that is computed at its definition is computed at its own definition too.
     fn close(&mut self, k: &Kernel) {
         loop {
             let mut dropped = Vec::new();
@@ -171,7 +171,8 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
     is_tile && resolve_view(k, init).is_none() && elementwise(k, init, &mut tile) && tile
 }
 
-/// Whether elements of memory are read where the elements of `e` are computed: what is reduced or scanned was computed in front.
+/// Whether computing an element of `e` reads elements of memory; operands of reductions and scans are computed before
+/// and do not count.
 pub fn reads_windows(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
         ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => false,
@@ -182,7 +183,7 @@ pub fn reads_windows(k: &Kernel, e: Expr) -> bool {
     }
 }
 
-/// Whether what a copy stores is known to have other extents than `e`.
+/// Whether the tile that a copy stores is known to differ in extents from `e`.
 fn is_larger(k: &Kernel, copy: Stmt, e: Expr) -> bool {
     let StmtData::Copy { src, .. } = k.stmts[copy] else { unreachable!("final copies are copies") };
     match (fixed_shape(k, src), fixed_shape(k, e)) {
@@ -206,7 +207,7 @@ fn final_copies(
             StmtData::Copy { src, dst, ref attrs } => {
                 let mut elsewhere = attrs.when.is_some() || attrs.reduce.is_some();
                 mentioned(k, dst, &mut |w| elsewhere |= w == v);
-                // A reduction takes all elements at once, and the copy those of one group.
+                // A reduction needs all elements at once; the copy has those of one group.
                 in_reductions(k, src, &mut |w| elsewhere |= w == v);
                 let stores = resolve_view(k, dst).is_some_and(|to| to.space(k).has_bounds() || is_stored(k, to.base));
                 if elsewhere || !stores || resolve_view(k, src).is_some() {
@@ -226,7 +227,7 @@ fn final_copies(
 /// Whether nothing of `reads` is written between the declaration of `v` and the copy, which is in the same block or in
 /// branches inside it.
 fn unchanged_between(k: &Kernel, v: Value, copy: Stmt, reads: &[Value]) -> bool {
-    /// The blocks from `block` down to `copy`, with the index of the statement on the way.
+    /// The blocks from `block` down to `copy`, with the statement's index in each.
     fn path(k: &Kernel, block: Block, copy: Stmt, out: &mut Vec<(Block, usize)>) -> bool {
         for (i, &s) in k.blocks[block].iter().enumerate() {
             out.push((block, i));

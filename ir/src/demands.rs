@@ -1,6 +1,6 @@
-//! What a kernel demands of the code that is made of it: `require no spills, wgmma, registers <= 168`.
+//! Requirements of a kernel on its generated code: `require no spills, wgmma, registers <= 168`.
 //!
-//! The table is all that parser, printer and the driver, which holds code against demands, know of their spelling.
+//! Parser, printer and the driver, which checks the code, take the spelling from this table alone.
 
 use crate::diag::Span;
 use std::fmt;
@@ -14,7 +14,7 @@ pub struct Demand {
     pub span: Span,
 }
 
-/// What can be demanded.
+/// A requirement.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum What {
     /// A property that code has or has not.
@@ -28,15 +28,15 @@ pub enum What {
 /// A property of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Property {
-    /// The assembler keeps all values in registers.
+    /// The assembler reports no spills.
     NoSpills,
-    /// No access to shared memory takes more wavefronts than its width needs.
+    /// Every access to shared memory takes the minimum number of wavefronts for its width.
     NoBankConflicts,
     /// Every product is one of warpgroups (`wgmma`).
     Wgmma,
     /// Every product runs on tensor cores.
     TensorCores,
-    /// Loops load tiles into shared memory by TMA alone.
+    /// Loops load tiles into shared memory only by TMA.
     Tma,
     /// Loads run ahead of their use: a channel has two slots or more.
     Pipelined,
@@ -49,7 +49,7 @@ pub enum Property {
 /// A figure of code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
-    /// Registers of a thread, as the assembler says.
+    /// Registers per thread, as reported by the assembler.
     Registers,
     /// Bytes of shared memory of a block.
     SharedMemory,
@@ -59,7 +59,7 @@ pub enum Figure {
     Resident,
     /// The share of the predicted time in which the busiest of tensor cores, memory and caches works.
     Roofline,
-    /// Bytes of memory that the model predicts to move, over those of the tensors: each read and written once.
+    /// Bytes of memory traffic that the model predicts, divided by those of reading and writing each tensor once.
     Bytes,
 }
 

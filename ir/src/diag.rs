@@ -25,7 +25,7 @@ impl Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
-    /// Whether the span points nowhere (things made by passes without a source of their own).
+    /// Whether the span is empty (nodes made by passes without a source position).
     pub fn is_none(self) -> bool {
         self.start == 0 && self.end == 0
     }
@@ -63,34 +63,34 @@ impl fmt::Display for Code {
     }
 }
 
-/// A place in the source with a short text.
+/// A source span with a short text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
     /// Where.
     pub span: Span,
-    /// What is there; may be empty.
+    /// The text; may be empty.
     pub text: String,
 }
 
-/// A change of the source text: what is in `span` becomes `text`, or has that in front of it and another text after.
+/// A change of the source text: replaces `span` by `text`, or surrounds it with two texts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
-    /// What goes; empty: the text is put in there.
+    /// The replaced source; empty: an insertion.
     pub span: Span,
-    /// What comes; empty: nothing.
+    /// The new text; empty: a deletion.
     pub text: String,
-    /// What is there stays, between `text` and this; `None`: it goes.
+    /// If present, the old text is kept between `text` and this; `None`: it is replaced.
     pub behind: Option<String>,
-    /// What a person should know of it before: nothing where it only mends a mistake.
+    /// How the change affects the program's meaning; `None` if it only corrects a mistake.
     pub means: Option<&'static str>,
 }
 
 impl Edit {
-    /// What is in the span of `source` then.
+    /// The text that replaces the span in `source`.
     #[must_use]
     pub fn new_text(&self, source: &str) -> String {
         let old = source.get(self.span.start as usize..self.span.end as usize).unwrap_or("");
-        // Statements that come in front or after stand as this one does.
+        // Statements inserted before or after have the indentation of this one.
         let line = source[..(self.span.start as usize).min(source.len())].rsplit('\n').next().unwrap_or("");
         let indent: String = line.chars().take_while(|c| c.is_whitespace()).collect();
         let indented = |text: &str| text.replace('\n', &format!("\n{indent}"));
@@ -103,7 +103,8 @@ impl Edit {
 
 /// One message to the user.
 ///
-/// Style: lower case, no full stop, names in backticks, what was found and what was expected; the note says how to mend it.
+/// Style: lower case, no full stop, names in backticks, what was found and what was expected; the note says how to fix
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// How serious.
@@ -114,25 +115,25 @@ pub struct Diagnostic {
     pub message: String,
     /// The main place.
     pub span: Span,
-    /// Text at the main place; may be empty.
+    /// Text at the main span; may be empty.
     pub label: String,
     /// Further places.
     pub labels: Vec<Label>,
-    /// Notes: causes, and the way out.
+    /// Notes: causes and remedies.
     pub notes: Vec<String>,
-    /// Of a remark, and of the warning that it has become: its kind, which `--deny` names.
+    /// For a remark, or a warning made from one: its kind, as used by `--deny`.
     pub kind: Option<&'static str>,
-    /// Of a remark that something is not done: why, without what.
+    /// For a missed-optimisation remark: the reason alone.
     pub why: Option<String>,
     /// The fast path that is not taken, lost or given up.
     pub declined: Option<FastPath>,
-    /// The fast path whose loss this says.
+    /// The fast path that is lost.
     pub loss: Option<Loss>,
     /// The preconditions that would help, separated by commas; empty: none would.
     pub needs: String,
-    /// The note that says what the loss costs.
+    /// The note with the cost of the loss.
     pub cost: Option<String>,
-    /// Of a loop that was scheduled: what an iteration takes.
+    /// For a pipelined loop: the time of an iteration.
     pub pace: Option<Pace>,
     /// The change that mends it, where one can be named that needs no thought.
     pub fix: Option<Edit>,
@@ -174,13 +175,13 @@ impl Diagnostic {
         }
     }
 
-    /// With a text at the main place.
+    /// Sets the text at the main span.
     pub fn with_label(mut self, text: impl Into<String>) -> Diagnostic {
         self.label = text.into();
         self
     }
 
-    /// With a further place.
+    /// Adds a further span with a text.
     pub fn with_place(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, text: text.into() });
         self
@@ -192,24 +193,24 @@ impl Diagnostic {
         self
     }
 
-    /// With the fast path whose loss it says.
+    /// Sets the fast path that is lost.
     pub fn with_loss(mut self, loss: Loss) -> Diagnostic {
         self.loss = Some(loss);
         self
     }
 
-    /// What would help, of something that is not done: its notes, without what it costs.
+    /// Remedies of a missed optimisation: its notes without the one on cost.
     pub fn ways_out(&self) -> impl Iterator<Item = &String> {
         self.notes.iter().filter(|note| self.cost.as_ref() != Some(*note))
     }
 
-    /// With what an iteration of a loop takes.
+    /// Sets the time of an iteration of a loop.
     pub fn with_pace(mut self, pace: Pace) -> Diagnostic {
         self.pace = Some(pace);
         self
     }
 
-    /// With the change that mends it; a note says it in words.
+    /// Adds a fix: the edit and a note that describes it.
     pub fn with_fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.fix = Some(Edit { span, text: text.into(), behind: None, means: None });
         self
@@ -223,7 +224,8 @@ impl Diagnostic {
         }
     }
 
-    /// With the change that mends it by another item of the schedule in place of one; none where that is in no source. The blanks in front stay.
+    /// Adds a fix that replaces an item of the schedule by another; none if the item has no source position. Leading
+    /// blanks are kept.
     pub fn with_fix_of_item(self, item: Option<Span>, text: impl Into<String>) -> Diagnostic {
         match item {
             Some(span) => self.with_fix(span, format!(" {}", text.into())),
@@ -239,7 +241,7 @@ impl Diagnostic {
         self
     }
 
-    /// With what a person should know of the change that mends it.
+    /// Sets how the fix affects the program's meaning.
     pub fn with_meaning(mut self, means: &'static str) -> Diagnostic {
         if let Some(fix) = &mut self.fix {
             fix.means = Some(means);
@@ -247,7 +249,7 @@ impl Diagnostic {
         self
     }
 
-    /// With the word that was meant in place of the one at the main place.
+    /// Adds a fix of a misspelt word at the main span.
     pub fn with_spelling(self, meant: &str) -> Diagnostic {
         let span = self.span;
         self.with_note(format!("did you mean `{meant}`?")).with_fix(span, meant)
@@ -345,7 +347,7 @@ impl Sink {
     }
 }
 
-/// The way out of who lacks preconditions, separated by commas: `` declare `where K % 8 == 0` ``.
+/// The remedy for missing preconditions, separated by commas: `` declare `where K % 8 == 0` ``.
 pub fn declare_where(preconditions: &str) -> String {
     format!("declare `where {preconditions}`")
 }

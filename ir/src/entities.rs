@@ -1,12 +1,12 @@
-//! Entity references: the ids by which IR tables are indexed.
+//! Entity references: the ids that index IR tables.
 //!
-//! Every named thing is a [`Value`], every expression node an [`Expr`], every statement a [`Stmt`], and a [`Block`] is an
-//! ordered list of statements. They print as `v3`, `e7`, `stmt2`, `block1` in dumps and never appear in the text form,
-//! where values carry names.
+//! Every named entity is a [`Value`], every expression node an [`Expr`], every statement a [`Stmt`], and a [`Block`] is
+//! an ordered list of statements. Dumps print them as `v3`, `e7`, `stmt2`, `block1`; they never appear in the text
+//! form, where values have names.
 
 use cranelift_entity::entity_impl;
 
-/// A named thing: a parameter, a run-time size or stride, a loop variable, a `let`, a register variable, a buffer.
+/// A named entity: a parameter, a run-time size or stride, a loop variable, a `let`, a register variable, a buffer.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Value(u32);
 entity_impl!(Value, "v");

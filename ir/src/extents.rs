@@ -1,4 +1,5 @@
-//! How large sizes, and what is computed from them, are in a launch at most: by the launch contract, and by preconditions that bound products.
+//! Upper bounds of sizes, and of values computed from them: from the launch contract, and from preconditions that bound
+//! products.
 
 use crate::entities::{Expr, Value};
 use crate::index::{self, Interval};
@@ -57,8 +58,8 @@ impl Extent {
         computed.map(|e| Extent::of(k, e, MAX_SIZE)).collect()
     }
 
-    /// What the launch contract bounds: by preconditions (`where Z * H <= 65535`), and as extents of the grid, of which an axis counts columns in
-    /// groups of `raster`.
+    /// The bounds that the launch contract guarantees: from preconditions (`where Z * H <= 65535`), and as extents of
+    /// the grid, in which an axis may count columns in groups of `raster`.
     #[must_use]
     pub fn promised(k: &Kernel) -> Vec<Extent> {
         let columns = MAX_BLOCKS_YZ * i128::from(raster(k));
@@ -87,7 +88,8 @@ impl Extent {
         found
     }
 
-    /// Whether a product of some of its factors is one of these: each of them is at least 1.
+    /// Whether this bounds the product of `literal` and `others`: its factors include these, and each factor is at
+    /// least 1.
     #[must_use]
     pub fn covers(&self, literal: i128, others: &[String]) -> bool {
         let mut mine = self.others.iter();
@@ -96,18 +98,18 @@ impl Extent {
     }
 }
 
-/// The least bound of a product of these factors.
+/// The smallest bound of a product with these factors.
 #[must_use]
 pub fn least(bounds: &[Extent], (literal, others): (i128, &[String])) -> Option<i128> {
     bounds.iter().filter(|x| x.covers(literal, others)).map(|x| x.most).min()
 }
 
-/// Whether a bound of `e` is one of a product: each factor is at least 1, or there is one alone.
+/// Whether a bound of `e` bounds a product: each factor is at least 1, or it is the only one.
 fn bounds_parts(k: &Kernel, e: Expr) -> bool {
     positive(k, e) || matches!(factors(k, &[e]), (1, others) if others.len() == 1)
 }
 
-/// What preconditions say an index is at most.
+/// The upper bound that preconditions give for an index.
 #[must_use]
 pub fn promised(k: &Kernel, bounds: &[Extent], e: Expr) -> Option<i128> {
     if bounds.is_empty() || !bounds_parts(k, e) {
@@ -117,7 +119,7 @@ pub fn promised(k: &Kernel, bounds: &[Extent], e: Expr) -> Option<i128> {
     if others.is_empty() { None } else { least(bounds, (literal, &others)) }
 }
 
-/// Names that are looked up to find products that an index is below: any of them bounds it.
+/// Maximum number of names that are resolved to find bounds by products.
 const NAMES: u32 = 64;
 
 /// A product of a literal and what is at least 1.
@@ -127,7 +129,7 @@ struct Product {
 }
 
 impl Product {
-    /// What is left of it, rounded up, divided by a product of a literal and some of its factors.
+    /// The product divided by a literal and some of its factors, rounded up.
     fn divided(mut self, k: &Kernel, by: i128, parts: &[Expr]) -> Option<Product> {
         for &part in parts {
             let at = self.parts.iter().position(|&own| same_expr(k, meaning(k, own), meaning(k, part)))?;
@@ -141,7 +143,7 @@ fn point(x: i128) -> Interval {
     Interval::new(x, x)
 }
 
-/// The indices that a scalar of an integer type can stand for.
+/// The values of an index given by an integer scalar.
 #[must_use]
 pub fn of_value(k: &Kernel, scalar: Expr) -> Option<Interval> {
     match type_of(k, scalar).ok()?.elem()? {
@@ -150,7 +152,7 @@ pub fn of_value(k: &Kernel, scalar: Expr) -> Option<Interval> {
     }
 }
 
-/// The indices that integers of a type can stand for.
+/// The values of an index given by an integer type.
 #[must_use]
 pub fn of_elem(elem: Elem) -> Option<Interval> {
     let format = cast::int_format(elem)?;
@@ -164,18 +166,18 @@ pub struct Ranges<'k> {
     loops: BTreeMap<Value, (Expr, Expr)>,
     bounds: Vec<Extent>,
     zeros: Vec<Value>,
-    /// What was found of names.
+    /// Ranges of names, cached.
     names: RefCell<BTreeMap<Value, Option<Interval>>>,
 }
 
 impl<'k> Ranges<'k> {
-    /// By the bounds of sizes and strides alone.
+    /// Uses only the bounds of sizes and strides.
     #[must_use]
     pub fn of_sizes(k: &'k Kernel) -> Ranges<'k> {
         Ranges { k, loops: BTreeMap::new(), bounds: Vec::new(), zeros: zero_sizes(k), names: RefCell::default() }
     }
 
-    /// By those, preconditions, and the bounds of loops.
+    /// Uses the bounds of sizes and strides, preconditions, and loop bounds.
     #[must_use]
     pub fn new(k: &'k Kernel) -> Ranges<'k> {
         let mut loops = BTreeMap::new();
@@ -188,7 +190,7 @@ impl<'k> Ranges<'k> {
         Ranges { k, loops, bounds, zeros: zero_sizes(k), names: RefCell::default() }
     }
 
-    /// The values of an index; `None`: nothing is known.
+    /// The range of an index; `None` if it is not known.
     #[must_use]
     pub fn of(&self, e: Expr) -> Option<Interval> {
         let k = self.k;
@@ -237,7 +239,7 @@ impl<'k> Ranges<'k> {
         Some(Interval::new(start.lo, (end.hi - 1).max(start.lo)))
     }
 
-    /// The values of what a name stands for. Of each name, and of those in front of it, they are found once.
+    /// The range of a name's definition. The result is cached for each name.
     fn of_name(&self, v: Value) -> Option<Interval> {
         let known = |v: Value| self.names.borrow().get(&v).copied();
         if let Some(found) = known(v) {
@@ -251,14 +253,14 @@ impl<'k> Ranges<'k> {
         known(v).flatten()
     }
 
-    /// The values of a size or stride from `least` to `most`, as far as preconditions admit them.
+    /// The range of a size or stride within `least..=most`, narrowed by preconditions.
     fn promised(&self, e: Expr, least: i128, most: i128) -> Interval {
         let most = promised(self.k, &self.bounds, e).map_or(most, |bound| bound.clamp(least, most));
         Interval::new(least, most)
     }
 
-    /// What an operation is at most for another reason than the ranges of its operands: a precondition says so, or it divides what is
-    /// below a product by factors of that.
+    /// An upper bound of an operation that does not follow from the ranges of its operands: from a precondition, or
+    /// because it divides something that is below a product by factors of that product.
     #[must_use]
     pub fn most(&self, e: Expr) -> Option<i128> {
         let own = promised(self.k, &self.bounds, e);
@@ -271,7 +273,8 @@ impl<'k> Ranges<'k> {
         own.into_iter().chain(quotient.map(|x| x - 1)).min()
     }
 
-    /// Products that an index is below: the end of its loop, the extent of its axis, a divisor, and of a quotient what is left of them.
+    /// Products that bound an index: the end of its loop, the extent of its axis, a divisor; for a quotient, these
+    /// divided.
     fn below(&self, e: Expr, left: &Cell<u32>) -> Vec<Product> {
         let k = self.k;
         match &k.exprs[e] {
@@ -294,7 +297,7 @@ impl<'k> Ranges<'k> {
         }
     }
 
-    /// What a name stands for, unless as many were looked up.
+    /// The definition of a name, until the limit of lookups is reached.
     fn looked_up(&self, v: Value, left: &Cell<u32>) -> Option<Expr> {
         left.set(left.get().checked_sub(1)?);
         let_init(self.k, v)
@@ -326,7 +329,7 @@ impl<'k> Ranges<'k> {
     }
 }
 
-/// Whether a window of a tensor may begin in front of it, in some dimension.
+/// Whether a window may begin before the tensor in some dimension.
 #[must_use]
 pub fn begins_in_front(k: &Kernel, window: &ResolvedView) -> bool {
     let ranges = Ranges::new(k);

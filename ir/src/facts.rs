@@ -1,6 +1,6 @@
-//! Divisibility: the largest power of two, or divisor of a number, known to divide an index expression.
+//! Divisibility: the largest power of two, or the largest divisor of a number, known to divide an index expression.
 //!
-//! Facts come from the preconditions (`where K % 8 == 0`), literals, loop starts and steps, and the arithmetic between.
+//! Facts come from preconditions (`where K % 8 == 0`), literals, loop starts and steps, and arithmetic.
 
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -15,7 +15,7 @@ mod residues;
 /// Divisors are tracked up to this power of two.
 const MAX: u64 = 1 << 20;
 
-/// What the preconditions say, and where loop variables come from.
+/// Facts from the preconditions, and the ranges of loop variables.
 pub struct Facts {
     requires: Vec<(Value, u64)>,
     /// The same of expressions that are no plain value.
@@ -31,7 +31,7 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// Of divisors of one number, which divides it, too.
+/// The least common multiple of two divisors of one number, which divides that number.
 fn lcm(a: u64, b: u64) -> u64 {
     a / gcd(a, b) * b
 }
@@ -57,7 +57,8 @@ impl Facts {
         Facts { requires: Vec::new(), of_exprs: Vec::new(), loops: Vec::new(), lets: BTreeMap::new() }
     }
 
-    /// Adds what a precondition says: `x % c == 0` and `x == c`, all of a conjunction, and what is common to the sides of a disjunction.
+    /// Adds the facts of a precondition: `x % c == 0` and `x == c`, all of a conjunction, and those common to both
+    /// sides of a disjunction.
     fn collect(&mut self, k: &Kernel, e: Expr) {
         let ExprData::Op { op, args } = &k.exprs[e] else { return };
         let divisor = |e: Expr| k.as_int(e).and_then(|c| u64::try_from(c).ok());
@@ -113,8 +114,8 @@ impl Facts {
         Asked { facts: self, k, known: RefCell::default() }
     }
 
-    /// The largest power of two `n` of which it is known that `n` elements of a tensor's dimension, from a multiple of `n` on,
-    /// are in one mode: neighbours are then one stride apart, that of the innermost mode.
+    /// The largest power of two `n` such that any `n` elements of a tensor's dimension from a multiple of `n` on are
+    /// known to be in one mode. Consecutive elements are then one stride of the innermost mode apart.
     pub fn block(&self, k: &Kernel, tensor: Value, dim: usize) -> u64 {
         match k.tensor_ty(tensor).and_then(|t| t.modes(dim)?.last()) {
             Some(innermost) => self.divisor(k, innermost.extent),
@@ -127,7 +128,7 @@ impl Facts {
 struct Asked<'f> {
     facts: &'f Facts,
     k: &'f Kernel,
-    /// What was found of names: the largest divisor of a number that divides them.
+    /// Cached results: for a name and a number, the largest divisor of that number known to divide the name.
     known: RefCell<BTreeMap<(Value, u64), u64>>,
 }
 
@@ -147,7 +148,7 @@ impl Asked<'_> {
         lcm(promised, own)
     }
 
-    /// The same of what a name stands for. Of each name, and of those in front of it, it is found once.
+    /// The same for the definition of a name. The result is cached for each name.
     fn common_of_name(&self, (v, init): (Value, Expr), n: u64) -> u64 {
         let k = self.k;
         let known = |v: Value| self.known.borrow().get(&(v, n)).copied();
@@ -185,7 +186,7 @@ impl Asked<'_> {
         }
     }
 
-    /// What divides `a - (a - c) % m`, or `a - a % m`: what is common to `m` and `c`.
+    /// The divisor of `a - (a - c) % m`, or `a - a % m`: what divides both `m` and `c`.
     fn whole_part(&self, e: Expr, n: u64) -> u64 {
         let k = self.k;
         let binary = |e: Expr, wanted: Op| match &k.exprs[e] {
@@ -203,7 +204,7 @@ impl Asked<'_> {
         gcd(apart, self.common(m, n))
     }
 
-    /// What a precondition says of just this expression.
+    /// The divisor that a precondition gives for exactly this expression.
     fn promised(&self, e: Expr, n: u64) -> u64 {
         let k = self.k;
         let same = self.facts.of_exprs.iter().filter(|&&(f, _)| same_expr(k, e, f));
@@ -249,7 +250,7 @@ pub fn repeats(k: &Kernel, tensor: Value, dim: usize) -> bool {
     strides(k, tensor, dim).is_some_and(|all| !all.is_empty() && all.iter().all(|s| *s == Stride::Const(0)))
 }
 
-/// The dimension of a tensor whose neighbours are neighbours in memory (within a mode), if there is one; the last such.
+/// The last dimension of a tensor whose elements are contiguous in memory (within a mode), if any.
 pub fn contiguous_dim(k: &Kernel, tensor: Value) -> Option<usize> {
     let rank = k.tensor_ty(tensor)?.shape.len();
     (0..rank).rev().find(|&d| strides(k, tensor, d).is_some_and(|all| all.last() == Some(&Stride::Const(1))))
@@ -259,7 +260,7 @@ pub fn contiguous_dim(k: &Kernel, tensor: Value) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What the facts say against all values that the names can have.
+    /// Checks the facts against all values that the names can have.
     #[test]
     fn divisors_are_those_of_all_values() {
         let source = "kernel t(A: gmem f32[M, N], B: gmem f32[O]) where M % 24 == 0, N == 20, O == 96 || O % 64 == 0 grid (b: 4) {

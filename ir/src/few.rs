@@ -3,7 +3,7 @@
 use cranelift_entity::packed_option::ReservedValue;
 use std::ops::Deref;
 
-/// Entities that are kept in place; a longer list is on the heap.
+/// Number of entities stored inline; a longer list is on the heap.
 const PLACES: usize = 4;
 
 /// A list of entities, as a rule a short one.

@@ -8,9 +8,9 @@ use crate::ops::{Form, Op, ReduceOp};
 pub struct Function {
     /// Its name.
     pub name: &'static str,
-    /// How it is called: `select(a, b, c)`.
+    /// Its call form: `select(a, b, c)`.
     pub form: String,
-    /// What it computes, a paragraph; empty where `tilec explain` has it as a word of the language.
+    /// A paragraph on what it computes; empty if `tilec explain` documents it as a word of the language.
     pub doc: String,
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn may_name_kernel(word: &str) -> bool {
     ["copy", "add", "fill"].contains(&word) || all().iter().any(|f| f.name == word)
 }
 
-/// Whether a function may stand in an index, and so in `where` and `grid`.
+/// Whether a function may be used in an index, and so in `where` and `grid`.
 pub fn is_of_index(name: &str) -> bool {
     let Some(op) = Op::ALL.iter().copied().find(|op| op.form() == Form::Call && op.token() == name) else {
         return false;

@@ -1,13 +1,14 @@
-//! How roles use the slots of a channel: `channel f16[64, 64] slots 4 full 1 empty 2`, `publish a, b expect 8192, 4096`.
+//! The mbarriers of channel slots: `channel f16[64, 64] slots 4 full 1 empty 2`, `publish a, b expect 8192, 4096`.
 //!
-//! A slot has two mbarriers. `full` completes a phase when all that fill it have arrived and the bytes of TMA loads have landed, `empty` when all
-//! warps that release it have arrived. Channels that are operated together share them. The arrivals follow from the copies:
+//! A slot has two mbarriers. `full` completes a phase when all threads that fill it have arrived and the bytes of TMA
+//! loads have landed; `empty` when all warps that release it have arrived. Channels that are operated together share
+//! them. The arrival counts follow from the copies:
 //!
-//! * the lane that issues TMA loads arrives once for all of them, with the bytes that they bring;
+//! * the lane that issues TMA loads arrives once for all of them, with their byte count;
 //! * each thread that fills slots by `cp.async` or by stores arrives;
-//! * threads that run beside the lane that issues TMA loads arrive, too: a thread waits for the parity of the next phase, so it must not fall two
-//!   phases behind;
-//! * one lane of each warp of the consumer releases a slot, in all blocks of a cluster if it is filled for all of them.
+//! * the other threads of the role that issues TMA loads arrive too: a thread waits for the parity of the next phase,
+//!   so it must not fall two phases behind;
+//! * one lane of each consumer warp releases a slot, in all blocks of a cluster if the slot is filled by multicast.
 
 use crate::cluster;
 use crate::entities::{Block, Stmt, Value};
@@ -21,7 +22,7 @@ use crate::types::{ElemRef, Handover};
 use crate::typing::const_int;
 use std::collections::BTreeMap;
 
-/// Who fills the channels of a ring.
+/// The threads that fill the channels of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Fill {
     /// TMA copies, requested by one lane.
@@ -30,12 +31,12 @@ pub struct Fill {
     pub asynchronous: u32,
     /// Threads that fill by stores.
     pub stored: u32,
-    /// Threads that fill nothing, beside the lane that requests TMA copies.
+    /// Threads of the producer that fill nothing, besides the lane that issues TMA loads.
     pub beside: u32,
 }
 
 impl Fill {
-    /// Who fills channels that are operated together; none without roles: then barriers order the threads.
+    /// The threads that fill channels operated together; none without roles, where block barriers order the threads.
     pub fn of(k: &Kernel, channels: &[Value]) -> Fill {
         let mut fill = Fill::default();
         let mut apart = false;
@@ -51,7 +52,7 @@ impl Fill {
             if k.fills_asynchronously(c) {
                 fill.asynchronous = threads;
             } else if k.hands_over_numbers(c) {
-                // The lane that draws; where others run beside it they wait for the number, and arrive.
+                // The lane that draws; if other threads run the role too, they wait for the number and arrive.
                 fill.stored = if apart { threads } else { 1 };
             } else if k.fills_by_threads(c) {
                 fill.stored = threads;
@@ -69,7 +70,8 @@ impl Fill {
     }
 }
 
-/// How a channel is handed over, which is operated together with `channels`, itself among them; `None`: not between roles.
+/// The arrival counts of a channel that is operated together with `channels` (which include it); `None`: not between
+/// roles.
 pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Handover> {
     if !has_roles(k) {
         return None;
@@ -92,8 +94,9 @@ pub fn has_roles(k: &Kernel) -> bool {
     k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }))
 }
 
-/// For each `publish` in a role, the bytes that TMA copies bring to the slot of each channel since it was acquired; those of which none are brought are
-/// left out. Both branches of an `if` bring the same, and a loop nothing: lowering refuses others.
+/// For each `publish` in a role, the bytes that TMA loads bring to the slot of each channel since it was acquired;
+/// entries without bytes are omitted. Both branches of an `if` bring the same, and a loop nothing: lowering rejects
+/// other kernels.
 pub fn expected(k: &Kernel) -> BTreeMap<Stmt, Vec<u64>> {
     let mut found = BTreeMap::new();
     for &s in &k.blocks[k.body] {
@@ -136,7 +139,8 @@ fn slot_boxes(k: &Kernel, channel: Value) -> Option<u64> {
     Some(boxes(layout, &shape, elem.size())?.bytes(elem.size()))
 }
 
-/// The channels that are where `v` does, itself among them: of `shape` as it, and operated by exactly the same statements. In the order of the text.
+/// The channels operated by exactly the same statements as `v`, with the same `shape`, including `v`. In the order of
+/// the text.
 pub fn operated_alike<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) -> S) -> Vec<Value> {
     let mut sets: Vec<Vec<Value>> = Vec::new();
     let mut found = Vec::new();
@@ -150,13 +154,14 @@ pub fn operated_alike<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) 
     found
 }
 
-/// The ring of a channel: those operated together with it that have as many slots, at the same distance.
+/// The ring of a channel: the channels operated together with it that have the same number of slots at the same
+/// distance.
 pub fn ring(k: &Kernel, channel: Value) -> Vec<Value> {
     let kind = |v: Value| k.tile_ty(v).is_some() && matches!(k.values[v].def, crate::kernel::ValueDef::Channel { .. });
     operated_alike(k, channel, &|v| (kind(v), slots(k, v), k.places[v].and_then(|p| p.stride)))
 }
 
-/// The warps of a role; those of one replica.
+/// The warps of a role; of one replica if it is replicated.
 pub fn role_warps(k: &Kernel, s: Stmt) -> Option<u32> {
     match k.stmts[s] {
         StmtData::Role { warps, .. } => const_int(k, warps).and_then(|n| u32::try_from(n).ok()),

@@ -8,7 +8,7 @@ pub use tilec_core::index::*;
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};
 
-/// The expressions of a kernel; `leaf` knows the values of references, and of whatever else is not a literal and no operator.
+/// Evaluates index expressions of a kernel; `leaf` gives the values of references and other leaves.
 pub struct OfKernel<'k, F> {
     k: &'k Kernel,
     leaf: F,
@@ -16,14 +16,14 @@ pub struct OfKernel<'k, F> {
 }
 
 impl<'k, F: Fn(Expr) -> Option<i64>> OfKernel<'k, F> {
-    /// The expressions of `k`, of which `leaf` may leave some open: what does not depend on these has a value.
+    /// Expressions of `k`; those that depend on a leaf without a value have none.
     pub fn new(k: &'k Kernel, leaf: F) -> OfKernel<'k, F> {
         OfKernel { k, leaf, partial: true }
     }
 }
 
 impl<'k> OfKernel<'k, fn(Expr) -> Option<i64>> {
-    /// The expressions of `k` that are made of literals alone.
+    /// Expressions of `k` made only of literals.
     pub fn literals(k: &'k Kernel) -> OfKernel<'k, fn(Expr) -> Option<i64>> {
         OfKernel { k, leaf: |_| None, partial: false }
     }

@@ -1,15 +1,17 @@
 //! The IR: kernels as plain tables over entity ids.
 //!
 //! A kernel is structured: a [`Block`] is a list of statements, statements own expression trees, loops and branches own
-//! blocks. There are two kinds of named things: *immutable* ones (parameters, sizes, grid indices, loop variables, `let`)
-//! and *places* (register variables, shared-memory buffers, channels). Expressions are pure; only statements have effects.
-//! What a place holds when an expression reads it is what the last statement before it, in program order, put there.
+//! blocks. There are two kinds of named entities: *immutable* ones (parameters, sizes, grid indices, loop variables,
+//! `let`) and *places* (register variables, shared-memory buffers, channels). Expressions are pure; only statements
+//! have effects. An expression that reads a place sees the value that the last preceding statement in program order
+//! stored there.
 //!
-//! The same tables carry a program from the text that a user writes to the last text before PTX. Passes fill in what is
-//! absent (layouts, atoms, access widths, channels) and never need a kind of thing that the text form cannot show.
+//! The same tables represent the program from the source text to the last text before PTX. Passes fill in what is
+//! absent (layouts, atoms, access widths, channels) and never need anything that the text form cannot express.
 //!
-//! Invariants, checked by [`crate::verify`]: an [`Expr`] has one parent; a [`Stmt`] is in one block; a value is declared by
-//! the kernel header or by exactly one statement, which comes before every use in the same or an enclosing block.
+//! Invariants, checked by [`crate::verify`]: an [`Expr`] has one parent; a [`Stmt`] is in one block; a value is
+//! declared by the kernel header or by exactly one statement, which comes before every use in the same or an enclosing
+//! block.
 
 mod build;
 mod known;
@@ -48,7 +50,7 @@ pub struct Module {
 pub struct Sequence {
     /// Its name, different from all kernels.
     pub name: String,
-    /// Where the name is written.
+    /// Span of the name.
     pub name_span: Span,
     /// The kernels by name, in launch order, and where the names are written.
     pub launches: Vec<(String, Span)>,
@@ -59,7 +61,7 @@ pub struct Sequence {
 pub struct Kernel {
     /// Entry name, `[A-Za-z_][A-Za-z0-9_]{0,63}`.
     pub name: String,
-    /// Where the name is written.
+    /// Span of the name.
     pub name_span: Span,
     /// Named things.
     pub values: Table<Value, ValueData>,
@@ -69,22 +71,23 @@ pub struct Kernel {
     pub stmts: Table<Stmt, StmtData>,
     /// Blocks.
     pub blocks: PrimaryMap<Block, Vec<Stmt>>,
-    /// Source places of expressions.
+    /// Source spans of expressions.
     pub expr_spans: SecondaryMap<Expr, Span>,
-    /// Source places of statements.
+    /// Source spans of statements.
     pub stmt_spans: SecondaryMap<Stmt, Span>,
     /// The schedule of statements (role, stage, cycle), once decided.
     pub plans: SecondaryMap<Stmt, StmtPlan>,
     /// Arrival counts of the mbarriers of channels between roles, once decided.
     pub handovers: SecondaryMap<Value, Option<Handover>>,
-    /// For a `publish` in a role: the bytes that TMA loads bring to the slot of each of its channels, once decided; empty: none.
+    /// For a `publish` in a role, once decided: the bytes that TMA loads bring to the slot of each of its channels;
+    /// empty: none.
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
     /// Which threads execute a statement, if not all do, once decided.
     pub lanes: SecondaryMap<Stmt, Option<Lanes>>,
-    /// `recompute`. For a branch: values that only it needs are computed in it. For a loop: values that are known in front of it are
-    /// computed again after it. Once decided.
+    /// `recompute`, once decided. For a branch: values that only it needs are computed in it. For a loop: values known
+    /// before it are recomputed after it.
     pub recomputed: SecondaryMap<Stmt, bool>,
-    /// For an `ordered` statement: its barriers, once decided.
+    /// The barriers of an `ordered` statement, once decided.
     pub turns: SecondaryMap<Stmt, Option<Turns>>,
     /// Addresses of buffers and channels in shared memory, once decided.
     pub places: SecondaryMap<Value, Option<Place>>,
@@ -106,7 +109,7 @@ pub struct Kernel {
     pub schedule: Schedule,
     /// Spans of optional words of the source with the blanks in front: items of the schedule, attributes of copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
-    /// Other places of the source at which fixes are inserted, in the order of their ends.
+    /// Further source positions at which fixes are inserted, in the order of their ends.
     pub spots: Vec<(Spot, Span)>,
     /// The body.
     pub body: Block,
@@ -132,13 +135,13 @@ pub struct GridAxis {
 pub struct ValueData {
     /// Its name, unique within the kernel.
     pub name: String,
-    /// Where it is declared.
+    /// Span of its declaration.
     pub span: Span,
     /// What it is.
     pub def: ValueDef,
 }
 
-/// What a named thing is.
+/// The kind of a named entity.
 #[derive(Clone, Debug)]
 pub enum ValueDef {
     /// A compile-time parameter.
@@ -208,7 +211,7 @@ impl ValueDef {
         }
     }
 
-    /// Where its elements are; values without any are in registers.
+    /// The memory space of its elements; values are in registers.
     pub fn space(&self) -> Space {
         match self {
             ValueDef::Tensor(_) => Space::Gmem,
@@ -228,12 +231,12 @@ pub struct ConstParam {
     pub default: Option<ConstValue>,
 }
 
-/// What a compile-time parameter ranges over.
+/// The kind of a compile-time parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ConstKind {
     /// Integers.
     Int,
-    /// One of these element types; empty: any.
+    /// One of these element types; empty: any element type.
     Elem(Vec<Elem>),
     /// `row` or `col`.
     Order,
@@ -289,20 +292,21 @@ pub struct Schedule {
     /// Promotion: products in a partial sum of 8-bit floats before it is added to the accumulator in f32; 0: all of
     /// the reduction: `promote 128`.
     pub promote: Option<Expr>,
-    /// Whether the wgmma products of a step stay pending while the next are issued; 0 or 1: `pending 1`.
+    /// Whether the wgmma products of a step stay pending while those of the next step are issued; 0 or 1: `pending 1`.
     pub pending: Option<Expr>,
     /// Whether two warpgroups compute tiles of a block alternately, instead of sharing each; 0 or 1: `ping_pong 1`.
     pub ping_pong: Option<Expr>,
     /// Blocks that should fit one multiprocessor at once: `min_ctas 2`.
     pub min_ctas: Option<Expr>,
-    /// Whether a kernel in front copies operands whose rows are not multiples of 16 bytes into tensors whose rows are;
+    /// Whether a preceding kernel copies operands whose rows are not multiples of 16 bytes into tensors whose rows are;
     /// 0 or 1: `align_rows 1`.
     pub align_rows: Option<Expr>,
     /// Whether results of wgmma are stored by TMA, from a buffer; 0 or 1: `stage_stores 1`.
     pub stage_stores: Option<Expr>,
     /// Whether blocks of a persistent grid share tiles along the reduction (stream-K); 0 or 1: `stream_k 1`.
     pub stream_k: Option<Expr>,
-    /// How many blocks of a cluster share each tile along the reduction, the sums passing through distributed shared memory: `split_k 2`.
+    /// How many blocks of a cluster share each tile along the reduction; they add their sums through distributed shared
+    /// memory: `split_k 2`.
     pub split_k: Option<Expr>,
     /// Whether blocks of a persistent grid take their tiles from a counter; 0 or 1: `queue 1`.
     pub queue: Option<Expr>,
@@ -350,7 +354,7 @@ pub enum Range {
 pub struct View {
     /// A tensor, buffer, channel, register variable, or a `let` that names a view.
     pub base: Value,
-    /// For channels, the slot.
+    /// The slot, for channels.
     pub slot: Option<Slot>,
     /// A range per dimension; empty: all of it.
     pub ranges: Vec<Range>,
@@ -412,7 +416,8 @@ pub enum ExprData {
         op: ReduceOp,
         /// Along which dimension.
         axis: u32,
-        /// Elements whose indices along the dimension differ in these bits are in different parts; 0: all are in one.
+        /// Elements whose indices along the dimension differ in these bits are in different parts; 0: there is one
+        /// part.
         parts: u32,
         /// The operand.
         arg: Expr,
@@ -449,7 +454,7 @@ pub enum ExprData {
         arg: Expr,
         /// Extents: compile-time expressions.
         shape: Vec<Expr>,
-        /// The mapping of elements of a buffer to those of the tile; passes write it.
+        /// The mapping of a buffer's elements to those of the tile, set by passes.
         numbered: Option<Box<Numbered>>,
     },
     /// Tiles joined along an axis: `concat(a, b, 1)`. The parser expands it to copies to windows of a register variable.
@@ -494,12 +499,14 @@ pub struct Mma {
     pub c: Expr,
 }
 
-/// A loop of a role that takes all tiles but the first from a counter: `for tile in cta..tiles step 132 next turns from drawn`.
+/// A loop of a role that takes all tiles but the first from a counter:
+/// `for tile in cta..tiles step 132 next turns from drawn`.
 ///
-/// The next number is the step plus the old value of a counter in memory, which is incremented atomically and wraps to 0 after the last
-/// number in front of the loop's end. The role that publishes slots of `channel` takes a number for each and stores it there; the role that waits
-/// for them reads it when it releases them. So both run over the same numbers. Each block continues until its number is beyond the end. There are as many blocks as the
-/// step, or as many as numbers, so all blocks together increment the counter once for each number, and it ends at 0.
+/// The next number is the step plus the old value of a counter in memory. The counter is incremented atomically and
+/// wraps to 0 after the last number before the loop's end. The role that publishes slots of `channel` takes a number
+/// for each slot and stores it there. The role that waits for the slots reads it when it releases them, so both run
+/// over the same numbers. Each block continues until its number is beyond the end. There are as many blocks as the step
+/// or the number of tiles, so all blocks together increment the counter once for each number, and it ends at 0.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Next {
     /// A channel of `u32[1]` that passes the numbers.
@@ -513,21 +520,21 @@ pub struct Next {
 pub enum StmtData {
     /// `let x = e`: an immutable scalar or register tile, or a name for a view of global memory.
     Let {
-        /// What is declared ([`ValueDef::Let`]).
+        /// The declared value ([`ValueDef::Let`]).
         value: Value,
         /// Its value.
         init: Expr,
     },
     /// `var x = reg T[..] = e`: a mutable register tile; without initialiser its content is undefined until written.
     Var {
-        /// What is declared ([`ValueDef::Var`]).
+        /// The declared value ([`ValueDef::Var`]).
         value: Value,
         /// Its first value.
         init: Option<Expr>,
     },
     /// `let a = smem T[..]` or `let a = channel T[..] slots n`.
     Alloc {
-        /// What is declared ([`ValueDef::Smem`] or [`ValueDef::Channel`]).
+        /// The declared value ([`ValueDef::Smem`] or [`ValueDef::Channel`]).
         value: Value,
         /// Buffers and channels whose memory it reuses; their contents are lost: `let a = smem T[..] over b, c`.
         over: Vec<Value>,
@@ -582,8 +589,8 @@ pub enum StmtData {
         op: ChannelOp,
         /// On these channels.
         channels: Vec<Value>,
-        /// Of `wait`: how many of the thread's most recent groups of asynchronous copies may still be on their way
-        /// (a `publish` closes a group); `None`: none.
+        /// For `wait`: how many of the thread's most recent groups of asynchronous copies may still be pending (a
+        /// `publish` closes a group); `None`: none.
         pending: Option<u32>,
     },
     /// All threads of the block (or of the role) wait for each other; shared memory written before is visible after.
@@ -596,7 +603,7 @@ pub enum StmtData {
     Await {
         /// The accumulator or buffer.
         value: Value,
-        /// How many may still run.
+        /// How many may still be pending.
         pending: u32,
         /// Register tiles that are computed before the wait: otherwise the assembler may move their computation after it,
         /// and nothing overlaps with the products: `await o, 0 after l, m`.

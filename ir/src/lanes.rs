@@ -1,12 +1,14 @@
 //! Statements that only some of the threads execute.
 //!
-//! * `elected`: one lane of the first warp, of the role (of a replica) or of the block. It runs a role that only issues TMA loads
-//!   as a whole: `role producer warps 4 elected { .. }`. In other roles it issues the TMA loads, `copy A[i.., k..] -> a.put tma elected`, and expects
-//!   their bytes, `publish a expect 8192 elected`, at which the other threads arrive too. The same holds for TMA stores, and for the waits for them, which the
-//!   same lane must execute: `await s, 0 elected`.
-//! * `spread`: in a loop that only awaits signals of other blocks, each thread awaits those of some iterations, all at the same time; then they meet.
-//! * `changing`: for a multiplication of a tile, `o = o * a changing`, only warps with some factor other than 1 execute it. The others keep their elements,
-//!   because multiplication by 1 does not change them.
+//! * `elected`: one lane of the first warp, of the role (of a replica) or of the block. It runs a role that only issues
+//!   TMA loads as a whole: `role producer warps 4 elected { .. }`. In other roles it issues the TMA loads,
+//!   `copy A[i.., k..] -> a.put tma elected`, and expects their bytes, `publish a expect 8192 elected`, at which the
+//!   other threads arrive too. The same holds for TMA stores and the waits for them, which the same lane must execute:
+//!   `await s, 0 elected`.
+//! * `spread`: in a loop that only awaits signals of other blocks, each thread awaits those of some iterations,
+//!   concurrently; a barrier follows.
+//! * `changing`: a multiplication of a tile, `o = o * a changing`, is executed only by warps with some factor other
+//!   than 1. Multiplication by 1 does not change the elements of the others.
 
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ChannelOp, ExprData, Kernel, SignalOp, StmtData, ValueDef};
@@ -16,7 +18,7 @@ use crate::types::{ElemRef, Lanes};
 use crate::typing::{Type, type_of};
 use std::collections::BTreeMap;
 
-/// The factors by which a statement multiplies the elements of a tile in place, if it does nothing else: a register tile that has a name.
+/// The tile that a statement only multiplies in place: a named register tile. `None` for any other statement.
 pub fn scaling(k: &Kernel, s: Stmt) -> Option<Value> {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return None };
     let ExprData::Op { op: Op::Mul, args } = &k.exprs[src] else { return None };
@@ -36,7 +38,7 @@ pub fn scaling(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// The statements that only some threads execute, without being requested.
+/// The statements that only some threads execute, where the schedule does not request it.
 pub fn lanes(k: &Kernel) -> BTreeMap<Stmt, Lanes> {
     let mut found = BTreeMap::new();
     k.walk(k.body, &mut |k, _, s| {

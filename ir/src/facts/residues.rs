@@ -1,4 +1,4 @@
-//! Residues: what is known of an index expression modulo a power of two.
+//! Residues of index expressions modulo a power of two.
 
 use super::{Asked, Facts, gcd};
 use crate::entities::{Expr, Value};
@@ -7,23 +7,23 @@ use crate::ops::Op;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// `(r, m)`: `r` more than some multiple of `m`.
+/// `(r, m)`: congruent to `r` modulo `m`.
 type Residue = (u64, u64);
 
 impl Facts {
-    /// What is known of an index expression modulo a power of two: `(r, m)` with `m` a divisor of `n`, if it is `r` more than some multiple of `m`. Values that are
-    /// `supposed` to be are multiples of `n`.
+    /// The residue of an index expression: `(r, m)` with `m` a divisor of `n`, if it is known to be congruent to `r`
+    /// modulo `m`. Values accepted by `supposed` are taken as multiples of `n`.
     pub fn residue(&self, k: &Kernel, e: Expr, n: u64, supposed: &dyn Fn(Value) -> bool) -> Residue {
         Residues { asked: self.asked(k), n, supposed, known: RefCell::default() }.of(e)
     }
 }
 
-/// The facts of a kernel, asked for residues of one number.
+/// Computes residues modulo divisors of one number.
 struct Residues<'f> {
     asked: Asked<'f>,
     n: u64,
     supposed: &'f dyn Fn(Value) -> bool,
-    /// What was found of names.
+    /// Cached residues of names.
     known: RefCell<BTreeMap<Value, Residue>>,
 }
 
@@ -31,7 +31,7 @@ fn by((r, m): Residue) -> Residue {
     (r % m, m)
 }
 
-/// What two have in common.
+/// The strongest residue that both values satisfy.
 fn either((r, m): Residue, (s, o): Residue) -> Residue {
     by((r, gcd(gcd(m, o), r.abs_diff(s))))
 }
@@ -84,7 +84,7 @@ impl Residues<'_> {
         }
     }
 
-    /// What is known of what a name stands for. Of each name, and of those in front of it, it is found once.
+    /// The residue of a name's definition. The result is cached for each name.
     fn of_name(&self, v: Value, init: Expr) -> Residue {
         let known = |v: Value| self.known.borrow().get(&v).copied();
         if let Some(residue) = known(v) {

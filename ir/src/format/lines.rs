@@ -12,9 +12,9 @@ const GAP: usize = 2;
 
 /// An open bracket.
 struct Open {
-    /// Where lines inside of it begin.
+    /// Column of the lines inside the bracket or block.
     content: usize,
-    /// Where a line begins that closes it.
+    /// Column of a line that closes it.
     end: usize,
     is_block: bool,
     /// Whether its lines are statements, or nothing that is known to begin anywhere.
@@ -80,12 +80,12 @@ struct Layout<'a, 's> {
     roles: &'a [Role],
     marks: &'a Marks,
     open: Vec<Open>,
-    /// Where the list of preconditions begins, after its `where`.
+    /// Column of the list after `where` or `require`.
     list: usize,
 }
 
 impl Layout<'_, '_> {
-    /// The line of these pieces, of which the brackets are noted.
+    /// The line of these pieces; updates the open brackets.
     fn line(&mut self, first: usize, end: usize) -> Line {
         let indent = self.indent(first);
         let in_bracket = self.open.last().is_some_and(|o| !o.is_block);
@@ -103,7 +103,7 @@ impl Layout<'_, '_> {
                 column += 1;
             }
             code += piece.text;
-            // Of a comment of several lines the last one counts.
+            // The column after a multi-line comment follows from its last line.
             column = match piece.text.rsplit_once('\n') {
                 Some((_, last)) => last.chars().count(),
                 None => column + piece.text.chars().count(),
@@ -151,7 +151,7 @@ impl Layout<'_, '_> {
         self.open.push(Open { content, end, is_block: false, has_statements: false });
     }
 
-    /// Where statements of the innermost block begin.
+    /// Column of the statements of the innermost block.
     fn block_content(&self) -> usize {
         self.open.iter().rev().find(|o| o.is_block).map_or(0, |o| o.content)
     }
@@ -166,7 +166,7 @@ impl Layout<'_, '_> {
         self.marks.starts.binary_search(&piece.at).is_ok()
     }
 
-    /// Where the line begins whose first piece this is.
+    /// Column of the line whose first piece this is.
     fn indent(&self, first: usize) -> usize {
         let Some(next) = self.pieces[first..].iter().position(|p| !p.is_comment()) else { return 0 };
         let is_comment = next > 0;

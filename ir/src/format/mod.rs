@@ -1,9 +1,9 @@
 //! The layout of source text: `tilec fmt`.
 //!
-//! Lines stay where their author ended them; what a line looks like follows from its tokens alone. Indentation is four
-//! columns a block, four more for a line that continues a statement, and the column after an open bracket inside of it.
-//! Spaces between tokens follow `spacing`. Comments stay; those at the ends of consecutive lines begin in one column. No
-//! more than one empty line is between two lines. The result is a fixed point.
+//! Line breaks are kept; the layout of a line follows from its tokens alone. Indentation is four columns per block and
+//! four more for a line that continues a statement; inside an open bracket it is the column after the bracket. Spaces
+//! between tokens follow `spacing`. Comments are kept; those at the ends of consecutive lines are aligned. At most one
+//! empty line separates two lines. Formatting is idempotent.
 
 mod lines;
 mod pieces;
@@ -14,14 +14,14 @@ use crate::lexer::{Tok, Token, lex};
 use crate::parser::parse_marked;
 use pieces::{Piece, pieces};
 
-/// The text as it should stand. Its tokens and comments are those of `source`.
+/// The formatted text, with the tokens and comments of `source`.
 ///
 /// # Errors
-/// Text that the grammar does not have is not formatted; `sink` has the mistakes, as of [`parse`](crate::parser::parse). Names, shapes and types may be
-/// wrong, and there may be nothing but comments.
+/// Text outside the grammar is not formatted; `sink` has the errors, as from [`parse`](crate::parser::parse). Names,
+/// shapes and types may be wrong, and the text may consist of comments only.
 ///
 /// # Panics
-/// A token or a comment was lost or made up, which is a bug.
+/// If a token or a comment was lost or invented, which is a bug.
 pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
     let marks = parse_marked(source, sink)?;
     // Ends of lines are one character everywhere, within comments too.
@@ -37,7 +37,7 @@ pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
     Ok(text)
 }
 
-/// The places of the comments of a text that was split into these tokens, in order.
+/// The spans of the comments of a text with these tokens, in order.
 pub(crate) fn comments_of(source: &str, tokens: &[Token<'_>]) -> Vec<Span> {
     let all = pieces(source, tokens);
     all.iter().filter(|p| p.is_comment()).map(|p| Span::new(p.at as usize, p.at as usize + p.text.len())).collect()

@@ -5,11 +5,11 @@ use crate::lexer::{Tok, Token};
 /// A token or a comment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'s> {
-    /// What it is; [`Tok::End`] of a comment.
+    /// Its token; [`Tok::End`] for a comment.
     pub(super) tok: Tok<'s>,
     /// As it is written, without white space at its end.
     pub(super) text: &'s str,
-    /// Where it begins in the source.
+    /// Its position in the source.
     pub(super) at: u32,
     /// Ends of lines in front of it, since the piece before.
     pub(super) newlines: usize,
@@ -22,7 +22,7 @@ impl Piece<'_> {
         self.tok == Tok::End
     }
 
-    /// Whether it is a comment that goes to the end of its line.
+    /// Whether it is a comment that extends to the end of its line.
     pub(super) fn ends_line(&self) -> bool {
         self.is_comment() && self.text.starts_with("//")
     }
@@ -32,7 +32,7 @@ impl Piece<'_> {
     }
 }
 
-/// The pieces of a text that was split into these tokens.
+/// The pieces of a text with these tokens.
 pub(super) fn pieces<'s>(source: &'s str, tokens: &[Token<'s>]) -> Vec<Piece<'s>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -85,7 +85,7 @@ fn between<'s>(source: &'s str, mut at: usize, end: usize, out: &mut Vec<Piece<'
     gap
 }
 
-/// The length of the comment, in which others may lie, at the start of a text.
+/// The length of the comment, possibly with nested ones, at the start of a text.
 fn block_comment(text: &str) -> usize {
     let (mut at, mut depth) = (0, 0usize);
     loop {

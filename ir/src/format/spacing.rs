@@ -6,7 +6,7 @@ use crate::ops::Op;
 use crate::parser::Marks;
 use crate::types::Elem;
 
-/// What a sign is where it stands, if that does not follow from its spelling.
+/// The role of a sign, where its spelling does not determine it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// It follows from that.
@@ -22,7 +22,7 @@ pub(super) enum Role {
 /// The roles of all tokens; `pieces` are all of a file.
 pub(super) fn roles(pieces: &[Piece<'_>]) -> Vec<Role> {
     let mut out = vec![Role::Plain; pieces.len()];
-    // The brackets that are open, `<` among them only where they are brackets.
+    // The open brackets; `<` only where it is a bracket.
     let mut open: Vec<&str> = Vec::new();
     let mut before: [Option<usize>; 2] = [None, None];
     for (i, piece) in pieces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Formatting: what it changes, what it keeps, and that it does so once.
+//! Formatting: which changes it makes, what it keeps, and that it is idempotent.
 
 use super::format;
 use crate::codes::is_of_text;
@@ -155,7 +155,7 @@ fn what_a_name_stands_for_does_not_matter() {
             continue;
         };
         let names = words(&source).into_iter().filter(|w| w.kind == WordKind::Name);
-        // Some of them are enough, everywhere others.
+        // A sample of the words is enough, a different one in each file.
         for word in names.skip(tried % 13).step_by(13) {
             let (start, end) = (word.span.start as usize, word.span.end as usize);
             let wrong = format!("{}{}{}", &source[..start], "q".repeat(end - start), &source[end..]);

@@ -80,7 +80,7 @@ fn shifts_and_bits_of_indices() {
     assert_eq!(unary(Op::Popcount, -1), Ok(Scalar::Int(64)));
 }
 
-/// What is known of an operation without one operand is right for every value of that.
+/// The value of an operation with one unknown operand is correct for every value of that operand.
 #[test]
 fn shortcuts_are_what_the_operation_gives() {
     for &op in Op::ALL.iter().filter(|op| op.arity() == 2) {

@@ -1,4 +1,5 @@
-//! That what a store says (`apart`) holds: no other store of the launch is to its elements, nor itself another time.
+//! Checks the promise `apart` of a store: no other store of the launch writes its elements, nor does it write one
+//! twice.
 
 use super::window::Plan;
 use crate::entities::Value;
@@ -6,11 +7,11 @@ use crate::kernel::{Kernel, StmtData};
 use crate::typing::resolve_view;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where elements of the tensors were stored that have such stores: by these, and by others.
+/// For tensors with such stores, the elements written by these stores and by others.
 #[derive(Default)]
 pub(super) struct Stored {
     of: BTreeMap<Value, [BTreeSet<usize>; 2]>,
-    /// Whether the store being done says that it is apart.
+    /// Whether the current store has `apart`.
     pub(super) now: bool,
 }
 

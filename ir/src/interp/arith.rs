@@ -1,8 +1,8 @@
 //! Operators on tiles, element by element.
 //!
-//! Floating-point operators round each result: to binary64 for f64, to binary32 for all other types, as the device computes
-//! them. (Of the operands of + - * / and the square root, rounding the result in `f64` once more rounds it as if it were done
-//! at once.) Integers are exact modulo the width of their registers: 64 bits, or 32 for all narrower types.
+//! Floating-point operators round each result as the device does: to binary64 for f64, to binary32 for all other types.
+//! (For + - * / and the square root of binary32 operands, computing in `f64` and rounding gives the correctly rounded
+//! result.) Integers are exact modulo the width of their registers: 64 bits, or 32 for all narrower types.
 
 use super::Numbers;
 use super::tile::{Tile, computed, wrapped};
@@ -26,10 +26,11 @@ pub(super) fn common_elem(operands: &[Rc<Tile>]) -> Elem {
     }
 }
 
-/// Applies `op` to operands of the shape of the result, which are kept as `elem` is but for the condition of a selection.
+/// Applies `op` to operands with the shape of the result. All operands are stored as `elem`, except the condition of a
+/// selection.
 ///
 /// # Errors
-/// The operator is none of such elements.
+/// If `elem` does not have the operator.
 pub(super) fn elementwise(
     op: Op,
     elem: Elem,

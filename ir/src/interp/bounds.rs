@@ -1,30 +1,31 @@
-//! How far a device may be from what is computed here.
+//! Bounds on the difference between the interpreter's results and a device's.
 //!
-//! Elementwise operators round as the device does, so elements that are equal on both stay equal. What may differ is a sum of
-//! products, whose order and rounding are the device's own, and what approximate instructions compute. The error of both is
-//! carried through the expression: a sum of `K` products whose magnitudes add up to `S` is within `c * K * S`, and a
-//! conversion can give whatever the numbers between both ends are converted to. So an integer that comes of a number next to a
-//! tie has a bound of one step, and one that comes of any other has none.
+//! Elementwise operators round as the device does, so equal elements stay equal. Two things may differ: sums of
+//! products, whose order and rounding depend on the device, and approximate instructions. Both errors are propagated
+//! through expressions. A sum of `K` products whose magnitudes add up to `S` is within `c * K * S`. A conversion may
+//! give any result of the interval's numbers. An integer converted from a number next to a tie therefore has a bound of
+//! one step, any other a bound of zero.
 
 use crate::types::{Elem, ElemClass};
 
-/// How exact the device's sums of products are.
+/// Accuracy of the device's sums of products.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct SumAccuracy {
-    /// Sums of whole numbers whose magnitudes add up to less are exact.
+    /// Sums of integers are exact if their magnitudes add up to less than this.
     pub exact_below: f64,
     /// `c` in the bound `c * K * S`.
     pub per_term: f64,
-    /// Where each product of tiles is summed by itself, less exactly, and then added: how.
+    /// If each product of tiles is first summed by itself, less accurately, and then added: the accuracy of these
+    /// partial sums.
     pub parts: Option<PartAccuracy>,
 }
 
-/// How exact the device's sums are of which it makes others. Their whole numbers and bounds are as those of [`SumAccuracy`].
+/// Accuracy of the device's partial sums. The fields are as in [`SumAccuracy`].
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct PartAccuracy {
     /// Terms of a part at most.
     pub terms: f64,
-    /// Parts of whole numbers whose magnitudes add up to less are exact.
+    /// Partial sums of integers are exact if their magnitudes add up to less than this.
     pub exact_below: f64,
     /// `c` in the bound `c * K * S` of a part.
     pub per_term: f64,
@@ -54,12 +55,12 @@ impl SumAccuracy {
         }
     }
 
-    /// What a sum of `terms` may be off by, for each unit of their magnitudes.
+    /// Error bound of a sum of `terms` terms, relative to the sum of their magnitudes.
     pub fn relative(self, terms: f64) -> f64 {
         self.per_term * terms + self.parts.map_or(0.0, |p| p.per_term * terms.min(p.terms))
     }
 
-    /// The same where all terms are whole numbers whose magnitudes add up to `size`, and to at most `part` in a part.
+    /// The same if all terms are integers whose magnitudes add up to `size`, and to at most `part` in each partial sum.
     fn relative_of_whole(self, terms: f64, size: f64, part: f64) -> f64 {
         match self.parts {
             Some(p) if part >= p.exact_below => self.relative(terms),
@@ -68,7 +69,7 @@ impl SumAccuracy {
         }
     }
 
-    /// Of sums in `elem`, where those of f16 and f32 have the accuracy `self`.
+    /// The accuracy of sums in `elem`, given that of f16 and f32 sums as `self`.
     pub(super) fn of(self, elem: Elem) -> SumAccuracy {
         match elem {
             Elem::F64 => SumAccuracy::new(2f64.powi(53), 2f64.powi(-52)),
@@ -78,26 +79,26 @@ impl SumAccuracy {
     }
 }
 
-/// How far a device may be from each element of a tile.
+/// Bounds on the device's difference from each element of a tile.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
     /// The largest difference of each element, without that of `sums`.
     pub(super) error: Vec<f64>,
-    /// Of an accumulator: what it was summed from.
+    /// For an accumulator: the magnitudes of its terms.
     pub(super) sums: Option<Sums>,
-    /// Of products that were rounded: the rounding errors, which a fused multiply-add does not make.
+    /// For rounded products: the rounding errors, which a fused multiply-add avoids.
     pub(super) rounding: Option<Vec<f64>>,
     /// A bound was wider than one missing product.
     pub(super) drowned: bool,
 }
 
-/// What the elements of an accumulator were summed from.
+/// The magnitudes of the terms of an accumulator's elements.
 #[derive(Clone, Debug)]
 pub(super) struct Sums {
     pub(super) accuracy: SumAccuracy,
     /// The sum of the absolute values of the terms of each element.
     pub(super) magnitude: Vec<f64>,
-    /// The largest such sum of a part; empty if there are none.
+    /// The largest partial sum of each element; empty if there are none.
     pub(super) largest: Vec<f64>,
     /// Terms of each element.
     pub(super) terms: f64,
@@ -106,7 +107,7 @@ pub(super) struct Sums {
 }
 
 impl Bound {
-    /// Of `n` elements that are the device's.
+    /// Zero bounds for `n` elements.
     pub(super) fn none(n: usize) -> Bound {
         Bound::from_parts(vec![0.0; n], false)
     }
@@ -115,7 +116,7 @@ impl Bound {
         Bound { error, sums: None, rounding: None, drowned }
     }
 
-    /// The bound of elements that may be this far off; `None`: that may not.
+    /// The bound of elements with these errors; `None` if all errors are zero.
     pub(super) fn of(error: Vec<f64>, drowned: bool) -> Option<Box<Bound>> {
         Bound::from_parts(error, drowned).kept()
     }
@@ -136,17 +137,17 @@ impl Bound {
         self
     }
 
-    /// The bound, if it says anything.
+    /// The bound, or `None` if it is zero.
     pub(super) fn kept(self) -> Option<Box<Bound>> {
         let says = self.drowned || self.sums.is_some() || self.rounding.is_some();
         (says || self.error.iter().any(|&e| e != 0.0)).then(|| Box::new(self))
     }
 }
 
-/// `x` converted by `to`, which keeps the order, and how far a number within `error` of it may then be from it.
+/// `x` converted by the monotonic function `to`, and the largest difference for a number within `error` of `x`.
 pub(super) fn spread_of(x: f64, error: f64, to: impl Fn(f64) -> f64) -> (f64, f64) {
     let at = to(x);
-    // An infinite number is as far away with a finite error.
+    // An infinite number has no finite neighbours: a finite error does not change it.
     if error == 0.0 || x.is_infinite() && error.is_finite() {
         return (at, 0.0);
     }

@@ -1,7 +1,8 @@
-//! Tuples along a dimension reduced, scanned and sorted by what the program writes.
+//! Reductions, scans and sorts of tuples along a dimension with a combination from the program.
 //!
-//! The order is that of the elements' numbers ([`crate::combine`]), so what tuples come to has one value. All pairs of a level of the tree, of all rows, are combined
-//! at once: names of components stand for tiles with an element for each pair.
+//! The order follows from the indices of the elements ([`crate::combine`]), so the result is unique. All pairs of a
+//! level of the tree, in all rows, are combined at once: names of components are bound to tiles with one element per
+//! pair.
 
 use super::Numbers;
 use super::arith;
@@ -21,7 +22,7 @@ use std::rc::Rc;
 type Tuples = Vec<Tile>;
 
 impl Machine<'_> {
-    /// What tuples come to: a tile for each component.
+    /// The reduction of tuples: one tile per component.
     pub(super) fn combine(&mut self, c: &Combine, span: Span) -> Result<Vec<Rc<Tile>>, Fail> {
         let (tuples, mut shape) = self.tuples(c, span)?;
         let axis = c.axis as usize;
@@ -50,7 +51,7 @@ impl Machine<'_> {
         Ok(all.into_iter().map(|t| Rc::new(Tile { shape: shape.clone(), ..t })).collect())
     }
 
-    /// The tuples of all elements, and the extents that these have.
+    /// The tuples of all elements, and their extents.
     fn tuples(&mut self, c: &Combine, span: Span) -> Result<(Tuples, Vec<usize>), Fail> {
         let mut shape = Vec::new();
         for &arg in &c.args {
@@ -83,7 +84,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// Gives the names of components, and of what is computed of them, their numbers.
+    /// Numbers the names of components and of values computed from them.
     fn name_components(&mut self, c: &Combine, a: Tuples, b: Tuples) -> Result<(), Fail> {
         for (&v, t) in c.first.iter().chain(&c.second).zip(a.into_iter().chain(b)) {
             self.set(v, Binding::Tile(Rc::new(t)));
@@ -125,7 +126,7 @@ impl Machine<'_> {
         Ok(picked(&all, &order))
     }
 
-    /// What segments of the rows of such a tile come to, and which of them are those of a row.
+    /// The totals of segments of the rows of such a tile, and the indices of each row's segments.
     fn totals(&mut self, c: &Combine, shape: &[usize], span: Span) -> Result<(Tuples, Vec<Vec<usize>>), Fail> {
         let axis = c.axis as usize;
         let mut of = shape.to_vec();
@@ -140,7 +141,7 @@ impl Machine<'_> {
         Ok((tuples, rows(&of, axis, 0)))
     }
 
-    /// What the tuples of each row up to each of them come to; `totals`: what segments come to.
+    /// The inclusive scan of the tuples of each row; `totals`: the totals of segments.
     fn scanned(
         &mut self,
         c: &Combine,
@@ -181,7 +182,7 @@ impl Machine<'_> {
         Ok(found)
     }
 
-    /// The tuples of each row one place on, after what is in front of the first.
+    /// The tuples of each row shifted by one, with the initial value first (exclusive scan).
     fn moved_on(&mut self, c: &Combine, all: &[Tile], rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
         let n = all[0].data.len();
         let mut from = vec![n; n];
@@ -198,7 +199,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// Each row in order, or as far as `steps` of the comparisons bring it.
+    /// Sorts each row, or runs only the given `steps` of the sorting network.
     fn sorted(
         &mut self,
         c: &Combine,
@@ -232,7 +233,7 @@ impl Machine<'_> {
     }
 }
 
-/// The numbers of the elements of each row, those of each part one after the other.
+/// The indices of the elements of each row, part after part.
 fn rows(shape: &[usize], axis: usize, parts: usize) -> Vec<Vec<usize>> {
     let (n, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
     let outer: usize = shape[..axis].iter().product();
@@ -293,7 +294,7 @@ fn picked(tuples: &[Tile], at: &[usize]) -> Tuples {
     tuples.iter().map(|t| pick(t, at)).collect()
 }
 
-/// The elements of one tile, and after them those of another.
+/// The elements of `a` followed by those of `b`.
 fn behind(a: &Tile, b: &Tile) -> Tile {
     let (n, m) = (a.data.len(), b.data.len());
     let poison = |t: &Tile, n: usize| t.poison.clone().unwrap_or_else(|| vec![false; n]);
@@ -314,7 +315,7 @@ fn behind(a: &Tile, b: &Tile) -> Tile {
     }
 }
 
-/// The tuples with other ones in these places.
+/// The tuples with those at the indices `at` replaced by `new`.
 fn put(all: &[Tile], at: &[usize], new: &[Tile]) -> Tuples {
     let n = all[0].data.len();
     let mut from: Vec<usize> = (0..n).collect();

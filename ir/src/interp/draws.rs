@@ -1,6 +1,7 @@
-//! Loops whose numbers are drawn: `for tile in cta..tiles step 132 next turns from drawn`.
+//! Loops over drawn numbers: `for tile in cta..tiles step 132 next turns from drawn`.
 //!
-//! Roles run one after the other, and blocks do: the first block's loops draw what is left behind the blocks' first numbers. Who runs over which number changes no result.
+//! The interpreter runs roles and blocks one after the other: the first block's loops draw all numbers that are no
+//! block's first one. The result does not depend on which block takes which number.
 
 use super::Numbers;
 use crate::codes;
@@ -43,7 +44,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What the iteration that ends drew, or read.
+    /// The number that the ending iteration drew or read.
     pub(super) fn drawn(&mut self, next: Next) -> Result<i64, Fail> {
         let now = self.draws.get_mut(&next.channel).and_then(|draws| draws.now.take());
         now.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! How far elements of expressions and products may be from those of a device, by the bounds of their operands.
+//! Propagation of error bounds through expressions and products.
 
 use crate::interp::bounds::{Bound, SumAccuracy, Sums, spread_of};
 use crate::interp::tile::{Tile, computed};
@@ -6,7 +6,7 @@ use crate::ops::Op;
 use crate::types::Elem;
 use std::borrow::Cow;
 
-/// How far the device's own function is from the rounded result `r` of `op` at `x`.
+/// Error bound of the device's approximation of `op` at `x`, with the rounded result `r`.
 pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     if !r.is_finite() {
         return 0.0;
@@ -33,12 +33,12 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     match op {
         // Results below the normal numbers are 0.
         Op::Exp2 => r.abs() * 2f64.powi(-22) + 2f64.powi(-126),
-        // Of minus infinity it is 0.
+        // exp of minus infinity is 0.
         Op::Exp if r == 0.0 => 2f64.powi(-126),
         Op::Exp => (2.0 + 1.5 * x.abs()) * r.abs() * bits + 2f64.powi(-126),
         Op::Log2 if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log2 => r.abs() * 2f64.powi(-22),
-        // Of the logarithm to base 2, times a number that is rounded, rounded.
+        // Computed as the base-2 logarithm times a rounded constant, rounded.
         Op::Log if (0.5..=2.0).contains(&x) => 2f64.powi(-22),
         Op::Log => r.abs() * 1.5 * 2f64.powi(-22),
         Op::Rsqrt => r.abs() * 2f64.powf(-22.9),
@@ -50,7 +50,7 @@ pub(super) fn approximation(op: Op, elem: Elem, x: f64, r: f64) -> f64 {
     }
 }
 
-/// How far powers may be apart of numbers that are off by so much. They rise or fall with either, where the first is above zero.
+/// Error bound of a power with errors in both operands. Powers are monotonic in either operand if the base is positive.
 fn power_spread([(x, ex), (y, ey)]: [(f64, f64); 2]) -> f64 {
     if ex == 0.0 && ey == 0.0 {
         return 0.0;
@@ -63,14 +63,14 @@ fn power_spread([(x, ex), (y, ey)]: [(f64, f64); 2]) -> f64 {
     ends.into_iter().map(|(x, y)| (x.powf(y) - middle).abs()).fold(0.0, f64::max)
 }
 
-/// How far a product of numbers may be off that are off by so much: by nothing of an infinite number times one that is exact.
+/// Error bound of a product of two numbers with errors; an exact factor of an infinite number adds none.
 fn of_both(x: f64, ex: f64, y: f64, ey: f64) -> f64 {
     let times = |size: f64, error: f64| if error == 0.0 { 0.0 } else { size * error };
     times(x.abs() + ex, ey) + times(y.abs(), ex)
 }
 
-/// The bound of `op(args)`, whose elements are `exact` before and `out` after they are rounded to what `elem` is computed in.
-/// `f` is the operator on numbers.
+/// The bound of `op(args)`. `exact` are the elements before rounding to the type in which `elem` is computed, `out`
+/// after. `f` is the operator on numbers.
 pub(super) fn elementwise(
     op: Op,
     elem: Elem,
@@ -99,7 +99,7 @@ pub(super) fn elementwise(
         errors[i].as_ref().map_or(0.0, |b| b.error[at]) + rounding
     };
     let round = |x: f64| if float { computed(elem, x) } else { x };
-    // What the result may differ by, and what it may before it is rounded.
+    // The error of the result, and its error before rounding.
     let bound = |at: usize| -> (f64, f64) {
         let e = |i: usize| error(i, at);
         let within = match op {
@@ -129,7 +129,7 @@ pub(super) fn elementwise(
                 if (0..args.len()).all(|i| e(i) == 0.0) { 0.0 } else { f64::INFINITY }
             }
             Op::CeilDiv => 1.0 + (e(0) + exact[at].abs() * e(1)) / (arg(1, at).abs() - e(1)).max(0.0),
-            // Which is the larger of two that are near is open.
+            // The comparison of two numbers that differ by less than their errors is undecided.
             Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => {
                 let near = e(0) + e(1);
                 f64::from(u8::from(near > 0.0 && (arg(0, at) - arg(1, at)).abs() <= near))
@@ -169,13 +169,15 @@ pub(super) fn elementwise(
     Bound { error, sums: None, rounding, drowned }.kept()
 }
 
-/// How far a fused product and sum may be off that is `within` of what its operands give: `out` is rounded once, and does not tell how far that is from a border.
+/// Error bound of a fused multiply-add whose exact result is off by at most `within`. `out` is rounded once, so its
+/// distance from a rounding boundary is unknown.
 fn fused_spread([a, b, c]: [f64; 3], out: f64, within: f64, round: impl Fn(f64) -> f64) -> f64 {
     let (middle, spread) = spread_of(a.mul_add(b, c), within, round);
     if middle == out { spread } else { spread + (middle - out).abs() }
 }
 
-/// What products lose where they are rounded; `None`: nothing. With the error it comes to what each may be off before that, `within`, which is what is added up then.
+/// Rounding errors of products; `None`: there are none. Each is the final `error` minus the error before rounding,
+/// `within`, which then adds up instead.
 fn roundings((exact, out): (&[f64], &[f64]), (within, error): (&[f64], &[f64])) -> Option<Vec<f64>> {
     let unrounded = |((x, r), (within, error)): ((&f64, &f64), (&f64, &f64))| {
         let own = if x == r { 0.0 } else { (x - r).abs() };
@@ -185,8 +187,8 @@ fn roundings((exact, out): (&[f64], &[f64]), (within, error): (&[f64], &[f64])) 
     rounding.iter().any(|&x| x > 0.0).then_some(rounding)
 }
 
-/// What `a · b` adds to the bound of the accumulator `c`, which had the elements `before`. `sum(a, b, into)` is the product
-/// of matrices with these elements.
+/// Adds the error of `a · b` to the bound of the accumulator `c`, whose elements were `before`. `sum(a, b, into)` is
+/// the matrix product.
 pub(super) fn product(
     accuracy: SumAccuracy,
     (a, b): (&Tile, &Tile),

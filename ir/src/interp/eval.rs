@@ -1,7 +1,7 @@
-//! Expressions: values, the extents of what is written without any, and the scalar readings of a value.
+//! Expressions: values, the extents of expressions without their own, and scalar values.
 //!
-//! A view has no extents of its own: it takes those of what it is combined with. So the extents that are known
-//! ([`Machine::known_shape`]) are found first, and handed down to the views ([`Machine::eval`]'s `want`).
+//! A view has no extents of its own: it takes those of the other operands. Known extents ([`Machine::known_shape`]) are
+//! therefore found first, and passed down to the views ([`Machine::eval`]'s `want`).
 
 use super::numbers::moved;
 use super::tile::{Tile, join_shapes, rounds_in_registers};
@@ -26,7 +26,7 @@ const MAX_DEPTH: u32 = 200;
 /// The value of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Val {
-    /// Of the index arithmetic.
+    /// A number of index arithmetic.
     Index(i64),
     /// A scalar or tile.
     Tile(Rc<Tile>),
@@ -54,7 +54,7 @@ impl Machine<'_> {
 
     /// The value of `e` as an index.
     pub(super) fn index(&mut self, e: Expr) -> Result<i64, Fail> {
-        // What a copy fills in is for what it moves, not for the numbers that say where that is.
+        // The fill value of a copy applies to moved elements, not to numbers that compute addresses.
         let fill = self.fill.take();
         let found = self.index_unfilled(e);
         self.fill = fill;
@@ -226,7 +226,7 @@ impl Machine<'_> {
         Ok([a, b].map(|operand| self.as_elements(operand)))
     }
 
-    /// What is computed, as elements of its type.
+    /// The value as elements of its type.
     pub(super) fn as_elements(&self, mut tile: Rc<Tile>) -> Rc<Tile> {
         if !tile.weak && !tile.exact && rounds_in_registers(tile.elem) {
             let elem = tile.elem;
@@ -237,7 +237,7 @@ impl Machine<'_> {
 
     /// Rounds elements to a type, as a `cast` does and what has a name.
     pub(super) fn round(&self, tile: &mut Tile, elem: Elem) {
-        // Of formats with fewer bits than f32; sums and what is computed with them are rounded to f32 in one way only.
+        // For formats with fewer bits than f32: sums and other results are rounded to f32 in only one way.
         let narrower = float_format(elem).is_some_and(|to| {
             let wider = |from: FloatFormat| to.mantissa_bits < from.mantissa_bits;
             let loses = !tile.exact || float_format(tile.elem).is_some_and(wider);
@@ -270,7 +270,7 @@ impl Machine<'_> {
         self.load(&w, &shape, check.as_deref()).map(Val::tile)
     }
 
-    /// The extents that a window has without its surroundings: a single element has none, and a whole place has its own.
+    /// The extents of a window by itself: none for a single element, those of the place for a whole place.
     pub(super) fn own_shape(&self, e: Expr, w: &Window) -> Option<Vec<usize>> {
         if w.axes.is_empty() {
             return Some(Vec::new());
@@ -334,7 +334,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The joint extents of the operands that have some; `None` if only scalars have, and something does not.
+    /// The joint extents of the operands that have extents; `None` if only scalars have, and some operand is a view.
     fn known_join(&mut self, args: &[Expr], span: Span) -> Result<Option<Vec<usize>>, Fail> {
         let mut known: Vec<usize> = Vec::new();
         let mut all = true;
@@ -362,7 +362,7 @@ impl Machine<'_> {
         let around = around(known.as_deref(), want);
         let inner = around.as_deref();
         let scalar = known.as_ref().is_some_and(|shape| shape.is_empty());
-        // On scalars, what the result does not depend on is not evaluated: it could fail.
+        // For scalars, unused operands are not evaluated, since they could fail.
         match (op, args) {
             (Op::Select, &[c, a, b]) if scalar => {
                 let chosen = if self.truth(c)? { a } else { b };
@@ -429,7 +429,7 @@ impl Machine<'_> {
         Ok(Val::tile(out))
     }
 
-    /// Words of sequences, of seeds and places that are taken as numbers of 64 bits.
+    /// Random words of sequences; seeds and positions are 64-bit numbers.
     fn random(&mut self, operands: Vec<Val>, span: Span) -> Result<Val, Fail> {
         let mut tiles: Vec<Tile> = operands.into_iter().map(|v| Tile::clone(&v.into_tile())).collect();
         let shape = tiles.iter().try_fold(Vec::new(), |shape, t| self.join(&shape, &t.shape, span))?;
@@ -557,7 +557,8 @@ fn flip<T: Copy>(data: &[T], m: usize, n: usize) -> Vec<T> {
     (0..n).flat_map(|j| (0..m).map(move |i| data[i * n + j])).collect()
 }
 
-/// The extents that views in an operation take: those of the operands beside them, of which 1 segments to what the operation is wanted with.
+/// The extents that views in an operation take: those of the other operands; an extent of 1 is replaced by the wanted
+/// one.
 fn around(known: Option<&[usize]>, want: Option<&[usize]>) -> Option<Vec<usize>> {
     match (known.filter(|shape| !shape.is_empty()), want) {
         (Some(own), Some(want)) => Some(join_shapes(own, want).unwrap_or_else(|| own.to_vec())),

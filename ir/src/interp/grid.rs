@@ -1,4 +1,5 @@
-//! The blocks of a grid, one after the other: those of a cluster in the order of their ranks, so that the last one has what the others pass to it.
+//! The blocks of a grid, one after the other. Blocks of a cluster run in the order of their ranks, so that the last one
+//! has the tiles that the others store for it.
 
 use crate::cluster;
 use crate::codes;
@@ -23,7 +24,7 @@ impl Machine<'_> {
         if extents.iter().any(|&n| n < 1) {
             return Ok(());
         }
-        // Blocks that pass tiles to one another run one behind the other; of others the order does not matter.
+        // Blocks of a cluster with distributed shared memory run consecutively; the order of others does not matter.
         let mut together = vec![1; extents.len()];
         if cluster::memory(k).next().is_some() {
             for (blocks, &e) in together.iter_mut().zip(&k.schedule.cluster) {
@@ -117,8 +118,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// That a block which awaits or reads a tile of distributed shared memory is the last one of its cluster, which has it. On the device another one waits forever, or reads memory that
-    /// nobody has written.
+    /// Checks that a block which awaits or reads a tile of distributed shared memory is the last of its cluster, which
+    /// holds the tile. On the device another block waits forever, or reads uninitialised memory.
     pub(super) fn is_at_hand(&self, memory: Value, span: Span) -> Result<(), Fail> {
         if self.last_of_cluster || !self.k.tensor_ty(memory).is_some_and(TensorTy::is_of_cluster) {
             return Ok(());

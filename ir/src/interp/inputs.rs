@@ -1,4 +1,4 @@
-//! What goes into a run and comes out of it.
+//! Inputs and outputs of a run.
 
 use crate::interp::bounds::SumAccuracy;
 use crate::interp::numbers::{Number, Numbers};
@@ -28,38 +28,39 @@ pub struct Inputs {
     pub strides: BTreeMap<String, i64>,
     /// Scalars; the others take their defaults.
     pub scalars: BTreeMap<String, Number>,
-    /// Tensors, changed in place.
+    /// Tensors, modified in place.
     pub tensors: BTreeMap<String, Tensor>,
-    /// A result, filled if [`Options::accuracy`] is set, and taken up by a later kernel that reads the tensor: how far a device
-    /// may be from the elements of each tensor; a tensor that is not there has no difference.
+    /// Output if [`Options::accuracy`] is set, and input of a later kernel that reads the tensor: error bounds of each
+    /// tensor's elements. A tensor without an entry is exact.
     pub errors: BTreeMap<String, Errors>,
 }
 
-/// How far a device may be from what the interpreter stored in a tensor.
+/// Error bounds of a tensor that the interpreter has stored.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Errors {
     /// The largest difference at each address.
     pub largest: Vec<f64>,
-    /// Somewhere on the way a bound was wider than one missing product: a mistake may go unseen.
+    /// Some bound was wider than one missing product, so a mistake may go unnoticed.
     pub drowned: bool,
 }
 
-/// Units of work between two looks at the clock: well under a tenth of a second.
+/// Units of work between two deadline checks: well under a tenth of a second.
 pub(super) const EVERY: u64 = 1 << 16;
 
 /// Limits of a run, and what else to compute.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// How much work may be done: a unit per statement, loop iteration, and element operation.
+    /// Work limit: one unit per statement, loop iteration, and element operation.
     pub fuel: u64,
     /// When the run is stopped, whatever is left of the work: the clock is read from time to time.
     pub deadline: Option<Instant>,
-    /// How many tile elements may be live at once.
+    /// Maximum number of live tile elements.
     pub memory: usize,
     /// Fill [`Inputs::errors`], for a device that sums so; about twice the time.
     pub accuracy: Option<SumAccuracy>,
-    /// The device computes with other values of parameters whose author promises that they do not matter ([`crate::kernel::ConstValue::Auto`]): what is cast to fewer
-    /// bits may be other numbers there, such as weights that are relative to the largest of another tile, so that both sides round by themselves.
+    /// The device uses other values of parameters declared not to affect results ([`crate::kernel::ConstValue::Auto`]).
+    /// Values cast to fewer bits may then differ, such as weights relative to the maximum of another tile, so that both
+    /// sides round independently.
     pub rerounded: bool,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn fail(code: Code, span: Span, message: impl Into<String>) -> Fail {
     Box::new(Diagnostic::error(code, span, message))
 }
 
-/// What a name stands for at the moment.
+/// What a name is currently bound to.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Binding {
     /// Its declaration has not been executed.
@@ -56,7 +56,7 @@ pub(super) struct Ring {
     pub(super) put: Option<Rc<Tile>>,
     /// Published, not yet released.
     pub(super) full: VecDeque<Rc<Tile>>,
-    /// How many of `full` have been waited for: the last of these is read, the first released next.
+    /// How many of `full` have been waited for: the last of these is read, the first is released next.
     pub(super) waited: usize,
 }
 
@@ -82,13 +82,13 @@ pub(super) struct Draws {
     pub(super) counter: usize,
     /// The last number that is drawn before the counter begins anew.
     pub(super) last: i64,
-    /// What is published and not released.
+    /// Published and not yet released numbers.
     pub(super) handed: VecDeque<i64>,
-    /// What the role that runs drew or read last.
+    /// The number that the running role drew or read last.
     pub(super) now: Option<i64>,
 }
 
-/// What has been done with a tile of distributed shared memory.
+/// The state of a tile of distributed shared memory.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Passed {
     pub(super) stored: bool,
@@ -111,24 +111,24 @@ pub(super) struct Machine<'k> {
     pub(super) in_role: bool,
     /// The dimensions that the current copy tests; `None`: all.
     pub(super) check: Option<Vec<u32>>,
-    /// What elements outside the bounds read as in the copy being done; `None`: zero.
+    /// The value of elements outside the bounds in the current copy; `None`: zero.
     pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
-    /// What blocks of the cluster have done with tiles of distributed shared memory.
+    /// The state of the cluster's tiles in distributed shared memory.
     pub(super) passed: BTreeMap<(Value, i64), Passed>,
-    /// Whether the block is the last of its cluster, where these tiles are.
+    /// Whether the block is the last of its cluster, which holds these tiles.
     pub(super) last_of_cluster: bool,
-    /// What stores that are apart have stored.
+    /// Elements written by stores with `apart`.
     pub(super) apart: super::apart::Stored,
-    /// The numbers that loops draw, by the channel that hands them over.
+    /// The numbers that loops draw, by the channel that passes them on.
     pub(super) draws: BTreeMap<Value, Draws>,
     /// The statement being executed.
     pub(super) at: Span,
 }
 
 impl Machine<'_> {
-    /// The place of an expression, or of the statement around it.
+    /// The span of an expression, or of the statement around it.
     pub(super) fn span(&self, e: Expr) -> Span {
         let span = self.k.expr_spans[e];
         if span.is_none() { self.at } else { span }
@@ -186,7 +186,7 @@ impl Machine<'_> {
         tile.ok_or_else(|| self.no_slot(v, root, span))
     }
 
-    /// The content of a place, for changing it. Its size stays.
+    /// The content of a place, for modification. Its size is kept.
     pub(super) fn place_mut(&mut self, root: Root, span: Span) -> Result<&mut Rc<Tile>, Fail> {
         self.place(root, span)?;
         let tile = match root {
@@ -283,7 +283,7 @@ impl Machine<'_> {
                 self.set(v, Binding::Tile(Rc::new(tile)));
             }
         }
-        // Without blocks there is nothing to do, whatever the kernel takes for granted.
+        // Without blocks there is nothing to run, whatever the kernel assumes.
         if self.is_empty()? {
             return Ok(());
         }
@@ -379,7 +379,7 @@ impl Machine<'_> {
                 strides.insert(d, DimSteps::One(0));
             }
             if ty.pointers {
-                // Here the parts lie one after the other, without gaps between them.
+                // Here the parts are contiguous.
                 let last = strides.iter().zip(&shape[1..]).map(|(s, &n)| s.reach(n));
                 strides.insert(0, DimSteps::One(last.fold(1, i64::saturating_add)));
             }
@@ -401,7 +401,7 @@ impl Machine<'_> {
                 return Err(self.unfit(v, format!("has elements of type {}, not {}", elem.name(), tensor.elem.name())));
             }
             let data = std::mem::take(&mut tensor.data).kept_as(elem);
-            // What an earlier kernel knew of what it stored here.
+            // Error bounds from an earlier kernel that stored the tensor.
             let known = inputs.errors.remove(&k.values[v].name);
             let known = known.filter(|e| self.opts.accuracy.is_some() && e.largest.len() == data.len());
             let bound = known.and_then(|e| Bound::of(e.largest, e.drowned)).map(|b| *b);
@@ -481,7 +481,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether a stride is 1 for the values of the compile-time parameters alone, so that the compiler knows.
+    /// Whether a stride is 1 given only the compile-time parameters, so that the compiler knows.
     pub(super) fn is_literal_one(&mut self, e: Expr) -> bool {
         let k = self.k;
         match &k.exprs[e] {
@@ -512,7 +512,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Gives leading strides that have no value yet those of a dense tensor.
+    /// Gives leading strides without a value those of a dense tensor.
     pub(super) fn bind_dense(&mut self, ty: &TensorTy, shape: &[i64], order: Order) {
         let contiguous = ty.contiguous_dim(order);
         let others: Vec<usize> = ty.strided().into_iter().filter(|&d| d != contiguous).collect();

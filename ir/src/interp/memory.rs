@@ -1,8 +1,8 @@
-//! Windows on memory: where the elements of a view are, which of them exist, and moving them.
+//! Memory access: the addresses of a view's elements, which of them exist, and loads and stores.
 //!
-//! A window is a box of a tensor, buffer or register tile: a start and a limit per dimension that is left. Given the
-//! shape of the tile on the other side it becomes a [`Plan`]: the part of the tile that exists is again a box with a
-//! corner at the origin, so loads and stores walk rows of it, and one comparison of the last address proves all others.
+//! A window is a box of a tensor, buffer or register tile: a start and a limit per remaining dimension. Given the shape
+//! of the tile on the other side it becomes a [`Plan`]: the existing part of the tile is again a box with a corner at
+//! the origin. Loads and stores walk its rows, and one check of the last address covers all others.
 
 use super::Numbers;
 use super::bounds::Bound;
@@ -27,7 +27,7 @@ fn outside(rows: &[i64], n: usize, extent: i64, span: Span) -> Result<Option<i64
     Ok(rows.iter().copied().find(|row| !(0..extent).contains(row)))
 }
 
-/// Where the elements along a dimension are; `None`: there is no such element.
+/// Addresses of the elements along a dimension; `None`: the element does not exist.
 type Addresses = Vec<Option<i128>>;
 
 impl Machine<'_> {
@@ -46,7 +46,7 @@ impl Machine<'_> {
         }
     }
 
-    /// All of a named thing; `None` if it is not in a memory.
+    /// The window of a whole place or tensor; `None` if it is not in memory.
     fn whole(&self, v: Value, slot: Option<Slot>, span: Span) -> Result<Option<Window>, Fail> {
         use super::machine::Binding;
         let root = match (&self.env[v], slot) {
@@ -152,7 +152,7 @@ impl Machine<'_> {
         }
     }
 
-    /// How many elements of a tile exist along each dimension of a window, and how many in front of them do not.
+    /// The number of existing elements along each dimension of a window, and of missing ones before them.
     fn existing(
         &self,
         w: &Window,
@@ -178,7 +178,7 @@ impl Machine<'_> {
                 skipped.push(0);
                 continue;
             }
-            // Windows of tensors may begin in front of them.
+            // Windows of tensors may begin before the tensor.
             let before = if global && checked(d) { axis.start.saturating_neg().max(0) } else { 0 };
             let before = usize::try_from(before).unwrap_or(n).min(n);
             let end = usize::try_from(limit.saturating_sub(axis.start)).unwrap_or(0).min(n);
@@ -322,7 +322,8 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// Reads a tile over `out`; elements that do not exist stay. The element type becomes that of the memory.
+    /// Reads a tile into `out`; elements that do not exist keep their value. The element type becomes that of the
+    /// memory.
     pub(super) fn load_over(&mut self, w: &Window, check: Option<&[u32]>, out: &mut Tile) -> Result<(), Fail> {
         self.work(out.data.len(), w.span)?;
         if let Root::Global(g) = w.root {
@@ -447,7 +448,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// How messages call a root.
+    /// The name of a root in messages.
     fn root_name(&self, root: Root) -> String {
         let (v, slot) = match root {
             Root::Global(g) => (self.globals[g].value, ""),

@@ -2,7 +2,7 @@
 
 pub use tilec_core::numbers::{Number, Numbers};
 
-/// The same operation on the elements, whichever they are: gives them back in the same representation.
+/// Applies the same operation to elements of any representation, and returns them in that representation.
 macro_rules! moved {
     ($numbers:expr, $data:ident => $e:expr) => {
         match $numbers {

@@ -16,7 +16,7 @@ use crate::kernel::Mma;
 use crate::types::ElemClass;
 use std::rc::Rc;
 
-/// The extents of the operands of a product, as far as they are known.
+/// The extents of the operands of a product, where known.
 pub(super) struct MmaShapes {
     pub(super) a: Option<Vec<usize>>,
     pub(super) b: Option<Vec<usize>>,
@@ -24,7 +24,7 @@ pub(super) struct MmaShapes {
 }
 
 impl Machine<'_> {
-    /// The extents of the operands: what one of them lacks, the others have.
+    /// The extents of the operands; unknown ones are inferred from the others.
     pub(super) fn mma_shapes(&mut self, m: &Mma, want: Option<&[usize]>) -> Result<MmaShapes, Fail> {
         let pair = |shape: &Option<Vec<usize>>| match shape.as_deref() {
             Some(&[x, y] | &[_, x, y]) => (Some(x), Some(y)),
@@ -185,7 +185,8 @@ fn accumulate(a: &[f64], b: &[f64], c: &mut [f64], depth: usize, n: usize) {
             let (b1, b) = b.split_at(n);
             let (b2, b3) = b.split_at(n);
             let (a0, a1, a2, a3) = (a[0], a[1], a[2], a[3]);
-            // Rows of one length: places need no checks. Iterators zipped five deep cost more than the short rows of a narrow tile.
+            // All rows have the same length, so indices need no checks. Zipping five iterators costs more than the
+            // short rows of a narrow tile.
             let (c, b3) = (&mut c[..n], &b3[..n]);
             for j in 0..n {
                 c[j] += (a0 * b0[j] + a1 * b1[j]) + (a2 * b2[j] + a3 * b3[j]);

@@ -1,4 +1,4 @@
-//! Reductions of tiles along a dimension, and how far a device may be from what they give.
+//! Reductions of tiles along a dimension, and error bounds of their results.
 
 use super::Numbers;
 use super::bounds::Bound;
@@ -31,7 +31,7 @@ impl Machine<'_> {
         let (t, rows) = (in_parts.as_ref().unwrap_or(t), Rows { n: n / shape[axis], inner });
         let mut data = reduced(op, t, rows);
         if let (Some(order), true) = (&order, op.is_place()) {
-            // The place in its part says which element of the dimension it is.
+            // The index within the part gives the index of the element along the dimension.
             let of_part = |(i, x): (usize, &f64)| order[i / inner % shape[axis] * rows.n + *x as usize] as f64;
             data = Numbers::Floats(data.floats().iter().enumerate().map(of_part).collect());
         }
@@ -45,7 +45,7 @@ impl Machine<'_> {
         Ok(out)
     }
 
-    /// The elements of a dimension of `n` with those of each part one after the other.
+    /// The indices of a dimension of `n` elements, part after part.
     fn in_parts(&self, n: usize, parts: u32, span: Span) -> Result<Vec<usize>, Fail> {
         if !n.is_power_of_two() || parts as usize >= n {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements have no parts told by bits {parts:#b}")));
@@ -101,7 +101,7 @@ fn is_first_nan(x: f64, best: f64) -> bool {
     x.is_nan() && !best.is_nan()
 }
 
-/// The place of the element of each row that is better than all in front of it, and that none after it is better than.
+/// The index of each row's best element; among equal ones, the first.
 fn places<T: Copy>(data: &[T], rows: Rows, better: impl Fn(T, T) -> bool) -> Numbers {
     let place = |row: Vec<T>| {
         let best = (1..row.len()).fold(0, |best, i| if better(row[i], row[best]) { i } else { best });
@@ -110,7 +110,7 @@ fn places<T: Copy>(data: &[T], rows: Rows, better: impl Fn(T, T) -> bool) -> Num
     Numbers::Floats(each_row(data, rows).map(place).collect())
 }
 
-/// How far a device may be from the reduction of each row.
+/// Error bound of the reduction of each row.
 fn bound(op: ReduceOp, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
     let given = t.errors();
     let rounds = t.elem.is_float() && matches!(op, ReduceOp::Sum | ReduceOp::Product);
@@ -142,12 +142,12 @@ fn bound(op: ReduceOp, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
     Bound::of(error, drowned)
 }
 
-/// Half a unit in the last place of what such elements are computed in, for numbers of 1.
+/// Half a unit in the last place, for numbers around 1, of the type in which such elements are computed.
 pub(super) fn unit(elem: Elem) -> f64 {
     if elem == Elem::F64 { 2f64.powi(-53) } else { 2f64.powi(-24) }
 }
 
-/// Of a product of numbers that may be this far off, in whatever order they are multiplied.
+/// Error bound of a product of numbers with errors, in any order of multiplication.
 pub(super) fn of_product(elem: Elem, row: &[f64], errors: &[f64]) -> f64 {
     if row.iter().any(|x| x.is_nan()) {
         return 0.0;
@@ -185,7 +185,7 @@ pub(super) fn of_product(elem: Elem, row: &[f64], errors: &[f64]) -> f64 {
     moved + relative * most + if underflows { n * least * high } else { 0.0 }
 }
 
-/// Of a reduction of conditions some of which may be either way.
+/// Error bound of a reduction of conditions, some of which may be either value.
 fn of_truths(op: ReduceOp, row: &[f64], errors: &[f64]) -> f64 {
     let ends = |low: bool| row.iter().zip(errors).map(move |(&x, &e)| if e == 0.0 { x != 0.0 } else { !low });
     let whole = |mut all: Box<dyn Iterator<Item = bool> + '_>| match op {
@@ -195,7 +195,7 @@ fn of_truths(op: ReduceOp, row: &[f64], errors: &[f64]) -> f64 {
     f64::from(u8::from(whole(Box::new(ends(true))) != whole(Box::new(ends(false)))))
 }
 
-/// Of the place of the largest number: all that may be the largest are as far away as they are.
+/// Error bound of the index of the maximum: the distance to the indices of all elements that may be the maximum.
 fn of_place(row: &[f64], errors: &[f64]) -> f64 {
     let best = (1..row.len()).fold(0, |best, i| {
         let better = row[i] > row[best] || is_first_nan(row[i], row[best]);

@@ -1,10 +1,10 @@
-//! Roles, one after the other: who fills a channel in front of who empties it, wherever they are in the text.
+//! The order in which roles run: the producer of a channel before its consumer, whatever the order of the text.
 
 use crate::entities::{Stmt, Value};
 use crate::kernel::{ChannelOp, Kernel, StmtData};
 
-/// The statements of a block in the order in which they run: of roles the first that waits for nobody else comes next. Where all of them wait for
-/// others, the first in the text does, and the interpreter says for what.
+/// The statements of a block in execution order: the next role is the first that waits for no other. If all roles wait
+/// for others, the first in the text runs, and the interpreter reports what it waits for.
 pub(super) fn in_order(k: &Kernel, list: &[Stmt]) -> Vec<Stmt> {
     let is_role = |s: &Stmt| matches!(k.stmts[*s], StmtData::Role { .. });
     let Some(first) = list.iter().position(is_role) else { return list.to_vec() };

@@ -1,8 +1,9 @@
-//! Scans: at each place along a dimension what a reduction makes of the elements up to there.
+//! Scans: for each index along a dimension, the reduction of the elements up to it.
 //!
-//! The order is the same in every layout, so the result has one value: elements are put together in blocks of 2, 4, 8, .. that begin at multiples of their size.
-//! The sum of a block is that of its lower half and that of its upper half, added; what the upper half has at a place is added to the sum of the lower one. So
-//! place 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`. Where it is said what segments come to, that is the sum of the block.
+//! The order is the same in every layout, so the result is unique. Elements are combined in blocks of 2, 4, 8, .. that
+//! begin at multiples of their size. The sum of a block is that of its lower half plus that of its upper half. The scan
+//! within the upper half is added to the sum of the lower one. Index 6 (of 0 to 7) has `s(0..4) + (s(4..6) + x6)`. If
+//! totals of segments are given, these are the sums of the blocks.
 
 use super::Numbers;
 use super::bounds::Bound;
@@ -50,7 +51,7 @@ impl Machine<'_> {
     }
 }
 
-/// A tile whose rows are scanned, or one that has what segments of them come to.
+/// A tile whose rows are scanned, or one with the totals of their segments.
 type OfRows<'a> = (&'a Tile, Rows);
 
 fn scanned(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<OfRows<'_>>) -> Numbers {
@@ -88,10 +89,10 @@ fn scanned(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<
     of_rows(found, rows).into()
 }
 
-/// A row scanned; `totals`: what segments of it come to; `first`: what is in front of its first element.
+/// Scans a row; `totals`: the totals of its segments; `first`: the initial value.
 fn scan<T: Copy>(row: &[T], totals: Option<&[T]>, exclusive: bool, first: T, combine: impl Fn(T, T) -> T) -> Vec<T> {
     let mut found: Vec<Option<T>> = row.iter().map(|&x| (!exclusive).then_some(x)).collect();
-    // Of the block that begins there.
+    // The sum of the block that begins at each index.
     let mut whole = row.to_vec();
     let mut half = 1;
     while half < row.len() {
@@ -117,7 +118,7 @@ fn of_rows<T: Copy>(found: impl Iterator<Item = Vec<T>>, Rows { n, inner }: Rows
     blocks.flat_map(|block| (0..n).flat_map(move |i| block.iter().map(move |row| row[i]))).collect()
 }
 
-/// How far a device may be: by nothing where it is not from the operand, for the order is the same.
+/// Error bound of a scan: zero where the operand is exact, because the order is the same.
 fn bound(op: ReduceOp, exclusive: bool, (t, rows): OfRows<'_>, totals: Option<OfRows<'_>>) -> Option<Box<Bound>> {
     let rows_of = |t: &Tile, of: Rows| {
         let error = t.errors().map_or_else(|| vec![0.0; t.data.len()], |b| b.error);

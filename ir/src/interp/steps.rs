@@ -1,6 +1,6 @@
-//! Where the elements along a dimension of a tensor are.
+//! Addresses of the elements along a dimension of a tensor.
 
-/// How far apart the elements of a dimension are.
+/// The strides of a dimension.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum DimSteps {
     /// Everywhere the same.
@@ -28,7 +28,7 @@ impl DimSteps {
         }
     }
 
-    /// The address of the last of so many indices.
+    /// The address of the last of `extent` indices.
     pub(super) fn reach(&self, extent: i64) -> i64 {
         let last = |extent: i64, stride: i64| (extent - 1).saturating_mul(stride);
         match self {
@@ -37,8 +37,8 @@ impl DimSteps {
         }
     }
 
-    /// Whether all strides are multiples of `n`; of the contiguous dimension of this extent, the extent in place of the stride,
-    /// or those of its innermost modes that are one and the strides of the others.
+    /// Whether all strides are multiples of `n`. For the contiguous dimension, `contiguous` is its extent: then the
+    /// extents of its innermost modes, and the strides of the others, must be multiples.
     pub(super) fn in_groups(&self, n: i64, contiguous: Option<i64>) -> bool {
         match (self, contiguous) {
             (DimSteps::One(stride), _) => contiguous.unwrap_or(*stride) % n == 0,

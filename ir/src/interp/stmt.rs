@@ -1,4 +1,4 @@
-//! Statements: what they do to places, channels and global memory.
+//! Statements: their effects on places, channels and global memory.
 
 use super::eval::Val;
 use super::tile::{Tile, rounds_in_registers};
@@ -14,14 +14,14 @@ use crate::types::{Elem, ElemClass, TensorTy, TileTy};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Element operations that an iteration of a loop with a condition counts as, beside what it does.
+/// Element operations that an iteration of a loop with a condition counts as, in addition to its body.
 const COND_WORK: usize = 1 << 11;
 
 impl Machine<'_> {
     /// Runs the statements of a block.
     pub(super) fn block(&mut self, block: Block) -> Result<(), Fail> {
         let k = self.k;
-        // Roles are in the kernel's body alone.
+        // Only the kernel's body has roles.
         let ordered = (block == k.body).then(|| roles::in_order(k, &k.blocks[block]));
         for &s in ordered.as_deref().unwrap_or(&k.blocks[block]) {
             self.at = k.stmt_spans[s];
@@ -40,7 +40,7 @@ impl Machine<'_> {
                 init.map_or(Ok(()), |init| self.assign(*value, init))
             }
             StmtData::Alloc { value, over } => {
-                // What they held is lost.
+                // The old contents are lost.
                 over.iter().try_for_each(|&v| self.allocate(v))?;
                 self.allocate(*value)
             }
@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The same of distributed shared memory. Blocks of a cluster run one behind the other, and the next cluster has tiles of its own.
+    /// The same for distributed shared memory. Clusters run one after the other, each with tiles of its own.
     fn signal_in_cluster(
         &mut self,
         op: SignalOp,
@@ -169,7 +169,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// A fresh place; its elements are not written yet.
+    /// A new place; its elements are uninitialised.
     fn allocate(&mut self, value: Value) -> Result<(), Fail> {
         let k = self.k;
         let span = k.values[value].span;
@@ -207,7 +207,7 @@ impl Machine<'_> {
             _ => return Err(fail(codes::ILL_FORMED, span, format!("`{}` is not a variable", k.values[dst].name))),
         };
         let mut value = match &k.exprs[src] {
-            // The accumulator is the variable itself: update it in place.
+            // The accumulator is the variable itself: it is updated in place.
             ExprData::Mma(m) if k.exprs[m.c] == ExprData::Ref(dst) => {
                 let shapes = self.mma_shapes(m, Some(&shape))?;
                 let [a, b] = self.operands(m, &shapes)?;
@@ -230,7 +230,7 @@ impl Machine<'_> {
         }
         let sum = matches!(k.exprs[src], ExprData::Mma(_));
         if !sum && (value.elem != elem || value.weak || elem.bits() < 32) {
-            // Only sums of products stay as they are.
+            // Only sums of products keep their type.
             Rc::make_mut(&mut value).convert(elem);
         } else if value.elem != elem || value.weak {
             let t = Rc::make_mut(&mut value);
@@ -263,7 +263,7 @@ impl Machine<'_> {
             Some(from) if attrs.keep => Rc::new(self.load_keeping(&from, &to, &shape)?),
             _ => self.tile(src, Some(&shape))?,
         };
-        // What may be loaded may be requested.
+        // A prefetch has the same conditions as a load, and no effect.
         if attrs.is_prefetch() {
             return Ok(());
         }
@@ -336,7 +336,7 @@ impl Machine<'_> {
         Ok(tile)
     }
 
-    /// What is at `to`, combined with `value` by `op`.
+    /// The elements at `to` combined with `value` by `op`.
     fn combined(&mut self, how: Combining, to: &Window, value: &Rc<Tile>) -> Result<Tile, Fail> {
         let Some(op) = how.op() else { return Ok(Tile::clone(value)) };
         let check = self.check.clone();
@@ -364,7 +364,8 @@ impl Machine<'_> {
         }
         let mut i = start;
         while i < end {
-            // A loop that its condition alone ends may have none: an iteration of it costs more, so that the run stops after seconds.
+            // A loop that ends only by its condition may never end. An iteration of it costs more, so that the run
+            // stops after seconds.
             self.work(if cond.is_some() { COND_WORK } else { 0 }, span)?;
             self.at = span;
             if let Some(cond) = cond

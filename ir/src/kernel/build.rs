@@ -45,13 +45,13 @@ impl Kernel {
         }
     }
 
-    /// The place of a word that may be left out, the first in a part of the source.
+    /// The span of the first occurrence of an optional word within `within`.
     pub fn clause(&self, within: Span, word: &str) -> Option<Span> {
         let inside = |span: Span| within.start <= span.start && span.end <= within.end;
         self.clauses.iter().find(|(w, span)| w == word && inside(*span)).map(|(_, span)| *span)
     }
 
-    /// The place of an item of the schedule.
+    /// The span of an item of the schedule.
     pub fn schedule_item(&self, word: &str) -> Option<Span> {
         self.clause(self.schedule.span, word)
     }
@@ -65,31 +65,32 @@ impl Kernel {
         promises.chain(items).filter(around).min_by_key(|span| span.end - span.start)
     }
 
-    /// The last place of this kind in a part of the source: of nested expressions that of the outer one.
+    /// The last spot of this kind within a span: for nested expressions, that of the outer one.
     pub fn spot(&self, within: Span, spot: Spot) -> Option<Span> {
         let inside = |span: Span| within.start <= span.start && span.end <= within.end;
         self.spots.iter().rfind(|(m, span)| *m == spot && inside(*span)).map(|(_, span)| *span)
     }
 
-    /// The places of this kind after a part of the source, in order.
+    /// The spots of this kind after a span, in order.
     pub fn spots_behind(&self, span: Span, spot: Spot) -> impl Iterator<Item = Span> {
         let behind = self.spots.iter().filter(move |(m, s)| *m == spot && span.end <= s.start);
         behind.map(|(_, span)| *span).filter(move |_| !span.is_none())
     }
 
-    /// Where an expression is written as a number; `None`: it stands for something else, which other parts of the source may use.
+    /// The span of an expression written as a number; `None`: it names something else, which other parts of the source
+    /// may use.
     pub fn literal(&self, e: Expr) -> Option<Span> {
         let span = self.expr_spans[e];
         self.spots.contains(&(Spot::Number, span)).then_some(span)
     }
 
-    /// Says whether integers are indices where these are wanted, although that is not written out.
+    /// Sets whether integers count as indices where indices are expected, although that is not written.
     pub(crate) fn have_numbers_count(&mut self, count: bool) {
         self.numbers_count = count;
         self.known = Default::default();
     }
 
-    /// How often something in the tables was lent to be changed.
+    /// How often an entry of the tables was borrowed mutably.
     pub(crate) fn changes(&self) -> u64 {
         self.values.changes() + self.exprs.changes() + self.stmts.changes()
     }
@@ -146,7 +147,8 @@ impl Kernel {
         self.blocks.push(stmts)
     }
 
-    /// Has every statement of a block, and of those inside it, replaced by what `f` puts out for it; new statements take its plan.
+    /// Replaces every statement of a block, and of nested blocks, by what `f` outputs for it; new statements take its
+    /// plan.
     pub fn replace_statements(&mut self, b: Block, f: &mut dyn FnMut(&mut Kernel, Stmt, &mut Vec<Stmt>)) {
         let mut out = Vec::new();
         for s in self.blocks[b].clone() {
@@ -162,7 +164,7 @@ impl Kernel {
         self.blocks[b] = out;
     }
 
-    /// Adds a named thing; if the name is taken, a number is appended.
+    /// Adds a named entity; if the name is taken, a number is appended.
     pub fn value(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
         let name = self.fresh_name(name);
         self.values.push(ValueData { name, span, def })
@@ -177,7 +179,7 @@ impl Kernel {
         (1u32..).map(|i| format!("{base}_{i}")).find(|name| !taken(name)).unwrap_or_else(|| base.to_owned())
     }
 
-    /// Copies an expression tree: one is in one place.
+    /// Copies an expression tree, since an expression has one parent.
     pub fn copy_expr(&mut self, e: Expr) -> Expr {
         self.clone_expr(e, &mut |_, _| None)
     }

@@ -1,6 +1,6 @@
-//! What was found of a kernel and holds until one of its tables is changed: who asks again need not find it again.
+//! Cached analysis results of a kernel, valid until one of its tables is modified.
 //!
-//! The types of names are kept here ([`crate::typing`]). This file does not know what they are.
+//! The types of names are cached here ([`crate::typing`]); this file does not depend on their representation.
 
 use std::any::Any;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A table of a kernel that knows whether something in it was changed.
+//! A table of a kernel that records whether it was modified.
 
 use cranelift_entity::{EntityRef, PrimaryMap};
 use std::ops::{Deref, DerefMut};
@@ -21,7 +21,7 @@ impl<K: EntityRef, V> Table<K, V> {
         self.map.push(v)
     }
 
-    /// How often entries were lent to be changed.
+    /// How often entries were borrowed mutably.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }

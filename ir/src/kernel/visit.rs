@@ -25,7 +25,7 @@ impl Kernel {
         }
     }
 
-    /// The declared tile type of a place, for changing it.
+    /// The declared tile type of a place, for modification.
     pub fn tile_ty_mut(&mut self, value: Value) -> Option<&mut TileTy> {
         match &mut self.values[value].def {
             ValueDef::Var(tile) | ValueDef::Smem(tile) | ValueDef::Channel { tile, .. } => Some(tile),
@@ -41,7 +41,7 @@ impl Kernel {
         }
     }
 
-    /// The extents of a shape whose expressions are integer literals.
+    /// The extents of a shape, if all are integer literals.
     pub fn const_shape(&self, shape: &[Expr]) -> Option<Vec<u64>> {
         shape.iter().map(|&e| self.as_int(e).and_then(|x| u64::try_from(x).ok())).collect()
     }
@@ -69,7 +69,7 @@ impl Kernel {
         inside
     }
 
-    /// How the copies into slots of a channel are done.
+    /// The attributes of the copies into slots of a channel.
     pub fn fills(&self, channel: Value) -> impl Iterator<Item = &CopyAttrs> {
         self.statement_data().filter_map(move |s| match s {
             StmtData::Copy { dst, attrs, .. } => {
@@ -79,7 +79,8 @@ impl Kernel {
         })
     }
 
-    /// Whether some asynchronous copy fills slots of the channel, so that without roles `publish` closes a group and `wait` waits for one.
+    /// Whether some asynchronous copy fills slots of the channel, so that without roles `publish` closes a group and
+    /// `wait` waits for one.
     pub fn fills_asynchronously(&self, channel: Value) -> bool {
         self.fills(channel).any(|attrs| attrs.is_asynchronous())
     }

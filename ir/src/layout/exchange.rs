@@ -1,15 +1,15 @@
-//! How far elements move when a register tile goes from one layout to another.
+//! Data movement when a register tile changes its layout.
 //!
-//! Both layouts are linear over the bits of a thread's number and of a register's. So is the source from which a thread takes an
-//! element of the new layout, if its warp has it: solving one system for each column gives the lane and the register
-//! ([`Gather`]). If a column has no solution, elements cross warps, and only shared memory moves them ([`Reach::Block`]).
-//! Replicated elements may be taken from any thread that has them.
+//! Both layouts are linear over the bits of a thread's number and of a register's number. So is the lane and register
+//! from which a thread takes an element of the new layout, if its warp holds it: solving one system for each column
+//! gives both ([`Gather`]). If a column has no solution, elements cross warps and must go through shared memory
+//! ([`Reach::Block`]). Replicated elements may be taken from any thread that holds them.
 
 use super::f2::{F2Map, rank};
 use super::tile::RegLayout;
 use crate::target::WARP;
 
-/// Where threads find the elements of a new layout.
+/// How far elements move to a new layout.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reach {
     /// In their own registers.
@@ -53,15 +53,15 @@ impl Gather {
 const LANE_BITS: usize = WARP.ilog2() as usize;
 
 impl RegLayout {
-    /// Where a thread finds the elements of the layout `to` of the same tile; `None` if not in its warp, or if the layouts are of
-    /// different tiles or threads.
+    /// The sources of the elements of the layout `to` of the same tile; `None` if some are in another warp, or if the
+    /// layouts are of different tiles or threads.
     pub fn gather(&self, to: &RegLayout) -> Option<Gather> {
         if self.out_bits() != to.out_bits() || self.thread_bits() != to.thread_bits() {
             return None;
         }
         let lanes = self.thread().cols().len().min(LANE_BITS);
         let (lane, value) = (&self.thread().cols()[..lanes], self.value().cols());
-        // A solution has columns that come first: what can stay in its lane, or in its register, does.
+        // The solution prefers columns in front: elements stay in their lane, or in their register, where possible.
         let by_lane = F2Map::new([lane, value].concat(), self.out_bits())?;
         let by_value = F2Map::new([value, lane].concat(), self.out_bits())?;
         let mut found = Gather {
@@ -90,8 +90,8 @@ impl RegLayout {
         Some(found)
     }
 
-    /// The register bits that trade places with lane bits, one after the other, to make this layout `to` but for the numbers of registers:
-    /// pairs of a register bit and a lane bit. `None` if more is needed.
+    /// Swaps of a register bit with a lane bit, in sequence, that turn this layout into `to` up to the order of
+    /// registers. `None` if other moves are needed.
     pub fn swaps(&self, to: &RegLayout) -> Option<Vec<(usize, u32)>> {
         if self.value_bits() != to.value_bits() || self.thread_bits() != to.thread_bits() {
             return None;
@@ -131,7 +131,7 @@ mod tests {
         cols.iter().enumerate().fold(0, |a, (i, c)| if x >> i & 1 == 1 { a ^ c } else { a })
     }
 
-    /// Element by element: what the gather names holds what the new layout wants.
+    /// Checks for each element that its source holds what the new layout needs.
     fn check(from: &RegLayout, to: &RegLayout) {
         let gather = from.gather(to).expect("inside a warp");
         for t in 0..1u64 << to.thread_bits() {

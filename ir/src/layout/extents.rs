@@ -1,17 +1,17 @@
 //! Extents that are not powers of two.
 //!
-//! A layout is linear over bits, so it is one of a tile whose extents are rounded up. Elements beyond an extent do not exist: no thread
-//! has them, and no memory is reserved after the last element ([`SmemLayout::span`]), or after that of a panel, if panels
-//! follow each other without gaps ([`super::Pitch`]). All threads must have the same registers
+//! A layout is linear over bits, so its tile has extents rounded up to powers of two. Elements beyond an extent do not
+//! exist: no thread holds them, and no memory is reserved after the last element ([`SmemLayout::span`]), or after the
+//! last one of a panel if panels are contiguous ([`super::Pitch`]). All threads must hold the same registers
 //! ([`Held`]). If the highest bits of a thread's number count units of such an extent, threads beyond it do not exist
-//! ([`RegLayout::threads`]): for 192 rows three warpgroups have 64 rows each, and there is no fourth.
+//! ([`RegLayout::threads`]): for 192 rows, three warpgroups hold 64 rows each, and there is no fourth.
 
 use super::f2::mask;
 use super::smem::SmemLayout;
 use super::tile::RegLayout;
 use crate::target::WARP;
 
-/// Bits of the coordinates of a dimension of so many elements.
+/// Number of coordinate bits of a dimension with this extent.
 pub fn extent_bits(extent: u64) -> u32 {
     extent.checked_next_power_of_two().map_or(63, u64::ilog2)
 }
@@ -21,14 +21,14 @@ pub fn shape_bits(shape: &[u64]) -> Vec<u32> {
     shape.iter().map(|&n| extent_bits(n)).collect()
 }
 
-/// Whether all extents are powers of two: then nothing is beyond them.
+/// Whether all extents are powers of two, so that no element is beyond them.
 pub fn is_whole(shape: &[u64]) -> bool {
     shape.iter().all(|n| n.is_power_of_two())
 }
 
 impl SmemLayout {
-    /// Elements of memory that a tile of these extents takes: one more than the offset of its last element. `None` if the layout is for
-    /// others.
+    /// Number of elements of memory that a tile of these extents occupies: one more than the offset of its last
+    /// element. `None` if the layout is for other extents.
     pub fn span(&self, shape: &[u64]) -> Option<u64> {
         if self.dim_bits() != shape_bits(shape) {
             return None;
@@ -39,7 +39,7 @@ impl SmemLayout {
         apart.then(|| self.address(last) + 1)
     }
 
-    /// The greatest place of an element of a tile of these extents, of the bits `of` of places.
+    /// The largest offset, restricted to the bits `of`, of an element of a tile of these extents.
     fn last(&self, shape: &[u64], of: u64) -> u64 {
         // Below the lowest bit of an extent coordinates take all values, above it they count.
         let units: Vec<u32> = shape.iter().map(|n| n.max(&1).trailing_zeros()).collect();
@@ -66,7 +66,7 @@ impl SmemLayout {
         }
     }
 
-    /// Whether the elements of a tile of these extents take the places from 0 on, one each.
+    /// Whether the elements of a tile of these extents occupy consecutive offsets from 0 on, one each.
     pub fn is_dense(&self, shape: &[u64]) -> bool {
         self.is_bijective() && self.span(shape) == Some(shape.iter().product())
     }
@@ -80,16 +80,18 @@ pub struct Held {
 }
 
 impl RegLayout {
-    /// Whether all threads have elements of a tile of these extents in the same registers.
+    /// Whether all threads hold elements of a tile of these extents in the same registers.
     pub fn is_even(&self, shape: &[u64]) -> bool {
         self.threads(shape).is_some()
     }
 
-    /// How many threads, from the first on, have elements of a tile of these extents, if all of them have in the same registers: else `None`.
+    /// The number of threads, from the first on, that hold elements of a tile of these extents, if all of them use the
+    /// same registers; else `None`.
     ///
-    /// These are all that the layout counts where what tells threads apart is below the lowest bit of each extent. Along one dimension
-    /// the highest bits of their numbers, beyond those of a lane, may instead be those above its lowest, and nothing else may be: they say which
-    /// unit of the extent threads have, and there are as many such numbers as units.
+    /// This is the layout's number of threads if thread bits are all below the lowest set bit of each extent. In one
+    /// dimension, the highest bits of the thread number (above the lane) may instead be exactly the coordinate bits
+    /// from the extent's lowest set bit on. They then number the units of the extent, and there are as many threads as
+    /// units need.
     pub fn threads(&self, shape: &[u64]) -> Option<u64> {
         let all = 1u64.checked_shl(self.thread_bits())?;
         if is_whole(shape) {
@@ -111,8 +113,8 @@ impl RegLayout {
         (dealt.next().is_none() && counted && !others).then_some((extent >> extent.trailing_zeros()) << low)
     }
 
-    /// Whether `threads` threads hold a tile of these extents, and nothing beyond it. Of other than a power of two of them the last ones may
-    /// repeat what others have.
+    /// Whether `threads` threads hold exactly a tile of these extents. If `threads` is not a power of two, the last
+    /// ones may hold copies.
     pub fn is_for(&self, shape: &[u64], threads: u64) -> bool {
         let own = self.threads(shape);
         let told = self.thread().cols().iter().rposition(|&c| c != 0).map_or(0, |i| i + 1);
@@ -124,7 +126,7 @@ impl RegLayout {
     }
 }
 
-/// Of each dimension the extent, the bits of its coordinates, and where these begin in a column-major index.
+/// For each dimension: the extent, the number of its coordinate bits, and their position in a column-major index.
 fn dimensions(shape: &[u64]) -> impl Iterator<Item = (u64, u32, u32)> {
     shape.iter().scan(0, |base, &extent| {
         let (first, bits) = (*base, extent_bits(extent));
@@ -134,14 +136,14 @@ fn dimensions(shape: &[u64]) -> impl Iterator<Item = (u64, u32, u32)> {
 }
 
 impl Held {
-    /// Of a tile of these extents; `None` if it differs between threads.
+    /// The registers that hold elements of a tile of these extents; `None` if they differ between threads.
     pub fn of(layout: &RegLayout, shape: &[u64]) -> Option<Held> {
         if is_whole(shape) {
             return Some(Held { held: Vec::new() });
         }
         let inside = |v: usize| {
             let at = layout.value().apply(v as u64);
-            // Of the unit of an extent all elements are inside, or none.
+            // The elements of a unit of an extent are all inside, or all outside.
             dimensions(shape).all(|(extent, bits, base)| {
                 let unit = extent.trailing_zeros();
                 (at >> base & mask(bits)) >> unit < extent >> unit
@@ -155,12 +157,12 @@ impl Held {
         self.held.get(value).copied().unwrap_or(self.held.is_empty())
     }
 
-    /// How many registers have elements, of as many as the layout has.
+    /// Number of registers that hold elements, of `of` registers of the layout.
     pub fn count(&self, of: usize) -> usize {
         if self.held.is_empty() { of } else { self.held.iter().filter(|&&h| h).count() }
     }
 
-    /// The groups of registers that have elements; `None` if a group has some that have and some that have not.
+    /// The groups of registers that hold elements; `None` if only part of a group does.
     pub fn groups(&self, groups: Vec<Vec<usize>>) -> Option<Vec<Vec<usize>>> {
         let mixed = |g: &Vec<usize>| g.iter().any(|&v| self.has(v) != self.has(g[0]));
         if groups.iter().any(mixed) {

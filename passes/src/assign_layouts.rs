@@ -290,7 +290,8 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         .unwrap_or(shape.len().saturating_sub(1));
         // A run of neighbours in both memories is moved as a whole. If the memories are contiguous along different
         // dimensions, a thread owns a block, accesses both memories in wide pieces, and transposes it in registers.
-        let across = shared.and_then(|v| smem_window_dim(k, v)).filter(|&d| d != contiguous);
+        let in_shared = views.iter().filter(|v| k.tensor_ty(v.base).is_none());
+        let across = in_shared.filter_map(|v| smem_window_dim(k, v)).find(|&d| d != contiguous);
         // Elements that share a byte are stored as whole bytes.
         let least = memory_views(k, dst).iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1);
         let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(least);
@@ -306,7 +307,10 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                 match across {
                     None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
                     Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
-                    Some(across) => blocked(&bits, contiguous, across, chunk, threads, elem),
+                    Some(across) => {
+                        let least = least.min(width).ilog2();
+                        blocked(&bits, (contiguous, across), (least, chunk), threads, elem)
+                    }
                     // If threads would have different numbers of elements, fewer threads are placed along the extent.
                     // Copies of the producer are distributed later.
                     None => coalesced_of(least.min(width).ilog2(), &bits, contiguous, chunk, threads)

@@ -1,7 +1,7 @@
 //! Arguments of a test file as compile options.
 //!
 //! `sm_70` or `--target sm_70`, `-D NAME=VALUE`, `--disable PASS,PASS` (or `all`), `--deny KIND,KIND`; other words are
-//! the kind's own. `//@ matrix: LA=row,col BK=8,16` repeats a test for every combination of definitions.
+//! the kind's own. `//@ matrix: LA=row,col BK=8,16` repeats a test for every combination of definitions, on each of the targets.
 
 use crate::test_file::TestFile;
 use tilec::{CompileOptions, Target};
@@ -60,12 +60,20 @@ fn define(word: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// The options of every combination of the file's `matrix`, with a name each; without one, the options as they are.
+/// The options of every combination of the file's targets and `matrix`, with a name each; without one, the options as they are.
 ///
 /// # Errors
 /// The matrix is not `NAME=VALUE,VALUE ...`.
 pub fn matrix(file: &TestFile, base: &CompileOptions) -> Result<Vec<(String, CompileOptions)>, String> {
     let mut all = vec![(String::new(), base.clone())];
+    let targets: Vec<&str> = file.args.iter().map(String::as_str).filter(|word| word.starts_with("sm_")).collect();
+    if targets.len() > 1 {
+        let on = |name: &&str| {
+            let target = Target::from_name(name).ok_or_else(|| format!("no target `{name}`"))?;
+            Ok(((*name).to_owned(), CompileOptions { target, ..base.clone() }))
+        };
+        all = targets.iter().map(on).collect::<Result<_, String>>()?;
+    }
     for word in file.values("matrix").flat_map(str::split_whitespace) {
         let (name, values) = define(word)?;
         let mut next = Vec::new();

@@ -100,16 +100,17 @@ pub(crate) fn coalesced_owning(
 /// in wide pieces and transpose in registers. Neighbouring threads own neighbouring blocks along `first`, then along
 /// `second`. Blocks narrower than 16 bytes are combined along `second` by every eighth thread: a swizzle keeps pieces
 /// of 16 bytes together, so only this order can spread the stores of a warp over all banks.
+/// Runs have `2^least` neighbours at least: with fewer elements than threads need, some threads have the elements of others.
 pub(crate) fn blocked(
     dim_bits: &[u32],
-    first: usize,
-    second: usize,
-    run: u32,
+    (first, second): (usize, usize),
+    (least, run): (u32, u32),
     threads: u32,
     elem: Bits,
 ) -> Option<RegLayout> {
     let total: u32 = dim_bits.iter().sum();
-    let run = run.min((total.saturating_sub(threads)) / 2).min(dim_bits[first]).min(dim_bits[second]);
+    let enough = (total.saturating_sub(threads) / 2).max(least);
+    let run = run.min(enough).min(dim_bits[first]).min(dim_bits[second]);
     let columns = |dim: usize| {
         let base: u32 = dim_bits[..dim].iter().sum();
         (base..base + dim_bits[dim]).map(|b| 1u64 << b).collect::<Vec<u64>>()

@@ -182,18 +182,22 @@ fn half_stored(
     let mut d = Diagnostic::error(codes::NOT_VECTORIZABLE, span, message);
     // The reason against a whole byte, not against the widest access.
     let to = resolve_view(k, dst).filter(|to| k.tensor_ty(to.base).is_some());
-    let whole = to.map(|to| {
+    let whole = to.as_ref().map(|to| {
         let elem = known_elem(k, to.base);
-        global_width_up_to(k, facts, &to, shape, (elem, u64::from(elem.per(1))))
+        global_width_up_to(k, facts, to, shape, (elem, u64::from(elem.per(1))))
     });
     let why = whole.map(|whole| whole.why).filter(|why| !why.is_empty()).unwrap_or_else(|| provable.why.clone());
     if !why.is_empty() {
         d = d.with_note(why);
     }
     let way = match provable.missing.as_str() {
+        "" if to.is_none() => {
+            "two threads would store halves of a byte. A register tile has windows at any place: copy the buffer into one (`copy s -> r`), change a window of that \
+               (`copy x -> r[.., 1..]`), and store all of it (`copy r -> s`)"
+        }
         "" => {
-            "a thread stores whole bytes: along the contiguous dimension windows begin at even places, extents and other strides are even, and what is \
-               stored is contiguous in the same order"
+            "two threads or blocks would store halves of a byte: along the contiguous dimension begin and end the stored window at even places, and put the odd \
+               place into what is read (`copy X[i.., j - 1..] -> Y[i.., j..]`), which begins anywhere; extents and other strides are even"
         }
         _ => {
             "a thread stores whole bytes: write `multiple 2` or more after the tensor, and begin windows at even positions"

@@ -364,6 +364,8 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
         let _ = stages::verify(kernel, sink);
     }
     sink.check().ok()?;
+    variants::without_parameters(&module, options).into_iter().for_each(|d| sink.push(d));
+    sink.check().ok()?;
     if let Some(d) = options.card.and_then(|card| other_generation(card, options.target, &module)) {
         sink.push(d);
     }

@@ -53,6 +53,33 @@ fn has_size(kernel: &Kernel, name: &str) -> bool {
     kernel.sizes.iter().any(|&v| kernel.values[v].name == name)
 }
 
+/// What is wrong with definitions for a file whose kernels have no compile-time parameters at all. Of others each kernel is asked by itself (`specialize`).
+pub(crate) fn without_parameters(module: &Module, options: &CompileOptions) -> Vec<Diagnostic> {
+    let Some(first) = module.kernels.first().filter(|_| module.kernels.iter().all(|k| k.const_params.is_empty()))
+    else {
+        return Vec::new();
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in options.defines.iter().chain(options.variants.iter().flatten()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let own = match module.kernels.as_slice() {
+        [_] => format!("kernel `{}` has", first.name),
+        _ => "the kernels of this file have".to_owned(),
+    };
+    let wrong = names.into_iter().map(|name| {
+        let message = format!("{own} no compile-time parameter `{name}`");
+        let d = Diagnostic::error(codes::UNKNOWN_DEFINE, first.name_span, message);
+        match module.kernels.iter().any(|k| has_size(k, name)) {
+            true => d.with_note(format!("`{name}` is a size: it is given at the launch")),
+            false => d.with_note(format!("there is none: one is written `kernel {}<{name} = ..>(..)`", first.name)),
+        }
+    });
+    wrong.collect()
+}
+
 /// Every kernel of `module` as it is after `choose`, once for each variant, and which variants to launch.
 ///
 /// # Errors

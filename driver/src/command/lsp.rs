@@ -1,7 +1,7 @@
 //! `tilec lsp`: the language server. Messages are read and answered here; what is said comes from [`crate::editor`].
 //!
 //! One thread reads messages and answers them in order; whatever it requests takes milliseconds. Another one compiles the newest text of
-//! each file, and publishes what was found if the text is still the newest ([`worker`]).
+//! each file, and publishes what was found if the text is still the newest ([`worker`]). What an assembler has a part in follows when nothing waits to be compiled.
 
 mod convert;
 mod open;

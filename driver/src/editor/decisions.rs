@@ -1,6 +1,8 @@
 //! Decisions of the passes about a program, computed in the background.
 
-use crate::compile::{CompileOptions, OptimizedKernel, compile, shares};
+use crate::compile::machine_code::meet_demands;
+use crate::compile::{CompileOptions, Compiled, OptimizedKernel, compile, shares};
+use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span, counted};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
@@ -39,16 +41,32 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
     options
 }
 
-/// Compiles a program with those of the options that fit it.
-pub fn decide(source: &str, options: &CompileOptions) -> Decisions {
-    let options = CompileOptions { report_accesses: true, ..fitting(source, options) };
-    let (diagnostics, kernels) = match compile(source, &options) {
-        Ok(compiled) => (compiled.diagnostics, compiled.kernels),
-        Err(refused) => (refused.list, Vec::new()),
+/// Compiles a program with those of the options that fit it. The program comes back beside them if registers have a part in what it demands: [`judge`] holds
+/// its code against that.
+pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Compiled>) {
+    // What does not meet a demand has decisions, too, which say why.
+    let options = CompileOptions { report_accesses: true, show_broken: true, ..fitting(source, options) };
+    let (mut diagnostics, kernels, unjudged) = match compile(source, &options) {
+        Ok(compiled) => {
+            let mut demands = compiled.kernels.iter().flat_map(|k| &k.tile.kernel.demands);
+            let unjudged = demands.any(|d| d.what.is_of_registers()).then(|| compiled.clone());
+            (compiled.diagnostics, compiled.kernels, unjudged)
+        }
+        Err(refused) => (refused.list, Vec::new(), None),
     };
+    for d in diagnostics.iter_mut().filter(|d| d.code == codes::BROKEN_DEMAND) {
+        d.severity = Severity::Error;
+    }
     let threads = kernels.iter().map(|k| k.contract.block.iter().product()).collect();
     let (kernels, reports) = kernels.into_iter().map(|k| (k.tile, k.lowered)).unzip();
-    Decisions { target: options.target, diagnostics, kernels, threads, reports }
+    (Decisions { target: options.target, diagnostics, kernels, threads, reports }, unjudged)
+}
+
+/// What is to be said of demands that registers have a part in. It takes as long as the assembler does, where there is one.
+pub fn judge(mut program: Compiled) -> Vec<Diagnostic> {
+    program.diagnostics.clear();
+    let broken = meet_demands(&mut program).err();
+    program.diagnostics.into_iter().chain(broken.into_iter().flat_map(|broken| broken.list)).collect()
 }
 
 impl Decisions {

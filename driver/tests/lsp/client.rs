@@ -147,6 +147,15 @@ impl Client {
         }
     }
 
+    /// What is published of a file once it is so much.
+    pub(crate) fn last_published(&mut self, uri: &str, count: usize) -> Vec<Value> {
+        let mut found = self.published(uri);
+        while found.len() != count {
+            found = self.published(uri);
+        }
+        found
+    }
+
     /// Says goodbye as it should be said; the status of the server.
     pub(crate) fn leave(mut self) -> Option<i32> {
         assert_eq!(self.request("shutdown", Value::Null), Value::Null);

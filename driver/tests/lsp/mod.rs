@@ -139,6 +139,56 @@ fn what_the_passes_find_comes_later() {
     assert!(client.notification("window/showMessage")["message"].as_str().expect("text").contains("sm_90a"));
 }
 
+/// What does not meet a demand is said as the command line says it, those demands included that registers have a part in.
+#[test]
+fn demands_are_judged_as_on_the_command_line() {
+    let dir = crate::common::Dir::new("demands");
+    let text = |threads: u32, demands: &str| {
+        format!(
+            "kernel k(X: gmem f32[N] multiple 4, Y: gmem f32[N] multiple 4)
+    grid (i: ceildiv(N, 3508))
+    schedule {{ threads {threads} }}
+    require {demands}
+{{
+    let s = smem f32[3508]
+    copy X[i * 3508..] -> s
+    copy s -> Y[i * 3508..]
+}}
+"
+        )
+    };
+    let mut client = Client::new(json!({ "target": "sm_80" }));
+    for (demands, code) in [
+        ("resident >= 100", Some("E0619")),
+        ("registers <= 4", None),
+        ("no spills, registers <= 5", None),
+        ("no bank conflicts, stages >= 2", Some("E0619")),
+        ("predicted >= 0.9 roofline", Some("W0602")),
+        ("resident >= 1", Some("")),
+    ] {
+        let text = text(64, demands);
+        let file = dir.file("k.tile", text.as_bytes());
+        let file = file.to_string_lossy();
+        let run = dir.tilec(&[&file, "--target", "sm_80", "-o", "k.ptx", "--error-format", "json"]);
+        let lines = run.stderr.lines().map(|line| serde_json::from_str::<Value>(line).expect("a diagnostic"));
+        let said: Vec<Value> = lines.map(|d| d["code"].clone()).filter(|code| code != "E0000").collect();
+        if let Some(code) = code {
+            assert!(code.is_empty() == said.is_empty() && said.iter().all(|c| c == code), "{demands}: {}", run.stderr);
+        }
+        client.open(URI, &text);
+        // What the assembler has a part in comes last.
+        let found = client.last_published(URI, said.len());
+        // What was decided is shown all the same.
+        let hover = client.request("textDocument/hover", at(URI, &text, "s = smem", 0));
+        assert!(hover["contents"]["value"].as_str().is_some_and(|t| t.contains("On sm_80")), "{demands}: {hover}");
+        let codes: Vec<Value> = found.iter().map(|d| d["code"].clone()).collect();
+        assert_eq!(codes, said, "{demands}: {found:#?}");
+        for d in &found {
+            assert_eq!(d["severity"], if d["code"] == "E0619" { 1 } else { 2 }, "{d}");
+        }
+    }
+}
+
 #[test]
 fn names_lead_to_where_they_are_declared_and_used() {
     let mut client = Client::new(Value::Null);

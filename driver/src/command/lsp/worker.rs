@@ -3,7 +3,8 @@
 use super::convert::{Text, diagnostic};
 use super::open::BUG;
 use crate::CompileOptions;
-use crate::editor::decisions::{Decisions, decide};
+use crate::compile::Compiled;
+use crate::editor::decisions::{Decisions, decide, judge};
 use crate::editor::lines::Lines;
 use lsp_server::{Message, Notification, Request, RequestId};
 use lsp_types::{PublishDiagnosticsParams, Uri};
@@ -103,6 +104,11 @@ impl Worker {
 }
 
 impl Shared {
+    /// Whether a text has not been changed since.
+    fn is_newest(&self, job: &Job) -> bool {
+        self.files.get(job.uri.as_str()).is_some_and(|file| file.version == job.version)
+    }
+
     fn send(&self, message: Message) {
         if let Some(send) = &self.send {
             // Nobody is there any more: the other thread notices that, too.
@@ -132,44 +138,74 @@ impl Shared {
     }
 }
 
-/// Compiles what comes, of several texts of a file the last.
+/// Compiles what comes, of several texts of a file the last. When there is nothing more to compile, what the assembler has a part in is judged.
 fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
     let mut waiting: BTreeMap<String, Job> = BTreeMap::new();
+    let mut unjudged: BTreeMap<String, (Job, Compiled)> = BTreeMap::new();
     loop {
-        if waiting.is_empty() {
+        if waiting.is_empty() && unjudged.is_empty() {
             let Ok(job) = jobs.recv() else { return };
             waiting.insert(job.uri.as_str().to_owned(), job);
         }
         while let Ok(job) = jobs.try_recv() {
             waiting.insert(job.uri.as_str().to_owned(), job);
         }
-        if let Some((_, job)) = waiting.pop_first() {
-            compile_one(&job, shared);
+        if let Some((uri, job)) = waiting.pop_first() {
+            unjudged.remove(&uri);
+            let left = compile_one(&job, shared);
+            unjudged.extend(left.map(|program| (uri, (job, program))));
+        } else if let Some((_, (job, program))) = unjudged.pop_first() {
+            judge_one(&job, program, shared);
         }
     }
 }
 
-fn compile_one(job: &Job, shared: &Mutex<Shared>) {
-    let is_newest = |shared: &Shared| shared.files.get(job.uri.as_str()).is_some_and(|f| f.version == job.version);
-    if !is_newest(&lock(shared)) {
-        return;
+/// Says of a bug, in place of what it kept from being found.
+fn unless_bug<T>(shared: &Shared, found: std::thread::Result<T>) -> Option<T> {
+    if found.is_err() {
+        shared.notify("window/showMessage", serde_json::json!({ "type": 1, "message": BUG }));
+    }
+    found.ok()
+}
+
+/// Compiles a text; the program that comes back is still to be judged.
+fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Compiled> {
+    if !lock(shared).is_newest(job) {
+        return None;
     }
     let decided = catch_unwind(AssertUnwindSafe(|| decide(&job.text, &job.options)));
     let mut shared = lock(shared);
-    if !is_newest(&shared) {
-        return;
+    if !shared.is_newest(job) {
+        return None;
     }
     let lines = Lines::new(&job.text);
     let text = Text { text: &job.text, lines: &lines };
-    let Ok(decisions) = decided else {
-        let bug = serde_json::json!({ "type": 1, "message": BUG });
-        shared.notify("window/showMessage", bug);
-        return;
-    };
+    let (decisions, unjudged) = unless_bug(&shared, decided)?;
     shared.publish(&job.uri, text, &decisions.diagnostics);
     if let Some(file) = shared.files.get_mut(job.uri.as_str()) {
         file.decisions = Some(Arc::new(decisions));
     }
     shared.notify("tilec/compiled", serde_json::json!({ "uri": job.uri }));
     shared.refresh_hints();
+    unjudged
+}
+
+/// Adds what is to be said of demands that registers have a part in.
+fn judge_one(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
+    if !lock(shared).is_newest(job) {
+        return;
+    }
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(program)));
+    let mut shared = lock(shared);
+    if !shared.is_newest(job) {
+        return;
+    }
+    let Some(judged) = unless_bug(&shared, judged).filter(|judged| !judged.is_empty()) else { return };
+    let Some(decisions) = shared.files.get_mut(job.uri.as_str()).and_then(|file| file.decisions.as_mut()) else {
+        return;
+    };
+    Arc::make_mut(decisions).diagnostics.extend(judged);
+    let decisions = Arc::clone(decisions);
+    let lines = Lines::new(&job.text);
+    shared.publish(&job.uri, Text { text: &job.text, lines: &lines }, &decisions.diagnostics);
 }

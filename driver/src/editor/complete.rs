@@ -2,9 +2,11 @@
 
 use super::analysis::Analysis;
 use super::hover;
+use tilec_ir::atoms::Atom;
 use tilec_ir::demands::{FIGURES, PROPERTIES};
 use tilec_ir::functions;
 use tilec_ir::outline::{self, Word, WordKind};
+use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
 
 /// A proposal.
@@ -48,10 +50,12 @@ enum Region {
     Schedule,
     /// In a body.
     Body,
+    /// In `sequence NAME { .. }`.
+    Sequence,
 }
 
-/// What may be at a byte, which may be after the beginning of a word; nothing in comments.
-pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
+/// What may be at a byte, which may be after the beginning of a word; nothing in comments. Instructions are those of the target that the text names, else of `target`.
+pub fn complete(a: &Analysis, byte: usize, target: Target) -> Vec<Proposal> {
     let inside = |w: &&Word| (w.span.start as usize) < byte && byte <= w.span.end as usize;
     let prefix = a.words().iter().find(inside).filter(|w| !matches!(w.kind, WordKind::Sign));
     let front = a.words().iter().rfind(|w| (w.span.start as usize) < byte);
@@ -80,6 +84,13 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         (Region::Body, "<") if ["cast", "bitcast", "round_random"].iter().any(|&f| before.ends_with(&[f, "<"])) => {
             types()
         }
+        (Region::Body, "<") if before.ends_with(&["mma", "<"]) => instructions(a, target),
+        (Region::Body, ",") if names_instruction(&before) => keywords(&["swap"]).collect(),
+        (Region::Sequence, "{" | ",") => kernels(a).collect(),
+        (Region::Sequence, _) => Vec::new(),
+        (Region::Schedule, "target") => {
+            Target::ALL.iter().map(|t| proposal(t.name(), ProposalKind::Keyword, "target", t.doc().trim())).collect()
+        }
         (Region::Top, _) => keywords(&["kernel", "sequence"]).collect(),
         (Region::Body, ".") => of_channel(a, start),
         (Region::Clauses, _) => in_clause(a, start, &before, ends),
@@ -101,6 +112,29 @@ pub fn complete(a: &Analysis, byte: usize) -> Vec<Proposal> {
         (Region::Body, _) if ends => Vec::new(),
         _ => expressions(a, start).collect(),
     }
+}
+
+/// The kernels of the file.
+fn kernels(a: &Analysis) -> impl Iterator<Item = Proposal> {
+    let named = a.outline.module.kernels.iter().filter(|k| !k.name.is_empty());
+    named.map(|k| proposal(&k.name, ProposalKind::Function, "kernel", ""))
+}
+
+/// The instructions for `mma` that the target of the text has, and what may stand in their place.
+fn instructions(a: &Analysis, target: Target) -> Vec<Proposal> {
+    let own = a.outline.module.kernels.iter().find_map(|k| k.schedule.target);
+    let has = |atom: &Atom| own.unwrap_or(target).at_least(atom.row().first);
+    let all = Atom::all().filter(has).map(|atom| {
+        let row = atom.row();
+        let types = row.types.iter().map(|t| format!("{} -> {}", t.inputs, t.acc.name())).collect::<Vec<_>>();
+        proposal(row.name, ProposalKind::Keyword, &types.join(", "), "")
+    });
+    all.chain(keywords(&["swap"])).collect()
+}
+
+/// Behind `mma<m16n8k16,`.
+fn names_instruction(before: &[&str]) -> bool {
+    matches!(before, [.., "mma", "<", atom, ","] if Atom::from_name(atom).is_some())
 }
 
 /// Whether an operand ends in front of a byte: a name, a number or a closing bracket is there.
@@ -207,13 +241,15 @@ fn begins_line(a: &Analysis, byte: usize) -> bool {
 fn region(before: &[&str]) -> Region {
     let mut region = Region::Top;
     let (mut depth, mut listed) = (0usize, false);
-    let mut last = "";
+    let (mut last, mut last_but_one) = ("", "");
     for &word in before {
         region = match (region, word) {
             (_, "kernel") => {
                 (depth, listed) = (0, false);
                 Region::Clauses
             }
+            (Region::Top, "{") if last_but_one == "sequence" => Region::Sequence,
+            (Region::Sequence, "}") => Region::Top,
             (Region::Clauses, "<") if !listed => Region::ConstParams,
             (Region::ConstParams, ">") => Region::Clauses,
             (Region::Clauses, "(") if !listed => {
@@ -244,7 +280,7 @@ fn region(before: &[&str]) -> Region {
             }
             (region, _) => region,
         };
-        last = word;
+        (last_but_one, last) = (last, word);
     }
     region
 }

@@ -41,15 +41,20 @@ pub fn places(a: &Analysis, byte: usize) -> Result<(Symbol, Vec<Span>), String> 
     if matches!(symbol, Symbol::Value(..)) && a.declaration(symbol).is_none() {
         return Err("this name is made of that of its tensor: rename the tensor".to_owned());
     }
+    Ok((symbol, all_places(a, symbol, true)))
+}
+
+/// Where a symbol is written, in all kernels that share it, in order: used, declared if that is asked for, and as a part of names that are made of it.
+pub fn all_places(a: &Analysis, symbol: Symbol, declared: bool) -> Vec<Span> {
     let mut places = Vec::new();
     for symbol in alike(a, symbol) {
         places.extend(a.uses(symbol));
-        places.push(a.definition(symbol));
+        places.extend(declared.then(|| a.definition(symbol)));
         places.extend(made_of(a, symbol));
     }
     places.sort();
     places.dedup();
-    Ok((symbol, places))
+    places
 }
 
 /// The name of a tensor in the names that are made of it: `A` in `A_ld`.
@@ -84,7 +89,7 @@ fn alike(a: &Analysis, symbol: Symbol) -> Vec<Symbol> {
         let given = module.kernels[kernel].values.iter().filter(|(_, v)| v.name == *name && is_given(&v.def));
         given.map(move |(value, _)| Symbol::Value(kernel, value))
     });
-    [symbol].into_iter().chain(others).filter(|&s| a.declaration(s).is_some()).collect()
+    [symbol].into_iter().chain(others.filter(|&s| a.declaration(s).is_some())).collect()
 }
 
 /// Whether the caller of a kernel gives it.

@@ -296,6 +296,14 @@ sequence whole { first, second }
     let part = renamed(&mut client, text, "P[i", "Part");
     let (shared, apart) = text.split_at(text.find("kernel apart").expect("it is there"));
     assert_eq!(part, shared.replace("P[", "Part[").replace("P:", "Part:") + apart);
+    let mut ask = at(URI, text, "P[i", 0);
+    for (declared, wanted) in [(true, 4), (false, 2)] {
+        ask["context"] = json!({ "includeDeclaration": declared });
+        let places = client.request("textDocument/references", ask.clone());
+        let places = places.as_array().expect("a list");
+        assert!(places.iter().all(|p| slice(text, &p["range"]) == "P"), "{places:?}");
+        assert_eq!(places.len(), wanted, "{places:?}");
+    }
     let mut ask = at(URI, text, "i *", 0);
     ask["newName"] = json!("block");
     let answer = client.answer("textDocument/rename", ask);
@@ -410,6 +418,18 @@ fn proposals_fit_the_place() {
         ),
         ("    copy sum", "    copy acc.\u{a7}\n    copy sum", &[], &["put", "sum"]),
         ("sequence both", "\u{a7}\nsequence both", &["kernel", "sequence"], &["copy", "acc"]),
+        ("{ total, total }", "{ \u{a7} }", &["total"], &["both", "kernel", "sequence", "copy"]),
+        ("{ total, total }", "{ total, to\u{a7} }", &["total"], &["both", "kernel", "sequence", "copy"]),
+        ("{ total, total }", "{ total \u{a7} }", &[], &["total", "kernel", "sequence"]),
+        (
+            " grid (i: M) {",
+            " grid (i: M) schedule { target \u{a7} } {",
+            &["sm_70", "sm_90a"],
+            &["threads", "BN", "target"],
+        ),
+        (" grid (i: M) {", " grid (i: M) schedule { target sm_80 \u{a7} } {", &["threads"], &["sm_70"]),
+        ("acc + x", "mma<\u{a7}", &["m8n8k4", "fma", "swap"], &["m64n256k16", "m16n8k16", "sum", "acc"]),
+        ("acc + x", "mma<fma, \u{a7}", &["swap"], &["fma", "sum", "acc"]),
         ("<BN = 64>", "<BN = \u{a7}64>", &["auto"], &["copy"]),
         ("sums", "su\u{a7}ms", &[], &["sum", "copy", "kernel"]),
     ] {

@@ -1,5 +1,6 @@
 //! An open file and its analysis.
 
+use crate::Target;
 use crate::editor::analysis::Analysis;
 use lsp_types::Uri;
 
@@ -7,6 +8,8 @@ use lsp_types::Uri;
 pub(crate) struct Open {
     pub(crate) uri: Uri,
     pub(crate) analysis: Analysis,
+    /// The target of texts that name none.
+    pub(crate) target: Target,
     /// The version that the editor counts.
     pub(crate) editor_version: Option<i32>,
 }

@@ -2,6 +2,7 @@
 
 use super::convert::{self, Text};
 use super::open::Open;
+use crate::Target;
 use crate::editor::analysis::Analysis;
 use crate::editor::decisions::Decisions;
 use crate::editor::{complete, hints, hover, rename, symbols, tokens};
@@ -40,6 +41,8 @@ type Found<'a> = (&'a Open, Option<Arc<Decisions>>);
 struct Asked<'a> {
     uri: Uri,
     a: &'a Analysis,
+    /// The target of a text that names none.
+    target: Target,
     text: Text<'a>,
     decisions: Option<Arc<Decisions>>,
     params: Value,
@@ -70,7 +73,7 @@ pub(crate) fn answer<'a>(
         about_file(method).ok_or_else(|| Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`")))?;
     let uri: Uri = read(params.pointer("/textDocument/uri").cloned().unwrap_or_default())?;
     let (open, decisions) = find(&uri).ok_or_else(|| Refused::new(ErrorCode::InvalidParams, "the file is not open"))?;
-    answers(&Asked { uri, a: &open.analysis, text: Text::of(&open.analysis), decisions, params })
+    answers(&Asked { uri, a: &open.analysis, target: open.target, text: Text::of(&open.analysis), decisions, params })
 }
 
 /// What answers a request about a file; `None`: there is no such request.
@@ -118,7 +121,7 @@ fn about_file(method: &str) -> Option<Answers> {
             Ok(json!({ "changes": { q.uri.as_str(): edits.collect::<Vec<_>>() } }))
         },
         Completion::METHOD => |q| {
-            let list = complete::complete(q.a, q.byte()?).into_iter().map(convert::completion);
+            let list = complete::complete(q.a, q.byte()?, q.target).into_iter().map(convert::completion);
             Ok(json!(list.collect::<Vec<_>>()))
         },
         InlayHintRequest::METHOD => |q| {
@@ -151,16 +154,9 @@ fn formatted(a: &Analysis) -> Option<Vec<TextEdit>> {
     Some(if new == a.text { Vec::new() } else { vec![TextEdit::new(Text::of(a).whole(), new)] })
 }
 
-/// Where the name at a byte is written.
+/// Where the name at a byte is written: of what kernels of a sequence share, in all of them.
 fn all_places(a: &Analysis, byte: usize, declared: bool) -> Vec<Span> {
-    let Some((symbol, _)) = a.symbol_at(byte) else { return Vec::new() };
-    let mut places = a.uses(symbol);
-    if declared {
-        places.push(a.definition(symbol));
-        places.sort();
-        places.dedup();
-    }
-    places
+    a.symbol_at(byte).map_or_else(Vec::new, |(symbol, _)| rename::all_places(a, symbol, declared))
 }
 
 /// The fixes of what is wrong in a range.

@@ -203,10 +203,11 @@ impl Server {
             return;
         };
         let mut options = self.settings.options.clone();
+        let target = options.target;
         options.source_name = uri.path().as_str().rsplit('/').next().unwrap_or("input.tile").to_owned();
         let job = Job { uri: uri.clone(), version: self.versions, text: text.to_owned(), options };
         self.worker.changed(job, editor_version, &analysis.diagnostics, analysis.whole);
-        self.files.insert(uri.as_str().to_owned(), Open { uri, analysis, editor_version });
+        self.files.insert(uri.as_str().to_owned(), Open { uri, analysis, target, editor_version });
     }
 }
 

@@ -11,7 +11,7 @@ use tilec_ir::diag::Sink;
 #[test]
 fn mistakes_are_mended() {
     let mut client = Client::new(Value::Null);
-    let program = PROGRAM.replace("(i: M) {", "(i: M) schedule { threads 128 } {");
+    let program = PROGRAM.replace("(i: M) {", "(i: M) where M % 16 == 0 schedule { threads 128 } {");
     for (right, wrong, title) in [
         ("acc + x", "acc + x;", "remove `;`"),
         ("copy sum(acc", "cpoy sum(acc", "replace `cpoy` with `copy`"),
@@ -31,10 +31,21 @@ fn mistakes_are_mended() {
         ("acc = acc", "ac = acc", "replace `ac` with `acc`"),
         ("let x = A", "lt x = A", "replace `lt` with `let`"),
         ("= reg f32", "= rge f32", "replace `rge` with `reg`"),
+        // One sign for another.
+        ("let x = A", "let x == A", "replace `==` with `=`"),
+        ("var acc = reg", "var acc == reg", "replace `==` with `=`"),
+        ("acc = acc + x", "acc == acc + x", "replace `==` with `=`"),
+        ("-> B[i..]", "=> B[i..]", "replace `=>` with `->`"),
+        ("-> B[i..]", "<- B[i..]", "replace `<-` with `->` (what is on the left is copied)"),
+        ("(i: M)", "(i= M)", "replace `=` with `:`"),
+        ("(i: M) w", "(i: M w", "insert `)`"),
+        ("% 16 == 0", "% 16 = 0", "replace `=` with `==`"),
     ] {
         let (right, wrong) = (program.clone(), program.replacen(right, wrong, 1));
         assert_ne!(right, wrong);
-        client.open(URI, &wrong);
+        // Nothing follows from a mistake.
+        let found = client.open(URI, &wrong);
+        assert_eq!(found.len(), 1, "{title}: {found:#?}");
         let everything = json!({ "start": place(&wrong, 0), "end": place(&wrong, wrong.len()) });
         let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
         let actions = client.request("textDocument/codeAction", ask);
@@ -47,6 +58,52 @@ fn mistakes_are_mended() {
         let first = json!({ "start": place(&wrong, 0), "end": place(&wrong, 0) });
         let ask = json!({ "textDocument": { "uri": URI }, "range": first, "context": { "diagnostics": [] } });
         assert_eq!(client.request("textDocument/codeAction", ask), json!([]), "{title}: far away");
+    }
+}
+
+/// A bracket that is not closed in the extent of a grid is what is said; so is a mistake in front of the grid, whose names are declared all the same.
+#[test]
+fn mistakes_of_headers_are_said_by_themselves() {
+    let mut client = Client::new(Value::Null);
+    let program = "kernel scale(X: gmem f32[M, N], Y: gmem f32[M, N], a: f32 = 2.0)
+    where M % 16 == 0
+    grid (i: ceildiv(M, 16), j: ceildiv(N, 64))
+    schedule { threads 128 }
+{
+    if i == 0 && j == 0 {
+        copy a * X[i * 16..+16, j * 64..+64] -> Y[i * 16.., j * 64..]
+    }
+}
+";
+    for (right, wrong, said, title) in [
+        ("M, 16),", "M, 16,", "expected `)`, found `,`", "insert `)`"),
+        ("N, 64))", "N, 64)", "expected `)`, found `schedule`", "insert `)`"),
+        ("16 == 0", "16 = 0", "expected an operator, found `=`", "replace `=` with `==`"),
+        ("M % 16 ==", "M % 16 =>", "expected an operator, found `=>`", "replace `=>` with `>=`"),
+        ("M % 16 ==", "M % 16 =<", "expected an operator, found `=<`", "replace `=<` with `<=`"),
+        ("i == 0", "i = 0", "expected an operator, found `=`", "replace `=` with `==`"),
+        ("0 && j ==", "0 && j =", "expected an operator, found `=`", "replace `=` with `==`"),
+        ("-> Y", "=> Y", "expected `->`, found `=>`", "replace `=>` with `->`"),
+        ("threads 128", "thread 128", "no schedule item is called `thread`", "replace `thread` with `threads`"),
+        ("where M % 16 ==", "where M % 16 ===", "expected an expression, found `=`", ""),
+        ("where M %", "where M M %", "expected `where`, `grid`, `schedule`, `require` or `{`, found `M`", ""),
+    ] {
+        let wrong = program.replacen(right, wrong, 1);
+        let found = client.open(URI, &wrong);
+        assert_eq!(found.len(), 1, "{said}: {found:#?}");
+        assert!(found[0]["message"].as_str().is_some_and(|m| m.starts_with(said)), "{said}: {found:#?}");
+        let everything = json!({ "start": place(&wrong, 0), "end": place(&wrong, wrong.len()) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
+        let actions = client.request("textDocument/codeAction", ask);
+        let Some(action) = actions.as_array().expect("a list").first() else {
+            assert_eq!(title, "", "{said}");
+            continue;
+        };
+        assert_eq!(action["title"], title, "{said}");
+        let edits = action["edit"]["changes"][URI].as_array().expect("edits");
+        // Of comparisons others are meant here.
+        let meant = edited(&wrong, edits).replace("16 >= 0", "16 == 0").replace("16 <= 0", "16 == 0");
+        assert_eq!(meant, program, "{title}");
     }
 }
 

@@ -140,7 +140,6 @@ const WITHOUT: &[(&str, &str)] = &[
     ("E0106", "where a layout ends that cannot be read is not known"),
     ("E0107", NAME),
     ("E0202", NAME),
-    ("E0221", MEANING),
     ("E0225", "how many elements are meant stands nowhere"),
     ("E0230", BUG),
     ("E0232", BUG),

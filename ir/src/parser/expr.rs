@@ -64,6 +64,16 @@ impl Parser<'_, '_> {
         if self.at_power() {
             return Some(Op::Pow);
         }
+        if self.depth == self.copied_at && self.wrong_arrow().is_some() {
+            return None;
+        }
+        if let Some(op) = self.reversed() {
+            return Some(op);
+        }
+        if self.at_single_equals() {
+            self.single_equals();
+            return Some(Op::Eq);
+        }
         if let Some(op) = self.at_spelt_operator() {
             self.spelt_operator(op);
             return Some(op);
@@ -571,10 +581,12 @@ impl Parser<'_, '_> {
         if self.at_sign(",") || self.at_sign("]") {
             self.spot(Spot::Dots, dots);
         }
+        let plus = self.span();
         if self.eat_sign("+") {
             let extent = Some(self.expr()?);
+            let written = Some(self.since(plus));
             let step = self.step_of_range()?;
-            return Ok((Range::From { start, end: None }, Said { extent, step, ..Said::default() }));
+            return Ok((Range::From { start, end: None }, Said { extent, written, step, ..Said::default() }));
         }
         let open = self.at_sign(",") || self.at_sign("]") || self.at_step();
         let alone = open.then(|| self.since(here));

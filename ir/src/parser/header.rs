@@ -359,7 +359,13 @@ impl<'s> Parser<'s, '_> {
             let next = self.peek();
             let Some(word) = HEADER_CLAUSES.iter().copied().find(|&word| next == Tok::Word(word)) else {
                 if !self.at_sign("{") {
-                    return Err(self.expected(&format!("`{}` or `{{`", HEADER_CLAUSES.join("`, `"))));
+                    wrong = Err(self.expected(&format!("`{}` or `{{`", HEADER_CLAUSES.join("`, `"))));
+                    // It may have been meant as a grid.
+                    self.names.incomplete = true;
+                    self.skip_to(|p| p.at_sign("{") || p.at_clause());
+                    if self.at_clause() {
+                        continue;
+                    }
                 }
                 for (at, (name, span, extent, blocks)) in axes.into_iter().enumerate() {
                     match blocks {
@@ -377,23 +383,21 @@ impl<'s> Parser<'s, '_> {
             };
             let blanks = self.blanks();
             let span = self.bump().span;
-            match word {
-                "where" => {
-                    let requires = self.comma_list(|p| p.expr())?;
-                    self.kernel.requires.extend(requires);
-                }
-                "require" => match self.demands() {
-                    Ok(demands) => self.kernel.demands = demands,
-                    Err(reported) => {
-                        wrong = Err(reported);
-                        self.skip_to(|p| p.at_sign("{") || HEADER_CLAUSES.iter().any(|w| p.at_word(w)));
-                    }
-                },
-                "grid" => axes.extend(self.grid()?),
-                _ => {
-                    let mut schedule = self.schedule()?;
-                    schedule.span = self.since(span);
-                    self.kernel.schedule = schedule;
+            let read = match word {
+                "where" => self.comma_list(|p| p.expr()).map(|requires| self.kernel.requires.extend(requires)),
+                "require" => self.demands().map(|demands| self.kernel.demands = demands),
+                "grid" => self.grid().map(|own| axes.extend(own)),
+                _ => self.schedule().map(|schedule| {
+                    self.kernel.schedule = Schedule { span: self.since(span), ..schedule };
+                }),
+            };
+            if let Err(reported) = read {
+                wrong = Err(reported);
+                self.names.incomplete |= word == "grid";
+                self.skip_to(|p| p.at_sign("{") || word != "schedule" && p.at_clause());
+                // The end of the items.
+                if word == "schedule" {
+                    self.eat_sign("}");
                 }
             }
             self.once(&mut seen, word, (blanks, span));
@@ -442,19 +446,30 @@ impl<'s> Parser<'s, '_> {
     fn grid(&mut self) -> Parsed<Vec<(&'s str, Span, Expr, Option<Expr>)>> {
         self.expect_sign("(")?;
         let mut axis = 0;
+        self.grid_at = Some(self.depth);
         let axes = self.comma_list(|p| {
             let (name, span) = p.name("the name of a grid index")?;
             axis += 1;
             if !p.at_sign(":") {
                 let index = ["i", "j", "k"].get(axis - 1).copied().unwrap_or("l");
                 let d = p.expected_here("`:`").with_note("a grid index has a name and an extent: `grid (i: M, j: N)`");
+                if p.at_sign("=") {
+                    let sign = p.span();
+                    return Err(p.error(d.with_fix(sign, ":")));
+                }
                 return Err(p.error(d.with_fix(Span { start: span.start, end: span.start }, format!("{index}: "))));
             }
             p.bump();
             let extent = p.expr()?;
             let blocks = if p.eat_word("over") { Some(p.expr()?) } else { None };
             Ok((name, span, extent, blocks))
-        })?;
+        });
+        self.grid_at = None;
+        let axes = axes?;
+        if self.at_sign("{") || self.at_clause() {
+            self.unclosed();
+            return Ok(axes);
+        }
         self.list_end(")")?;
         Ok(axes)
     }

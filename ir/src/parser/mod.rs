@@ -27,6 +27,7 @@ mod said;
 mod scope;
 mod sequence;
 mod sizes;
+mod slips;
 mod stmt;
 mod strided;
 mod types;

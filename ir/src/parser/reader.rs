@@ -80,6 +80,10 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) marks: Marks,
     /// Suggestions made for unknown names.
     pub(super) suggestions: u32,
+    /// The depth of what a copy reads; 0: none is read.
+    pub(super) copied_at: u8,
+    /// The depth at which the indices of a grid are read.
+    pub(super) grid_at: Option<u8>,
     /// Its text alone is read: a name may stand for anything, and nothing is made of it.
     pub(super) text_alone: bool,
     /// The rest of the kernel makes no sense: give up on it.
@@ -105,6 +109,8 @@ impl<'s, 'd> Parser<'s, 'd> {
             n_stmts: 0,
             marks: Marks::default(),
             suggestions: 0,
+            copied_at: 0,
+            grid_at: None,
             text_alone: false,
             hopeless: None,
         }
@@ -113,6 +119,7 @@ impl<'s, 'd> Parser<'s, 'd> {
     pub(super) fn module(&mut self) -> Module {
         let mut module = Module::default();
         let mut seen: BTreeMap<String, Span> = BTreeMap::new();
+        let mut lost = false;
         if self.peek() == Tok::End {
             self.expected("`kernel`");
         }
@@ -127,6 +134,7 @@ impl<'s, 'd> Parser<'s, 'd> {
             }
             if !self.at_word("kernel") {
                 self.expected(if module.kernels.is_empty() { "`kernel`" } else { "`kernel` or `sequence`" });
+                lost = true;
                 self.skip_to_kernel();
                 continue;
             }
@@ -145,7 +153,10 @@ impl<'s, 'd> Parser<'s, 'd> {
             self.marks.kernels.push(self.since(start));
             module.kernels.push(kernel);
         }
-        self.check_sequences(&module);
+        // Of a text with kernels that could not be read nobody knows which names it has.
+        if !lost && module.kernels.iter().all(|k| !k.name.is_empty()) {
+            self.check_sequences(&module);
+        }
         if !self.text_alone {
             self.check_comments(&module);
         }
@@ -218,6 +229,10 @@ impl<'s, 'd> Parser<'s, 'd> {
     }
 
     pub(super) fn expect_sign(&mut self, sign: &'static str) -> Parsed<()> {
+        if sign == ")" && self.at_unclosed() {
+            self.unclosed();
+            return Ok(());
+        }
         if self.eat_sign(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
@@ -268,7 +283,7 @@ impl<'s, 'd> Parser<'s, 'd> {
     /// `item (, item)*`, at least one.
     pub(super) fn comma_list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         let mut items = vec![item(self)?];
-        while self.eat_sign(",") {
+        while !self.at_unclosed() && self.eat_sign(",") {
             items.push(item(self)?);
         }
         Ok(items)
@@ -276,6 +291,10 @@ impl<'s, 'd> Parser<'s, 'd> {
 
     /// The end of a comma-separated list.
     pub(super) fn list_end(&mut self, close: &'static str) -> Parsed<()> {
+        if close == ")" && self.at_unclosed() {
+            self.unclosed();
+            return Ok(());
+        }
         if self.eat_sign(close) { Ok(()) } else { Err(self.expected(&format!("`,` or `{close}`"))) }
     }
 

@@ -17,6 +17,8 @@ pub(super) const REPEATS: &str = "_";
 pub(super) struct Said {
     /// The number of elements: `i..+n`.
     pub(super) extent: Option<Expr>,
+    /// Where that is written, if it may be left out: `+n`.
+    pub(super) written: Option<Span>,
     /// How far elements are apart: `i.. step n`.
     pub(super) step: Option<Expr>,
     /// The elements repeat: `_`.
@@ -40,6 +42,8 @@ pub(super) type Notes = BTreeMap<Expr, Vec<Said>>;
 pub(super) struct Dim {
     /// How many elements it has, if a range says so: `i..+n`.
     pub(super) extent: Option<Extent>,
+    /// Where that is written: `+n`.
+    pub(super) written: Option<Span>,
     /// How many elements a tile of integers numbers.
     pub(super) gathered: Option<Extent>,
     /// How many elements the place has from the window's first on, if that is all of them: `s[0..]` of shared memory or a register tile.
@@ -94,7 +98,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
                         let begins = end.is_none() && said.step.is_none() && k.as_int(start) == Some(0);
                         let all = k.tile_ty(base).filter(|t| begins && t.shape.len() == view.ranges.len());
                         let all = all.map(|t| Extent::of(k, t.shape[d]));
-                        Some(Dim { extent, all, gathered: None, repeats: said.repeats })
+                        Some(Dim { extent, written: said.written, all, gathered: None, repeats: said.repeats })
                     }
                     Range::At(at) | Range::Gather(at) => {
                         gathered(k, at).map(|n| Dim { gathered: Some(n), ..Dim::default() })

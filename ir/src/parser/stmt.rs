@@ -316,7 +316,7 @@ impl Parser<'_, '_> {
 
     fn assign(&mut self) -> Parsed<StmtData> {
         let (name, span) = self.name("a statement")?;
-        if !self.at_sign("=") {
+        if !self.at_sign("=") && !self.at_sign("==") {
             if let Some(d) = self.of_another_language(name, span) {
                 return Err(self.error(d));
             }
@@ -334,7 +334,7 @@ impl Parser<'_, '_> {
                 None => d.with_note(stands(name).unwrap_or_else(|| note.to_owned())),
             }));
         }
-        self.bump();
+        self.expect_equals()?;
         let dst = self.resolve_assigned(name, span);
         let src = self.expr()?;
         Ok(StmtData::Assign { dst: dst?, src })
@@ -428,7 +428,7 @@ impl Parser<'_, '_> {
             let note = "the type follows from the value: `let y = x`, or converted `let y = cast<f32>(x)`";
             return Err(self.expected_with_note("`=`", note));
         }
-        self.expect_sign("=")?;
+        self.expect_equals()?;
         if self.eat_word("smem") {
             let tile = self.smem_tile()?;
             let (mut over, blanks) = (Vec::new(), self.blanks());
@@ -481,7 +481,7 @@ impl Parser<'_, '_> {
     }
 
     fn var_rest(&mut self, stmts: &mut Vec<Stmt>, start: Span, name: &str, span: Span) -> Parsed<()> {
-        self.expect_sign("=")?;
+        self.expect_equals()?;
         if !self.eat_word("reg") {
             let note = "`var` declares register tiles: `var acc = reg f32[64, 64] = 0.0`, `var x = reg i32[] = 0`; \
                         use `let` for values that do not change and for buffers";
@@ -534,10 +534,11 @@ impl Parser<'_, '_> {
 
     fn copy(&mut self) -> Parsed<StmtData> {
         self.bump();
-        let src = self.expr()?;
-        if !self.eat_sign("->") {
-            return Err(self.expected_with_note("`->`", "a copy names where it goes: `copy acc -> C[i.., j..]`"));
-        }
+        self.copied_at = self.depth + 1;
+        let src = self.expr();
+        self.copied_at = 0;
+        let src = src?;
+        self.expect_arrow()?;
         let here = self.span();
         let dst = self.expr()?;
         if !matches!(self.kernel.exprs[dst], ExprData::Ref(_) | ExprData::View(_)) {

@@ -28,10 +28,9 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     for (&e, said) in &*writer.notes {
         if said.iter().any(|said| said.extent.is_some()) && !writer.used.contains(&e) && !named.contains(&e) {
             let message = "this window says how many elements it has where something else does";
-            writer.wrong.push(
-                Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message)
-                    .with_note("leave the extent out: `i..+n` is for copies, and for operands of reductions"),
-            );
+            let d = Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message)
+                .with_note("leave the extent out: `i..+n` is for copies, and for operands of reductions");
+            writer.wrong.push(d.with_left_out(said.iter().find_map(|said| said.written)));
         }
     }
     writer.wrong
@@ -196,16 +195,17 @@ impl Writer<'_> {
         for (_, window) in &parts.all() {
             self.used.extend(&window.from);
             let dims = window.dims.iter().rev().zip(tile.iter().rev());
-            for (own, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, n))) {
+            for (own, written, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, dim.written, n))) {
                 if own.same(k, n) != Some(true) {
-                    let note = match own.known() {
-                        Some(1) => "an index and `_` in its place repeat the one element: `x[i.., d, _]`",
-                        _ => "leave the extent out: a window has as many elements as the other tile",
+                    let (note, left_out) = match own.known() {
+                        Some(1) => ("an index and `_` in its place repeat the one element: `x[i.., d, _]`", None),
+                        _ => ("leave the extent out: a window has as many elements as the other tile", written),
                     };
                     let (own, n) = (shape_text(k, &[own]), shape_text(k, &[n]));
                     let message = format!("this window has {own} elements, the tile on the other side {n}");
                     let span = window.from.first().map_or(Span::default(), |&e| k.expr_spans[e]);
-                    self.wrong.push(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
+                    let d = Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note);
+                    self.wrong.push(d.with_left_out(left_out));
                 }
             }
         }

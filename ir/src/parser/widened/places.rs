@@ -76,16 +76,16 @@ impl Writer<'_> {
         if self.notes.get(&window).is_none_or(|said| said.iter().any(|said| said.step.is_some())) {
             return;
         }
-        self.notes.remove(&window);
-        for (own, other) in own.into_iter().zip(other) {
+        let said = self.notes.remove(&window).unwrap_or_default();
+        for (at, (own, other)) in own.into_iter().zip(other).enumerate() {
             if let (Some(own), Some(other)) = (own, other)
                 && own.same(k, other) != Some(true)
             {
                 let (own, other) = (shape_text(k, &[own]), shape_text(k, &[other]));
                 let message = format!("this window has {own} elements, the product {other} there");
                 let note = "leave the extent out: a window has as many elements as the product";
-                self.wrong
-                    .push(Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[window], message).with_note(note));
+                let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[window], message).with_note(note);
+                self.wrong.push(d.with_left_out(said.get(at).and_then(|said| said.written)));
             }
         }
     }

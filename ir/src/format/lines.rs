@@ -3,7 +3,7 @@
 use super::pieces::Piece;
 use super::spacing::{Role, roles, spaced};
 use crate::lexer::Tok;
-use crate::parser::Marks;
+use crate::parser::{HEADER_CLAUSES, Marks};
 
 /// Columns of a step of indentation.
 const STEP: usize = 4;
@@ -26,14 +26,28 @@ struct Line {
     code: String,
     /// The comment after it.
     comment: String,
+    part: Part,
     /// Whether an empty line is in front.
     apart: bool,
+}
+
+/// What a line is a part of. Comments after lines of one part stand below each other.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Part {
+    /// The name and the parameters of a kernel, or a sequence.
+    Head,
+    /// The clauses after them.
+    Clauses,
+    /// The bracket that opens the body, by itself.
+    Bracket,
+    /// The body.
+    Body,
 }
 
 /// The text of the pieces.
 pub(super) fn laid_out(pieces: &[Piece<'_>], marks: &Marks) -> String {
     let roles = roles(pieces);
-    let mut layout = Layout { pieces, roles: &roles, marks, open: Vec::new(), list: STEP };
+    let mut layout = Layout { pieces, roles: &roles, marks, open: Vec::new(), list: STEP, part: Part::Head };
     let mut lines: Vec<Line> = Vec::new();
     let mut at = 0;
     while at < pieces.len() {
@@ -50,7 +64,7 @@ pub(super) fn laid_out(pieces: &[Piece<'_>], marks: &Marks) -> String {
     join(&lines)
 }
 
-/// Puts comments after consecutive lines into one column.
+/// Puts comments after consecutive lines of a part into one column.
 fn join(lines: &[Line]) -> String {
     let width = |line: &Line| line.code.chars().count();
     let mut out = String::new();
@@ -61,10 +75,10 @@ fn join(lines: &[Line]) -> String {
         }
         out += &line.code;
         if !line.comment.is_empty() {
-            let follows = i > 0 && !line.apart && !lines[i - 1].comment.is_empty();
+            let goes_on = |l: &Line| !l.comment.is_empty() && l.part == line.part;
+            let follows = i > 0 && !line.apart && goes_on(&lines[i - 1]);
             if !follows {
-                let run =
-                    lines[i..].iter().enumerate().take_while(|(n, l)| !l.comment.is_empty() && (*n == 0 || !l.apart));
+                let run = lines[i..].iter().enumerate().take_while(|(n, l)| goes_on(l) && (*n == 0 || !l.apart));
                 column = run.map(|(_, l)| width(l)).max().unwrap_or(0) + GAP;
             }
             out += &" ".repeat(column - width(line));
@@ -82,12 +96,15 @@ struct Layout<'a, 's> {
     open: Vec<Open>,
     /// Column of the list after `where` or `require`.
     list: usize,
+    /// What the last line was a part of.
+    part: Part,
 }
 
 impl Layout<'_, '_> {
     /// The line of these pieces; updates the open brackets.
     fn line(&mut self, first: usize, end: usize) -> Line {
         let indent = self.indent(first);
+        self.part = self.part_of(first);
         let in_bracket = self.open.last().is_some_and(|o| !o.is_block);
         let mut code = " ".repeat(indent);
         let mut column = indent;
@@ -114,7 +131,21 @@ impl Layout<'_, '_> {
             let ends = i + 1 == end || self.pieces[i + 1].ends_line();
             self.bracket(i, (indent, in_bracket, column), ends);
         }
-        Line { code, comment, apart: false }
+        Line { code, comment, part: self.part, apart: false }
+    }
+
+    /// What the line is a part of whose first piece this is. One that begins nothing goes on with what the one before is a part of.
+    fn part_of(&self, first: usize) -> Part {
+        if self.open.iter().any(|open| open.has_statements) {
+            return Part::Body;
+        }
+        let piece = self.pieces[first..].iter().find(|p| !p.is_comment());
+        match piece.filter(|_| self.open.is_empty()) {
+            Some(piece) if piece.is("{") && self.has_statements(piece) => Part::Bracket,
+            Some(Piece { tok: Tok::Word("kernel" | "sequence"), .. }) => Part::Head,
+            Some(Piece { tok: Tok::Word(word), .. }) if HEADER_CLAUSES.contains(word) => Part::Clauses,
+            _ => self.part,
+        }
     }
 
     /// Notes a bracket that ends at `column` of a line that begins at `indent`, perhaps inside of another; `ends`: with it.

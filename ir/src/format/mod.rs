@@ -2,8 +2,8 @@
 //!
 //! Line breaks are kept; the layout of a line follows from its tokens alone. Indentation is four columns per block and
 //! four more for a line that continues a statement; inside an open bracket it is the column after the bracket. Spaces
-//! between tokens follow `spacing`. Comments are kept; those at the ends of consecutive lines are aligned. At most one
-//! empty line separates two lines. Formatting is idempotent.
+//! between tokens follow `spacing`. Comments are kept; those at the ends of consecutive lines of a head, of its clauses
+//! or of a body are aligned. At most one empty line separates two lines. Formatting is idempotent.
 
 mod lines;
 mod pieces;

@@ -193,6 +193,30 @@ fn errors_of_names_shapes_and_types_do_not_matter() {
 }
 
 #[test]
+fn comments_stand_below_each_other_within_a_part() {
+    let text = "\
+kernel k(A: gmem f32[M, N],  // read
+         B: gmem f32[N])     // written
+    grid (i: ceildiv(M, 32),  // rows
+          j: 4)
+    where M % 4 == 0, N % 4 == 0, N <= 65536, M <= 65536  // sizes
+    schedule {
+        threads 128  // warps
+        stages 2     // slots
+    }
+{  // open
+    var x = reg f32[32] = 0.0  // sum
+    if i == 0 {                // first
+        x = x + 1.0            // one
+    }
+    copy x -> B[..]  // all
+}
+";
+    assert_eq!(formatted(text), text);
+    assert_eq!(formatted(&text.replace("  //", "      //")), text);
+}
+
+#[test]
 fn a_text_without_kernels_is_kept() {
     for text in ["", "// A comment.\n", "/* One\n   two */\n\n// Three.\n"] {
         assert_eq!(formatted(text), text);

@@ -253,8 +253,6 @@ codes! {
         "The driver refused the module or the launch, or the kernel faulted. The message is the driver's.";
     LAUNCH_TIMEOUT "E0613" "the kernel did not finish in time"
         "`tilec run` ends a run after `--timeout` seconds, because a kernel may hang. The simulator is some ten thousand times slower than a GPU: choose smaller sizes, more `--sim-threads`, or a larger `--timeout`.";
-    NO_REFERENCE "E0614" "the reference result cannot be computed"
-        "`--check` compares with the interpreter, which found an error in the program. Examples are an access out of bounds where the program promised that there is none, and a wait that never ends.";
     BAD_LAUNCH_FILE "E0615" "the launch description cannot be used"
         "`tilec run FILE.ptx --launch FILE.json` needs a launch contract with the PTX. `tilec IN.tile --emit launch` writes it. For PTX of another compiler, write it by hand; most fields are optional. `docs/launch-contract.md` has the fields and an example.";
     BAD_TENSOR_FILE "E0616" "a tensor file does not fit"
@@ -264,7 +262,7 @@ codes! {
     BROKEN_DEMAND "E0619" "a requirement that the code does not meet"
         "A kernel says `require wgmma, registers <= 168`, or `--require` does, and the compiled code is different. The message names the statements that are responsible. The notes say why the fast path was not taken, and how to take it. `require` does not change the code; it only checks it.";
     DEMAND_UNCHECKED "W0602" "a requirement was not checked"
-        "Registers and spills are known only from an assembler, and none was found. `scripts/fetch_tools.sh` fetches a pinned version; `TILEC_PTXAS` names another.";
+        "Registers and spills are known only from an assembler, and none was found. `scripts/fetch_tools.sh` fetches a pinned version; `TILEC_PTXAS` names another. Or a demand is about a prediction (`predicted >= 0.9 roofline`), and the model cannot predict the kernel; a note says why.";
     OTHER_LAUNCH "E0618" "the launch description belongs to other PTX"
         "`tilec run FILE.ptx --launch FILE.json` launches as the description says. PTX that was compiled for another target, or with other tiles, would compute something else. The notes say what differs. PTX of tilec names its contract in a comment, and the contract has that `id`. A description by hand needs no `id`; it is compared with the parameters and threads in the PTX. Compile both with the same options. The code of the PTX may be edited by hand: its launch contract stays the same.";
     ASSEMBLER_WARNS "W0601" "the assembler warns"

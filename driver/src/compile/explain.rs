@@ -177,8 +177,12 @@ fn of_language(word: &str, out: &mut String) {
 fn shown(example: &Example) -> String {
     let indented =
         |text: &str| -> String { text.lines().map(|l| format!("    {l}").trim_end().to_owned() + "\n").collect() };
-    let command = example.words("k").join(" ");
-    let mut out = format!("\nFor example, `tilec {command}` with\n\n{}", indented(example.program));
+    let command = format!("{} tilec {}", example.variable, example.words("k").join(" "));
+    let command = command.trim_start();
+    let mut out = match example.made {
+        Some(made) => format!("\nFor example, `{command}` after\n\n    {made} > {}\n", example.files("k").0),
+        None => format!("\nFor example, `{command}` with\n\n{}", indented(example.program)),
+    };
     if let Some(launch) = example.launch {
         let _ = write!(out, "\nlaunched by `{}`:\n\n{}", example.files("k").1, indented(launch));
     }

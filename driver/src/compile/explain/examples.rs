@@ -15,6 +15,10 @@ pub struct Example {
     pub program: &'static str,
     /// Of PTX how it is launched; the program is not a tile program then.
     pub launch: Option<&'static str>,
+    /// A variable of the environment that is set for the command: `NAME=VALUE`; empty: none.
+    pub variable: &'static str,
+    /// A program that is too long to show, or no text, is what this command of a shell writes.
+    pub made: Option<&'static str>,
 }
 
 impl Example {
@@ -37,6 +41,9 @@ impl Example {
 
     /// The options, where compiling alone says it.
     pub fn options(&self) -> Option<CompileOptions> {
+        if self.made.is_some() || !self.variable.is_empty() {
+            return None;
+        }
         let mut options = CompileOptions { source_name: "k.tile".to_owned(), ..CompileOptions::default() };
         let mut words = self.args.split_whitespace();
         while let Some(word) = words.next() {
@@ -61,12 +68,22 @@ impl Example {
 }
 
 const fn example(of: &'static str, args: &'static str, program: &'static str) -> Example {
-    Example { of, args, program, launch: None }
+    Example { of, args, program, launch: None, variable: "", made: None }
+}
+
+/// A program that is made by a command of a shell.
+const fn made(of: &'static str, args: &'static str, command: &'static str) -> Example {
+    Example { made: Some(command), ..example(of, args, "") }
+}
+
+/// What a variable of the environment has the command say.
+const fn with_variable(of: &'static str, variable: &'static str, args: &'static str) -> Example {
+    Example { variable, ..example(of, args, include_str!("examples/doubled.tile")) }
 }
 
 /// PTX that tilec did not write, on the simulator.
 const fn of_ptx(of: &'static str, program: &'static str, launch: &'static str) -> Example {
-    Example { of, args: "run --device sim", program, launch: Some(launch) }
+    Example { launch: Some(launch), ..example(of, "run --device sim", program) }
 }
 
 /// A launch of two warps with a tensor to read and one to write.
@@ -77,6 +94,11 @@ pub const ALL: &[Example] = &[
     example("E0101", "--target sm_80", include_str!("examples/E0101.tile")),
     example("E0102", "--target sm_80", include_str!("examples/E0102.tile")),
     example("E0103", "--target sm_80", include_str!("examples/E0103.tile")),
+    made(
+        "E0104",
+        "--target sm_80",
+        "(echo 'kernel k(A: gmem f32[M]) {'; for i in $(seq 4097); do echo barrier; done; echo '}')",
+    ),
     example("E0105", "--target sm_80", include_str!("examples/E0105.tile")),
     example("E0106", "--target sm_80", include_str!("examples/E0106.tile")),
     example("E0107", "--target sm_80", include_str!("examples/E0107.tile")),
@@ -157,6 +179,7 @@ pub const ALL: &[Example] = &[
     example("E0412", "--target sm_90a", include_str!("examples/E0412.tile")),
     example("E0413", "--target sm_70", include_str!("examples/E0413.tile")),
     example("E0414", "--target sm_80", include_str!("examples/E0414.tile")),
+    example("E0415", "--target sm_80", include_str!("examples/E0415.tile")),
     example("E0416", "--target sm_80", include_str!("examples/E0416.tile")),
     example("E0417", "--target sm_70", include_str!("examples/E0417.tile")),
     example("E0418", "--target sm_80", include_str!("examples/E0418.tile")),
@@ -168,13 +191,19 @@ pub const ALL: &[Example] = &[
     example("E0435", "--target sm_80", include_str!("examples/E0435.tile")),
     example("E0504", "--target sm_80", include_str!("examples/E0504.tile")),
     example("E0505", "--target sm_90a", include_str!("examples/E0505.tile")),
+    example("E0506", "--target sm_80", include_str!("examples/E0506.tile")),
     example("E0502", "--target sm_80", include_str!("examples/E0502.tile")),
     example("E0601", "run M=64 --device sim --in A=missing.bin", include_str!("examples/E0601.tile")),
+    example("W0601", "--target sm_80 --emit cubin -o k.cubin", include_str!("examples/W0601.tile")),
+    made("E0602", "--target sm_80", "printf 'kernel k(A: gmem f32[M]) { } // \\377'"),
+    example("W0602", "--target sm_80", include_str!("examples/W0602.tile")),
     example("E0603", "-o no/such/folder/k.ptx", include_str!("examples/E0603.tile")),
+    with_variable("E0604", "TILEC_PTXAS=/nonexistent", "--target sm_80 --emit cubin -o k.cubin"),
     example("E0607", "run M=-5 --device sim", include_str!("examples/E0607.tile")),
     example("E0608", "run --device sim", include_str!("examples/E0608.tile")),
     example("E0609", "run M=5 --device sim", include_str!("examples/E0609.tile")),
     example("E0610", "run M=2147418112 --device sim", include_str!("examples/E0610.tile")),
+    with_variable("E0611", "CUDA_VISIBLE_DEVICES=", "run M=64 --device cuda"),
     example("E0613", "run M=64 n=1 --device sim --timeout 1", include_str!("examples/E0613.tile")),
     of_ptx("E0615", include_str!("examples/E0615.ptx"), include_str!("examples/E0615.json")),
     example("E0616", "run M=64 --device sim --in A=E0616.tile", include_str!("examples/E0616.tile")),
@@ -195,9 +224,14 @@ pub const ALL: &[Example] = &[
     of_ptx("E0807", include_str!("examples/E0807.ptx"), LAUNCH),
     example("E0808", "run M=64 n=1 --device sim --fuel 1000", include_str!("examples/E0808.tile")),
     of_ptx("E0809", include_str!("examples/E0809.ptx"), LAUNCH),
+    of_ptx("E0810", include_str!("examples/E0810.ptx"), LAUNCH),
     of_ptx("E0811", include_str!("examples/E0811.ptx"), LAUNCH),
     of_ptx("E0812", include_str!("examples/E0812.ptx"), LAUNCH),
     of_ptx("E0813", include_str!("examples/E0813.ptx"), include_str!("examples/E0813.json")),
+    Example {
+        args: "run --device sim --allow cp-async-proxy",
+        ..of_ptx("W0801", include_str!("examples/W0801.ptx"), include_str!("examples/W0801.json"))
+    },
     example("flatten-loops", "--target sm_80", include_str!("examples/flatten-loops.tile")),
     example("align-rows", "--target sm_90a", include_str!("examples/align-rows.tile")),
     example("choose", "--target sm_80", include_str!("examples/choose.tile")),
@@ -225,27 +259,25 @@ pub const ALL: &[Example] = &[
 
 /// What has no example, and why.
 pub const WITHOUT: &[(&str, &str)] = &[
-    ("E0104", "a program of more than 1 MiB or 4096 statements is too long to show"),
     ("E0230", "only a program that was put together by other means than its text can be malformed"),
     ("E0232", "the parser finds such a use first (E0201); only a program that was put together by other means has it"),
-    ("E0415", "`tilec explain E0417` has the case that a program runs into first"),
     ("E0501", "every known program is compiled, or refused with another code"),
-    ("E0506", "a program of so many instructions takes seconds to refuse"),
     ("E0503", "PTX that the target does not have is a bug of tilec"),
-    ("W0601", "it is what the assembler said"),
-    ("E0602", "a file that is no UTF-8 cannot be shown as text"),
-    ("W0602", "it says what this machine lacks: `require no spills` without an assembler"),
-    ("E0604", "it says what this machine lacks: `TILEC_PTXAS=/nonexistent tilec k.tile --emit cubin`"),
-    ("E0605", "PTX that the assembler refuses is a bug of tilec"),
-    ("E0606", "it says that the assembler could not be run to its end"),
-    ("E0611", "it says what this machine lacks: `tilec run k.tile --device cuda` without a GPU"),
-    ("E0612", "it is what the driver said"),
-    ("E0614", "the interpreter could not compute the reference: its own message (E07..) is printed with it"),
+    (
+        "E0605",
+        "an assembler refuses the PTX where tilec has a bug, or where it is older than the `.version` in the first lines of the PTX",
+    ),
+    (
+        "E0606",
+        "it is said where the assembler that was found crashes, has no room for its files, or runs for longer than it may",
+    ),
+    (
+        "E0612",
+        "it is said on a GPU alone, of a launch that its driver refuses or that faults there: PTX of an access outside of every tensor, say",
+    ),
     ("E0701", "a launch finds it first (E0609)"),
     ("E0702", "a launch finds it first (E0607, E0608)"),
     ("E0707", "the interpreter has no budget in a launch: `--timeout` ends it"),
     ("E0708", "a tile has a limit of its own (E0234), and a launch another (E0610)"),
     ("E0709", "the verifier finds it first"),
-    ("W0801", "only PTX that tilec did not write does this: docs/simulator.md"),
-    ("E0810", "only PTX that tilec did not write does this: docs/simulator.md"),
 ];

@@ -25,7 +25,7 @@ use args::{Cli, Command};
 pub use call::Call;
 use failure::Failure;
 
-/// Does what a call of the command asks, and gives the exit status. Help and mistakes of usage end the process.
+/// Runs the command, and returns the exit status. Help and usage errors end the process.
 pub fn main(call: &Call) -> u8 {
     let cli = Cli::new(call);
     let format = cli.error_format();

@@ -1,5 +1,5 @@
-//! The launch contract of compiled kernels, and launch descriptions written by hand. What a contract is and what its
-//! expressions mean is in `tilec-launch`, for whoever launches without the compiler.
+//! The launch contract of compiled kernels, and hand-written launch descriptions. `tilec-launch` defines contracts and
+//! their expressions, for programs that launch without the compiler.
 
 pub mod launch_file;
 mod made;

@@ -1,4 +1,4 @@
-//! Measuring: times of programs and of libraries beside them, and the search for the fastest schedule.
+//! Measurements: times of programs compared with libraries, and the search for the fastest schedule.
 
 pub mod bench;
 pub mod tune;

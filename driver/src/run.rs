@@ -50,26 +50,26 @@ use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::interp::{self, SumAccuracy};
 use tilec_ir::kernel::ConstValue;
 
-/// A program that somebody else may have made: PTX and how to launch it.
+/// A program that may not come from this compiler: PTX and its launch contracts.
 #[derive(Clone, Debug)]
 pub struct Foreign {
     /// The PTX, under the name that messages call it by.
     pub ptx: SourceFile,
-    /// What the program is called.
+    /// The name of the program.
     pub name: String,
-    /// What to launch, in order.
+    /// The launches, in order.
     pub launches: Vec<Contract>,
 }
 
-/// What is run, as far as it is known.
+/// The program to run, as far as it is known.
 struct Subject<'a> {
     name: &'a str,
     launches: Vec<&'a Contract>,
     ptx: &'a str,
     target: &'a str,
-    /// What diagnostics point into.
+    /// The source of diagnostics' spans.
     source: &'a SourceFile,
-    /// What is launched, as it was compiled; absent for foreign PTX.
+    /// The launched kernels as compiled; absent for foreign PTX.
     kernels: Vec<&'a CompiledKernel>,
 }
 
@@ -117,7 +117,7 @@ fn of_other_ptx(contract: &Contract, ptx: &str) -> Option<Diagnostic> {
     ))
 }
 
-/// What a launch in the child gives.
+/// The result of a launch in the child.
 type FromChild = Result<(Outcome, Vec<Vec<u8>>), ChildError>;
 
 /// [`run`] with the launch on a GPU as a function.
@@ -213,7 +213,7 @@ fn execute(
     if options.check && !subject.kernels.is_empty() {
         let own = products().map(|m| accuracy(&m.atom, all.f16_accumulators, cc, m.promoted));
         let accuracy = own.reduce(SumAccuracy::or).unwrap_or_else(|| accuracy("", all.f16_accumulators, cc, None));
-        // What was chosen for `auto` parameters must not matter: the reference has other tiles.
+        // The values of `auto` parameters must not affect results: the reference uses other tiles.
         let meant = whole(subject.kernels.iter().map(|k| (k.contract.entry.as_str(), k.tile.reference())));
         let meant = meant.map_err(|part| fail(vec![*of_part(part)]))?;
         let (meant, promised): (Vec<Written>, Vec<bool>) = meant.into_iter().unzip();
@@ -247,7 +247,7 @@ fn execute(
     Ok(report)
 }
 
-/// What is launched is a part of something, which alone can be compared.
+/// The error for a launch of a part of a sequence: only the whole can be compared.
 fn of_part(entry: &str) -> Box<Diagnostic> {
     let message = format!("`{entry}` is a part of what the source says, and there is nothing to compare it with");
     let d = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message);
@@ -302,7 +302,7 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// What to run: see [`launches`].
+/// The contracts to run: see [`launches`].
 pub(crate) fn select<'a>(
     program: &'a Compiled,
     name: Option<&str>,
@@ -323,10 +323,10 @@ fn refusal(refused: &Refused) -> Diagnostic {
     }
 }
 
-/// What the child does: the launch, on the first device.
+/// The work of the child process: the launch, on the first device.
 ///
 /// # Errors
-/// There is no device, or the launch fails.
+/// If there is no device, or the launch fails.
 pub fn work(job: &Job, tensors: &mut [Vec<u8>]) -> Result<Launched, Refused> {
     #[cfg(feature = "cuda")]
     return device::work(job, tensors);

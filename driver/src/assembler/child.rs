@@ -19,7 +19,7 @@ use crate::assembler::tools::AssemblerError;
 /// A cubin or a disassembly of more than this is refused: 256 MiB.
 const MAX_OUTPUT_BYTES: u64 = 1 << 28;
 
-/// What a finished tool left behind.
+/// The output and status of a finished tool.
 pub(super) struct Finished {
     pub(super) status: ExitStatus,
     /// Standard output followed by standard error, as text.
@@ -43,7 +43,7 @@ impl PrivateDir {
             let mut builder = DirBuilder::new();
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-            // `create` fails if the name exists, also as a link, so nobody can prepare it.
+            // `create` fails if the name exists, even as a link, so another user cannot prepare it.
             match builder.create(&path) {
                 Ok(()) => return Ok(PrivateDir { path }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some(error),

@@ -1,9 +1,9 @@
 //! Scheduling fields in the encoding of a machine instruction, from sm_70 to sm_90.
 //!
-//! The hardware has no interlocks for results of fixed latency: the assembler writes into each instruction of 128 bits how
-//! long to wait after it, and which of six barriers to set and to wait for. The places of the fields are those published
-//! by Jia, Maggioni, Staiger and Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
-//! (arXiv:1804.06826), section 2.1; they have not moved up to sm_90.
+//! The hardware has no interlocks for results of fixed latency. The assembler writes into each 128-bit instruction how
+//! long to wait after it, and which of six barriers it sets and waits for. The field positions are those published by
+//! Jia, Maggioni, Staiger and Scarpazza, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"
+//! (arXiv:1804.06826), section 2.1; they are unchanged up to sm_90.
 
 use serde::Serialize;
 
@@ -11,15 +11,15 @@ use serde::Serialize;
 const FIRST: u32 = 105;
 /// Barriers of a warp (scoreboards) that an instruction can set and wait for.
 pub const BARRIERS: u8 = 6;
-/// The number that stands for no barrier.
+/// The encoding of "no barrier".
 const NO_BARRIER: u8 = 7;
 
-/// How an instruction is scheduled.
+/// The scheduling of an instruction.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Control {
     /// Cycles until the warp may issue its next instruction, 0 to 15.
     pub stall: u8,
-    /// Whether the scheduler is asked to go on with another warp (the bit is clear); cached operands are lost then.
+    /// Whether the scheduler prefers another warp next (the bit is clear); cached operands are lost then.
     pub yields: bool,
     /// The barrier that is set until the result is written, 0 to 5.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -27,7 +27,7 @@ pub struct Found {
     pub tool: Tool,
     /// Absolute path of the executable.
     pub path: PathBuf,
-    /// What it calls itself.
+    /// The version it reports.
     pub version: ToolVersion,
     /// Places that come earlier in the search and were passed over.
     pub passed_over: Vec<Refusal>,

@@ -10,7 +10,7 @@ use super::ptxas::EntryStats;
 use super::sass::SassFunction;
 use crate::assembler::counts::Counts;
 
-/// What there is to say about one entry.
+/// Statistics of one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SassStats {
     /// Name of the entry.
@@ -59,7 +59,7 @@ impl SassStats {
         both.collect()
     }
 
-    /// What no kernel of ours may have: spills, a stack frame, accesses to local memory. One line each.
+    /// Problems that no generated kernel may have: spills, a stack frame, accesses to local memory. One line each.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

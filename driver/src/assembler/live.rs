@@ -1,4 +1,4 @@
-//! How many registers hold a value at each instruction, by nvdisasm's life ranges.
+//! The number of live registers at each instruction, from nvdisasm's life ranges.
 
 use super::find::find;
 use super::sass::listed;

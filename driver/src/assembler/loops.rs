@@ -24,7 +24,7 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// What one iteration executes, every guard taken as true.
+    /// The instructions of one iteration, with every guard taken as true.
     #[must_use]
     pub fn counts(&self, function: &SassFunction) -> Counts {
         Counts::of(self.insts.iter().filter_map(|&i| function.insts.get(i)))
@@ -248,7 +248,7 @@ fn target(function: &SassFunction, inst: &SassInst) -> Option<usize> {
     (index < function.insts.len()).then_some(index)
 }
 
-/// Whether control never goes on to the next instruction.
+/// Whether control never reaches the next instruction.
 fn ends(inst: &SassInst) -> bool {
     if inst.predicate.as_deref().is_some_and(|p| p != "PT") {
         return false;

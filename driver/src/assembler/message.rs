@@ -1,11 +1,11 @@
 //! Messages of the assembler.
 
-/// How bad a message is.
+/// Severity of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something worth knowing.
     Info,
-    /// A warning, or a loss of speed, such as a serialised `wgmma`.
+    /// A warning, or a loss of performance, such as a serialised `wgmma`.
     Warning,
     /// An error, fatal or not.
     Error,

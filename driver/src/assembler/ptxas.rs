@@ -20,7 +20,7 @@ pub struct Options {
     pub line_info: bool,
 }
 
-/// What an entry needs, as `ptxas -v` reports it.
+/// Resource usage of an entry, as `ptxas -v` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryStats {
     /// Name of the entry.
@@ -158,7 +158,7 @@ fn parse_message(line: &str) -> Option<PtxasMessage> {
     };
     let line = place.and_then(|p| p.rsplit_once(", line ")).and_then(|(_, n)| n.trim().parse().ok());
     let text = text.trim();
-    // What costs time is said as information.
+    // ptxas reports performance losses at severity "info".
     let slow = severity == Severity::Info && text.contains("Potential Performance Loss");
     Some(PtxasMessage::new(if slow { Severity::Warning } else { severity }, line, text))
 }

@@ -102,7 +102,7 @@ impl SassFunction {
 /// A disassembled cubin.
 #[derive(Clone, Debug)]
 pub struct Disassembly {
-    /// What nvdisasm printed.
+    /// The output of nvdisasm.
     pub text: String,
     /// Its functions, in the order of the text.
     pub functions: Vec<SassFunction>,
@@ -134,7 +134,7 @@ pub fn disassemble_encoded(cubin: &[u8], arch: Arch) -> Result<Disassembly, Asse
     listed(&find(Tool::Nvdisasm, arch)?, cubin, &["-c", "-g", "-hex", "in.cubin"])
 }
 
-/// What nvdisasm says of `in.cubin`.
+/// Runs nvdisasm on `in.cubin`.
 pub(super) fn listed(nvdisasm: &Found, cubin: &[u8], args: &[&str]) -> Result<Disassembly, AssemblerError> {
     let dir = PrivateDir::new()?;
     dir.write("in.cubin", cubin)?;

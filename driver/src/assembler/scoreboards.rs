@@ -1,8 +1,10 @@
-//! What instructions wait for: of the scoreboards ("barriers" of the control codes) that an instruction waits for, the instructions that may have set them.
+//! Scoreboard dependencies: for each scoreboard ("barrier" of the control codes) that an instruction waits for, the
+//! instructions that may have set it.
 //!
-//! A scoreboard counts the instructions that have set it and are not done; a wait is for all of them (Jia et al., "Dissecting the NVIDIA Volta GPU architecture via
-//! microbenchmarking", 2018, section 2.1). Sets of setters are propagated along the branches until nothing changes, as for reaching definitions (Aho, Lam, Sethi, Ullman,
-//! "Compilers", 9.2). `DEPBAR` waits until few are left; it is taken to leave all.
+//! A scoreboard counts the pending instructions that have set it; a wait is for all of them (Jia et al., "Dissecting
+//! the NVIDIA Volta GPU architecture via microbenchmarking", 2018, section 2.1). Sets of setters are propagated along
+//! the branches to a fixed point, as for reaching definitions (Aho, Lam, Sethi, Ullman, "Compilers", 9.2). `DEPBAR`
+//! waits until few are pending; the analysis assumes that all stay pending.
 
 use super::control::{BARRIERS, Control};
 use super::loops::Graph;
@@ -12,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A wait: its scoreboard, and the instructions that may have set it, by their indices.
 pub type Wait = (u8, Vec<usize>);
 
-/// Of each scoreboard the instructions that have set it, and that no instruction has waited for.
+/// For each scoreboard, the instructions that have set it and have not been waited for.
 type Pending = BTreeMap<u8, BTreeSet<usize>>;
 
 /// The waits of each instruction of a function. None where the listing has no encodings.
@@ -60,7 +62,8 @@ mod tests {
     use super::*;
     use crate::assembler::sass::SassInst;
 
-    /// Bits of a control code (PTX has none; see `control.rs`): the scoreboard that is set until the result is written, and those that are waited for.
+    /// An instruction with a control code (see `control.rs`): the scoreboard set until the result is written, and those
+    /// waited for.
     fn inst(addr: u64, text: &str, sets: Option<u8>, wait: u8) -> SassInst {
         let opcode = text.split(' ').next().expect("an opcode").to_owned();
         let code = u128::from(sets.unwrap_or(7)) << 110 | 7u128 << 113 | u128::from(wait) << 116;

@@ -164,7 +164,7 @@ pub enum AssemblerError {
     /// The operating system refused something.
     #[error("cannot {what}: {source}")]
     Io {
-        /// What was being done, as a verb phrase.
+        /// The failed action, as a verb phrase.
         what: String,
         /// The system's reason.
         source: std::io::Error,
@@ -209,7 +209,7 @@ pub struct NotFound {
     pub tool: Tool,
     /// For which target.
     pub arch: Arch,
-    /// Where it was looked for.
+    /// The rejected candidates.
     pub looked: Vec<Refusal>,
 }
 

@@ -23,7 +23,7 @@ fn literal(x: i64) -> String {
 
 fn operation(op: Op, args: &[String]) -> String {
     let infix = |token: &str| format!("({})", args.join(&format!(" {token} ")));
-    // Of functions of more than two arguments the first two are one.
+    // Calls with more than two arguments are nested: the first two become one.
     let call = |name: &str, checked: bool| {
         let end = if checked { ", &e" } else { "" };
         match args {

@@ -10,12 +10,12 @@ use tilec_ir::types::Elem;
 use tilec_launch::bind::MAX_GRID;
 use tilec_launch::ways_out::{no_variant, takes_zero};
 
-/// What messages are about.
+/// The subject of messages.
 #[derive(Clone)]
 pub(super) struct Who {
     /// The kernel and its target.
     pub(super) kernel: String,
-    /// Which of its variants, where it has some.
+    /// The variant, if there are several.
     pub(super) variant: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Body<'a> {
         tensor: &TensorParam,
         pointers: bool,
     ) -> Result<(), HeaderError> {
-        // Of an array of pointers the array itself is what the host knows.
+        // For an array of pointers, the host knows only the array itself.
         let list = |dims: &[Dimension]| dims.iter().flat_map(Dimension::parts).cloned().collect::<Vec<String>>();
         let (shape, strides, bits) = match pointers {
             false => (list(&tensor.shape), list(&tensor.strides), tensor.elem.bits()),

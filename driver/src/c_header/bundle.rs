@@ -5,7 +5,7 @@ use super::text::comment;
 use std::fmt::Write as _;
 use tilec_launch::bind::MAX_GRID;
 
-/// What reads a bundle and launches by its launch tables.
+/// C source that reads a bundle and launches by its launch tables.
 const BUNDLE: &str = include_str!("bundle.h");
 
 /// The header `tilec_bundle.h`. What checks and launches is that of the headers of kernels.

@@ -12,9 +12,9 @@ use std::path::Path;
 
 /// Functions and types that any header needs.
 pub(super) const RUNTIME: &str = include_str!("runtime.h");
-/// How public functions are declared.
+/// The declaration prefix of public functions.
 const API: &str = include_str!("api.h");
-/// Casts are those of C, also in C++.
+/// C-style casts are used in C++, too.
 pub(super) const CASTS: &str = "#if defined(__cplusplus) && defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \"-Wold-style-cast\"
@@ -83,7 +83,7 @@ pub fn header(source: &str, images: &[Image<'_>]) -> Result<String, HeaderError>
     Ok(out)
 }
 
-/// What is above everything: what this is, and how it is used.
+/// The comment at the top of the header: contents and usage.
 fn introduction(source: &str, images: &[Image<'_>], kernels: &str, interfaces: &[Interface]) -> String {
     let targets: Vec<&str> = images.iter().map(|image| image.target.name()).collect();
     let mut out = comment(&format!(
@@ -136,7 +136,7 @@ fn of_target(
     Ok(out)
 }
 
-/// What programs need of the header that call functions defined in another file: types, arguments, and the functions.
+/// Declarations for programs that call functions defined in another file: types, arguments, and the functions.
 fn declarations(images: &[Image<'_>], interfaces: &[Interface], kernels: &str) -> String {
     let most = images.iter().map(|image| image.file.kernels.len()).max().unwrap_or(0).max(1);
     let mut out = format!(

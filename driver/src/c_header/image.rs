@@ -3,7 +3,7 @@
 use crate::contract::{Contract, LaunchFile};
 use tilec_ir::target::Target;
 
-/// What was compiled for one target.
+/// The compilation result for one target.
 #[derive(Copy, Clone, Debug)]
 pub struct Image<'a> {
     /// The target.
@@ -23,7 +23,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// What a function of this target is called.
+    /// The symbol of a function for this target.
     pub(super) fn symbol(&self, name: &str) -> String {
         format!("{name}__{}", self.target.name())
     }

@@ -38,7 +38,7 @@ pub enum HeaderError {
         entry: String,
         /// What is there.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         error: ExprError,
     },
     /// A launch of what is not there.
@@ -55,13 +55,13 @@ pub(super) const MODES: usize = 16;
 /// A kernel or a program, as it is called.
 pub(super) struct Interface {
     pub(super) name: String,
-    /// What it is given, in the order of the contract.
+    /// Its arguments, in the order of the contract.
     pub(super) fields: Vec<Field>,
     /// Sizes that the caller chooses, as no tensor has them.
     pub(super) chosen: Vec<String>,
-    /// On some target it needs memory for what its blocks or launches hand to one another.
+    /// On some target it needs memory that its blocks or launches use to exchange data.
     pub(super) workspace: bool,
-    /// On some target it needs words that are zero.
+    /// On some target it needs zero-initialised words.
     pub(super) signals: bool,
     /// The targets it is there for.
     pub(super) targets: Vec<&'static str>,
@@ -88,7 +88,7 @@ pub(super) enum FieldKind {
 }
 
 impl Interface {
-    /// What is called `name`, of all images that have it.
+    /// The kernels or programs called `name` in all images that have them.
     pub(super) fn new(name: &str, images: &[Image<'_>]) -> Result<Interface, HeaderError> {
         let mut made = Interface {
             name: name.to_owned(),
@@ -210,7 +210,7 @@ impl Field {
         }
     }
 
-    /// What it is unless somebody says otherwise.
+    /// The default value.
     fn default(&self) -> Option<String> {
         match &self.kind {
             FieldKind::Tensor { .. } | FieldKind::Size | FieldKind::Stride { packed: None } => None,
@@ -249,7 +249,7 @@ impl FieldKind {
     }
 }
 
-/// What is given for a parameter; scratch memory and tensor maps are not.
+/// The kind of argument for a parameter; scratch memory and tensor maps have none.
 fn field_kind(param: &Param) -> Option<FieldKind> {
     Some(match &param.kind {
         ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => {

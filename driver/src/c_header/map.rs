@@ -6,7 +6,7 @@ use crate::contract::{Dimension, TensorMapParam, TensorParam};
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;
 
-/// `CUtensorMapDataType` of elements; of those that share a byte the map counts bytes.
+/// `CUtensorMapDataType` of elements; for elements smaller than a byte the map counts bytes.
 fn data_type(elem: Elem) -> Option<&'static str> {
     Some(match elem {
         Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => "UINT8",
@@ -33,7 +33,7 @@ fn swizzle(mode: Exchange) -> &'static str {
     }
 }
 
-/// Five numbers of a list, the rest of which are ones.
+/// Five numbers: the list, padded with ones.
 fn five(list: impl Iterator<Item = u32>) -> String {
     let numbers: Vec<String> = list.chain(std::iter::repeat(1)).take(5).map(|n| n.to_string()).collect();
     format!("{{{}}}", numbers.join(", "))

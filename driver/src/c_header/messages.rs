@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What a code is about, as `tilec_kind` of the header.
+/// The category of an error code, `tilec_kind` in the header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Value,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// The condition of C that `kind` is such a kind.
+    /// The C condition that `kind` is a category of errors of a variant.
     pub(super) fn of_variant() -> String {
         let kinds = Kind::ALL.iter().filter(|kind| kind.is_of_variant());
         kinds.map(|kind| format!("kind == {}", kind.word())).collect::<Vec<_>>().join(" || ")

@@ -10,7 +10,7 @@ use crate::run::program::may_alias;
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
 
-/// Where the functions of a target are, in the order of the PTX.
+/// The index of a function of a target, in the order of the PTX.
 pub(super) fn position(image: &Image<'_>, entry: &str) -> Result<usize, HeaderError> {
     let missing = || HeaderError::Missing { name: entry.to_owned() };
     image.file.kernels.iter().position(|c| c.entry == entry).ok_or_else(missing)
@@ -126,7 +126,7 @@ fn joined(image: &Image<'_>, program: &Program) -> Result<Contract, HeaderError>
     all.ok_or_else(|| HeaderError::Missing { name: program.name.clone() })
 }
 
-/// Adds a parameter of a launch: defaults of one are those of all, and what any of them writes is written.
+/// Merges a parameter of a launch: all launches share its default, and it is written if any of them writes it.
 fn join(params: &mut Vec<Param>, param: &Param) {
     let Some(known) = params.iter_mut().find(|p| p.name == param.name) else {
         params.push(param.clone());
@@ -202,7 +202,7 @@ pub(super) fn program(
             let value = match program.temporaries.iter().position(|t| t.name == field.param) {
                 Some(at) => format!("m{at}"),
                 None if all.param(&field.param).is_some() => format!("v->{member}"),
-                // Of a kernel of that name for another target.
+                // A kernel of that name for another target.
                 None => continue,
             };
             body.line(&format!("l{i}.{member} = {value};"));

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 /// Characters of a string literal that every C99 compiler takes (5.2.4.1).
 const LITERAL: usize = 4000;
 
-/// Words that are no names of members: keywords of C and C++, members that every structure of arguments may have, types and functions that the header
-/// names beside parameters, and macros without arguments, of compilers, of the standard headers, of POSIX and of Windows.
+/// Words that cannot be member names: keywords of C and C++, fixed members of every argument structure, types and
+/// functions that the header uses, and object-like macros of compilers, the standard headers, POSIX and Windows.
 const TAKEN: &[&str] = &[
     "BUFSIZ",
     "CONST",
@@ -149,7 +149,7 @@ const TAKEN: &[&str] = &[
 /// A name of the program as the name of a member.
 pub(super) fn member(name: &str) -> String {
     let stem = name.trim_end_matches('_');
-    // What ends in `_` gets one more, so that different names stay different.
+    // A name that ends in `_` gets another one, so that different names stay different.
     let ours = ["tilec_", "TILEC_"].iter().any(|own| stem.starts_with(own));
     if ours || TAKEN.contains(&stem) { format!("{name}_") } else { name.to_owned() }
 }

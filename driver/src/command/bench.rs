@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) fn bench_command(args: &Bench, call: &Call) -> Result<(), Failure> {
     let problems = sizes::problems(&args.values).map_err(Failure::Usage)?;
     let mut base = options(&args.program, &args.input, target_here(&args.program, true))?;
-    // What a variant refuses is in its row.
+    // A variant that rejects sizes is reported in its row.
     base.refuse_sizes = false;
     let list = if args.ablate {
         if !args.variant.is_empty() {
@@ -66,7 +66,8 @@ fn today() -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day of a day that so many follow 1970-01-01 by: in years that begin with March, whose months have a regular pattern of lengths.
+/// Year, month and day of the given number of days after 1970-01-01. Years begin in March, so that the lengths of
+/// months have a regular pattern.
 fn civil(days: u64) -> (u64, u64, u64) {
     // Days since 0000-03-01; 400 years have 146097.
     let z = days + 719_468;

@@ -80,7 +80,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         Emit::Bundle => unreachable!("bundles are written above"),
     };
     said.warnings(compiled.source, compiled.diagnostics);
-    // The process ends here: what the compiler made need not be taken apart.
+    // The process ends here: freeing the compiler's data would only cost time.
     std::mem::forget((compiled.kernels, compiled.programs, compiled.dispatch));
     write(output, &bytes)
 }
@@ -102,7 +102,7 @@ fn dump(pass: &str, text: &str) -> String {
     format!("// ---- after {pass}\n{text}")
 }
 
-/// Where the product goes to standard output, texts go elsewhere.
+/// Prints dumps to standard error if the output goes to standard output.
 fn show_dumps(to_stderr: bool, text: &str) -> Result<(), Failure> {
     if to_stderr {
         write_stderr(text);

@@ -1,4 +1,4 @@
-//! How the command was called, and how it is called again: launches have processes of their own.
+//! The command line, for starting the command again: launches run in child processes.
 
 use crate::command::failure::Failure;
 use std::ffi::OsString;

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 /// A part of the surroundings: found, or not found for a reason.
 struct Part {
     name: String,
-    /// What it is and where, or why it is not there; further lines are indented.
+    /// What was found and where, or why it is missing; further lines are indented.
     found: Result<String, String>,
-    /// What the commands do with it.
+    /// Its use in the commands.
     adds: &'static str,
 }
 
@@ -60,7 +60,7 @@ fn device() -> Vec<Part> {
     parts(driver, card, cublas)
 }
 
-/// What a card is, and the target to compile for.
+/// The name of a card, and the target to compile for.
 #[cfg(feature = "cuda")]
 fn card(device: &crate::cuda::Device) -> String {
     let card = device.properties();

@@ -1,4 +1,4 @@
-//! How the command ends when something is wrong.
+//! Failures of the command.
 
 use crate::output::write_stderr;
 use crate::render::{self, Style};
@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
-/// How diagnostics look.
+/// The format of diagnostics.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum ErrorFormat {
     /// With carets into the source
@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     Diagnostics(compile::Diagnostics),
     /// The command line.
     Usage(String),
-    /// What is asked about is not there; the text says what is.
+    /// The requested item does not exist; the text lists those that do.
     Asked(String),
     /// It has been said already.
     Said,
@@ -50,8 +50,8 @@ impl Failure {
         Failure::Diagnostics(Diagnostics::one(render::SourceFile::new("", ""), d))
     }
 
-    /// Says it on standard error, and gives the exit status. (Remarks that came before an error are shown on request,
-    /// by whoever has the request.)
+    /// Prints the failure to standard error, and returns the exit status. (The caller shows remarks that came before an
+    /// error, on request.)
     pub(crate) fn show(self, format: ErrorFormat) -> u8 {
         match self {
             Failure::Diagnostics(d) => {
@@ -101,10 +101,10 @@ fn color() -> bool {
     std::io::stderr().is_terminal() && unset("NO_COLOR") && !dumb
 }
 
-/// What the panic said, for [`bug`].
+/// The message of the panic, for [`bug`].
 static PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Keeps the message of a panic instead of printing it at once; with `RUST_BACKTRACE` set the usual print stays too.
+/// Stores the message of a panic instead of printing it at once; with `RUST_BACKTRACE` set it is printed as usual, too.
 pub(crate) fn quiet_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
@@ -139,7 +139,7 @@ pub(crate) fn bug(format: ErrorFormat) -> u8 {
     101
 }
 
-/// What is said besides the result, and how.
+/// Messages besides the result, and their format.
 #[derive(Copy, Clone)]
 pub(crate) struct Said {
     /// Remarks too.

@@ -18,7 +18,7 @@ use tilec_ir::parser::parse_demands;
 /// More than the parser accepts, so that it is the parser that refuses.
 const READ_LIMIT: u64 = (1 << 20) + 1;
 
-/// What `--require` demands.
+/// The requirements of `--require`.
 fn demands(program: &Program) -> Result<Vec<Demand>, Failure> {
     let mut all = Vec::new();
     for text in &program.require {
@@ -83,7 +83,7 @@ fn disabled(program: &Program) -> Result<BTreeSet<String>, Failure> {
     Ok(off)
 }
 
-/// The options of the library for those of the command line.
+/// The library options for the command-line options.
 pub(crate) fn options(program: &Program, input: &Path, target: Target) -> Result<CompileOptions, Failure> {
     for (i, (name, value)) in program.defines.iter().enumerate() {
         if let Some((_, first)) = program.defines[..i].iter().find(|(other, _)| other == name) {
@@ -148,12 +148,12 @@ pub(crate) fn unknown(what: &str, name: &str, known: Vec<&'static str>) -> Failu
     Failure::Usage(format!("unknown {what} `{name}`; {hint}"))
 }
 
-/// What a path is called in messages.
+/// The name of a path in messages.
 pub(crate) fn display_name(input: &Path) -> String {
     if input == Path::new("-") { "<stdin>".to_owned() } else { input.display().to_string() }
 }
 
-/// Refuses to write over the source: what the compiler makes of a program is not what a person keeps of it.
+/// Rejects an output that would overwrite the source: a compiled text does not replace it.
 pub(crate) fn keeps_source(input: &Path, output: &Path) -> Result<(), Failure> {
     if !same_file(input, output) {
         return Ok(());
@@ -182,7 +182,7 @@ pub(crate) fn read_at_most(input: &Path, limit: u64) -> Result<String, Failure> 
     let cut = bytes.len() as u64 == limit;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
-        // The cut may go through a character; the parser refuses the rest for its size.
+        // The limit may cut a character; the parser rejects the text for its size anyway.
         Err(e) if cut && e.utf8_error().error_len().is_none() => Ok(String::from_utf8_lossy(e.as_bytes()).into_owned()),
         Err(e) => {
             let at = e.utf8_error().valid_up_to();

@@ -55,8 +55,8 @@ fn outputs_have_folders(args: &Run) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses outputs that would replace what is read, or one another. A tensor may replace its own elements (`--in C=c.bin --out
-/// C=c.bin`): inputs are read before outputs are written, so this is allowed.
+/// Rejects outputs that would overwrite inputs or each other. A tensor may overwrite its own elements
+/// (`--in C=c.bin --out C=c.bin`): inputs are read before outputs are written.
 fn outputs_replace_nothing(args: &Run) -> Result<(), Failure> {
     let both = |file: &str, what: String| {
         Err(Failure::Usage(format!("`{file}` is both an output and {what}; `--out NAME=FILE` names another file")))
@@ -265,7 +265,7 @@ fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Fail
             }
             continue;
         }
-        // What cannot be read is said before anything is compiled; a folder, too, can be opened.
+        // Unreadable files are reported before compilation; a directory can be opened too, so it is checked.
         std::fs::metadata(file)
             .and_then(|m| if m.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(()) })
             .map_err(|e| Failure::io(codes::NOT_READABLE, format!("cannot read `{file}`: {e}")))?;
@@ -308,7 +308,7 @@ fn finish(args: &Run, report: &RunReport, source: &SourceFile, ptx: &str) -> Res
     if report.ok() { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// Where to run: what was requested, or what the other options need.
+/// The device: the requested one, or one that the other options need.
 fn device(args: &Run) -> Result<On, Failure> {
     let Sim { fuel, sim_order, sim_landing, sim_threads, sim_align, allow, imitate } = &args.sim;
     let given = [
@@ -330,7 +330,7 @@ fn device(args: &Run) -> Result<On, Failure> {
             "`{name}` is for the simulator, which counts what PTX does; leave it out, or use `--device sim`"
         ))),
         (Device::Cuda, None) => Ok(On::Cuda),
-        // The interpreter takes the program before it comes to a launch.
+        // The interpreter takes tile programs before this point.
         (Device::Interp, None) => Ok(On::Simulator),
         (Device::Sim, _) | (Device::Auto, Some(_)) => Ok(On::Simulator),
         (Device::Auto, None) => Ok(On::Auto),

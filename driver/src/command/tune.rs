@@ -57,7 +57,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
         bar.clear();
         let mut tuned = said.unless_error(result)?;
         let text = tuned.text(&display_name(&args.input), &report, &commands(args, target, problem, output.as_deref()));
-        // Written at once: what comes next may be broken off.
+        // Written at once: the next problem may be interrupted.
         match output {
             None => write_stdout(text.as_bytes())?,
             Some(path) => {
@@ -80,7 +80,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the winner of each problem goes; `None`: to standard output.
+/// The output of each problem's best schedule; `None`: standard output.
 fn outputs(args: &Tune, problems: &[Args]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let stem = match args.input.file_stem() {
         Some(stem) if args.input != Path::new("-") => stem.to_string_lossy().into_owned(),

@@ -42,7 +42,7 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     write(output, text.as_bytes())
 }
 
-/// What the second variant has: `target=sm_80` its target, `M=4096` a size, other names compile-time parameters.
+/// The second variant: `target=sm_80` its target, `M=4096` a size, other names compile-time parameters.
 fn other(given: &[(String, String)]) -> Result<Other, Failure> {
     let mut other = Other::default();
     for (name, value) in given {
@@ -56,7 +56,7 @@ fn other(given: &[(String, String)]) -> Result<Other, Failure> {
     Ok(other)
 }
 
-/// The measurements of which one is to be beside what is predicted.
+/// The measurements to show next to predictions.
 fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
     let Some(file) = &args.measured else { return Ok(Vec::new()) };
     let text = read(file)?;
@@ -100,7 +100,7 @@ fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
     }
 }
 
-/// The pictures that may be meant by a name that is none: those that it begins, or whose tile it is, else the most similar one.
+/// Suggestions for an unknown picture name: names with that prefix or for that tile, else the most similar one.
 fn meant(name: &str, names: &[&str]) -> String {
     let part = |own: &&&str| own.split(['-', '.']).any(|part| part == name) || own.starts_with(name);
     let mut likely: Vec<&str> = names.iter().filter(part).copied().collect();

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
-/// Elements between two looks at the clock.
+/// Elements between two checks of the clock.
 const EVERY: u64 = 1 << 16;
-/// What is ready sooner draws no bar.
+/// Work that takes less time shows no bar.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// A limit for all that a run does up to the end of its kernels.
@@ -49,7 +49,7 @@ impl Clock {
         Clock { stop: Some(stop), ..self }
     }
 
-    /// Whether someone wants the run to end.
+    /// Whether a stop was requested.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Relaxed))
     }
@@ -64,7 +64,7 @@ impl Clock {
         self.more_of(1)
     }
 
-    /// The same of several elements at once.
+    /// The same for several elements at once.
     pub(crate) fn more_of(&mut self, elements: usize) -> bool {
         self.unlooked = self.unlooked.saturating_add(elements as u64);
         if self.unlooked >= EVERY {

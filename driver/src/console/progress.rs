@@ -28,7 +28,7 @@ impl Bar {
         Bar { terminal: io::stderr().is_terminal() && !dumb, drawn: None }
     }
 
-    /// Draws the bar with `done` (0 to 1) of it full, and `what` beside it.
+    /// Draws the bar filled to `done` (0 to 1), followed by `what`.
     pub fn show(&mut self, what: &str, done: f64) {
         if !self.terminal || self.drawn.is_some_and(|drawn| drawn.elapsed() < PAUSE) {
             return;

@@ -61,7 +61,7 @@ impl SourceFile {
         start..floor(span.end).max(start)
     }
 
-    /// Line and column of a byte offset; past the end: those of the end.
+    /// Line and column of a byte offset; an offset past the end gives those of the end.
     pub fn position(&self, byte: usize) -> Position {
         let byte = self.clamp(Span::new(byte, byte)).start;
         let line = self.lines.partition_point(|&start| start <= byte).max(1);
@@ -213,7 +213,7 @@ struct JsonDiagnostic<'a> {
     label: &'a str,
     labels: Vec<JsonText<'a>>,
     notes: &'a [String],
-    /// A change that mends it: what is at the place becomes the text.
+    /// A fix: the text replaces the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<JsonText<'a>>,
 }

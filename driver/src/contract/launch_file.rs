@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use tilec_sim::ParseError;
 
-/// Alignment of a tensor that requests none: what `cudaMalloc` gives.
+/// Alignment of a tensor without a given one: that of `cudaMalloc`.
 pub const DEFAULT_ALIGN: u32 = 256;
 
 /// Largest alignment: a page of memory.
@@ -62,10 +62,10 @@ const PARAM_FIELDS: &[&str] = &[
     "im2col",
 ];
 
-/// What a launch description of `ptx` says: kernels and programs, in order.
+/// Parses a launch description of `ptx`: kernels and programs, in order.
 ///
 /// # Errors
-/// The text is no JSON, lacks what cannot be filled in, or says what a contract cannot say.
+/// If the text is not JSON, lacks a required value, or has values that a contract cannot have.
 pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     let mut value: Value = json::parse(text).map_err(|e| LaunchFileError::Syntax {
         line: e.line(),
@@ -243,7 +243,7 @@ fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), Laun
     Ok(())
 }
 
-/// `unstrided`: dimensions in front of those that have strides.
+/// `unstrided`: number of dimensions before those with strides.
 fn complete_tensor(param: &mut Map<String, Value>, what: &str, unstrided: usize) -> Result<(), LaunchFileError> {
     let list = |v: Option<&Value>| match v {
         Some(Value::Array(list)) => Some(list.clone()),
@@ -292,7 +292,7 @@ fn product(factors: &[String]) -> String {
     }
 }
 
-/// What the types of a contract do not rule out.
+/// Checks what the types of a contract do not exclude.
 fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
     let mut names = BTreeSet::new();
     for param in &contract.params {
@@ -330,7 +330,8 @@ fn validate(contract: &Contract) -> Result<(), LaunchFileError> {
     Ok(())
 }
 
-/// That a tensor map describes a tensor of the contract as `cuTensorMapEncodeTiled` takes it, as far as that does not depend on sizes.
+/// Checks, as far as sizes do not matter, that a tensor map describes a tensor of the contract in a form
+/// `cuTensorMapEncodeTiled` accepts.
 fn validate_map(contract: &Contract, map: &TensorMapParam) -> Result<(), String> {
     let described = contract.params.iter().find(|p| p.name == map.tensor);
     let Some(ParamKind::Tensor(tensor)) = described.map(|p| &p.kind) else {

@@ -30,7 +30,7 @@ pub(crate) fn of_kernel(launch: &Launch, version: (u8, u8)) -> Contract {
     }
 }
 
-/// The tensors of `kernel` that some copy stores to, other than atomically.
+/// The tensors of `kernel` to which some copy stores non-atomically.
 pub(crate) fn stored(kernel: &Kernel) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     kernel.walk(kernel.body, &mut |k, _, stmt| {

@@ -9,20 +9,20 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{Kernel, ValueData};
 use tilec_ir::outline::{Declaration, Outline, Word, WordKind, outline, words};
 
-/// What is known of a text.
+/// The analysis of a text.
 #[derive(Debug)]
 pub struct Analysis {
     /// The text.
     pub text: String,
     /// Its lines.
     pub lines: Lines,
-    /// What is wrong with it.
+    /// Its diagnostics.
     pub diagnostics: Vec<Diagnostic>,
     /// Its names.
     pub outline: Outline,
     /// Its words, once they were requested.
     words: OnceLock<Vec<Word>>,
-    /// Of each kernel: the verifier has nothing to say of it.
+    /// For each kernel, whether it passed the verifier.
     verified: Vec<bool>,
     /// There is no error: types may be requested.
     pub whole: bool,
@@ -33,7 +33,7 @@ fn part(text: &str, span: Span) -> &str {
     text.get(span.start as usize..span.end as usize).unwrap_or("")
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Symbol {
     /// Something in a kernel, by its number in the module.
@@ -61,7 +61,7 @@ impl Analysis {
             for (kernel, span) in outline.module.kernels.iter().zip(&outline.kernels) {
                 let said = sink.diagnostics().len();
                 if !right.contains(part(text, *span)) {
-                    // What is wrong is in the sink, which is asked below.
+                    // Errors are in the sink, which is checked below.
                     let _ = stages::verify(kernel, &mut sink);
                 }
                 verified.push(sink.diagnostics().len() == said);
@@ -94,7 +94,7 @@ impl Analysis {
         &self.outline.module.kernels[number]
     }
 
-    /// What a value of a kernel is.
+    /// A value of a kernel.
     pub fn value(&self, kernel: usize, value: Value) -> &ValueData {
         &self.kernel(kernel).values[value]
     }
@@ -107,13 +107,13 @@ impl Analysis {
         near.iter().find(|w| w.kind != WordKind::Sign).or(near.last()).map(|w| **w)
     }
 
-    /// What the name at a byte stands for, and where the name is.
+    /// The symbol of the name at a byte, and the name's span.
     pub fn symbol_at(&self, byte: usize) -> Option<(Symbol, Span)> {
         let span = self.word_at(byte).filter(|w| w.kind == WordKind::Name)?.span;
         Some((self.symbol_of(span)?, span))
     }
 
-    /// What the name at a span stands for.
+    /// The symbol of the name at a span.
     pub fn symbol_of(&self, span: Span) -> Option<Symbol> {
         let o = &self.outline;
         if let Ok(i) = o.mentions.binary_search_by_key(&span, |m| m.span) {
@@ -133,13 +133,13 @@ impl Analysis {
         o.module.kernels.iter().position(|k| k.name == *name).map(Symbol::Kernel)
     }
 
-    /// Where a symbol is declared, if it has a declaration of its own.
+    /// The declaration of a symbol, if it has its own.
     pub fn declaration(&self, symbol: Symbol) -> Option<&Declaration> {
         let Symbol::Value(kernel, value) = symbol else { return None };
         self.outline.declarations.iter().find(|d| (d.kernel, d.value) == (kernel, value))
     }
 
-    /// Where the name is written that a symbol comes from.
+    /// The span of the name that defines a symbol.
     pub fn definition(&self, symbol: Symbol) -> Span {
         match symbol {
             Symbol::Value(kernel, value) => self.value(kernel, value).span,
@@ -148,7 +148,7 @@ impl Analysis {
         }
     }
 
-    /// Where a symbol is used, in order, without its declaration.
+    /// The uses of a symbol, in order, without its declaration.
     pub fn uses(&self, symbol: Symbol) -> Vec<Span> {
         match symbol {
             Symbol::Value(kernel, value) => {

@@ -1,4 +1,4 @@
-//! Completion: what may be at a place.
+//! Completion proposals.
 
 use super::analysis::Analysis;
 use super::hover;
@@ -35,7 +35,7 @@ pub enum ProposalKind {
     Name,
 }
 
-/// Where in a program a place is.
+/// The syntactic region of a position.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Region {
     /// Outside of kernels.
@@ -61,7 +61,7 @@ pub fn complete(a: &Analysis, byte: usize, target: Target) -> Vec<Proposal> {
     let front = a.words().iter().rfind(|w| (w.span.start as usize) < byte);
     let commented = front.is_some_and(|w| {
         let end = w.span.end as usize;
-        // One of a line goes to its end, spaces included.
+        // A line comment extends to the end of its line, spaces included.
         let line = a.slice(w.span).starts_with("//") && !a.text.get(end..byte).unwrap_or("").contains(['\n', '\r']);
         w.kind == WordKind::Comment && (byte < end || line)
     });
@@ -147,7 +147,7 @@ fn ends_operand(a: &Analysis, byte: usize) -> bool {
     })
 }
 
-/// What may stand behind the operands of the statement, or of the place, that one is in.
+/// The words that may follow the operands of the current statement or place.
 fn behind(before: &[&str]) -> &'static [&'static str] {
     let begins = |w: &&&str| {
         outline::statement_words().contains(*w) || !outline::words_behind(w).is_empty() || ["{", "}"].contains(*w)
@@ -155,7 +155,7 @@ fn behind(before: &[&str]) -> &'static [&'static str] {
     before.iter().rev().find(begins).map_or(&[], |word| outline::words_behind(word))
 }
 
-/// Whether the line in front of a byte begins an assignment, behind which nothing stands.
+/// Whether the line before a byte begins an assignment, which takes no further words.
 fn assigns(a: &Analysis, byte: usize) -> bool {
     let begin = a.text[..byte].rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let of_line = |w: &&Word| w.kind != WordKind::Comment && (begin..byte).contains(&(w.span.start as usize));
@@ -163,7 +163,7 @@ fn assigns(a: &Analysis, byte: usize) -> bool {
     words.next().is_some_and(|first| !outline::statement_words().contains(&first)) && words.next() == Some("=")
 }
 
-/// The ends of a channel behind its name and a dot.
+/// The ends of a channel after its name and a dot.
 fn of_channel(a: &Analysis, byte: usize) -> Vec<Proposal> {
     let mut words = a.words().iter().filter(|w| w.kind != WordKind::Comment && w.span.end as usize <= byte).rev();
     let name = words.nth(1).map_or("", |w| a.slice(w.span));
@@ -201,10 +201,10 @@ fn in_clause(a: &Analysis, byte: usize, before: &[&str], ends: bool) -> Vec<Prop
     }
 }
 
-/// How a demand may go on: properties, and figures with a sign and a number behind.
+/// Continuations of a requirement: properties, and figures with a sign and a number.
 fn demanded(begun: &[&str]) -> Vec<Proposal> {
     let written = begun.join(" ");
-    // Of what is named by several words the rest.
+    // For names of several words, the remaining ones.
     let rest = |word: &'static str| match written.is_empty() {
         true => Some(word),
         false => word.strip_prefix(&*written)?.strip_prefix(' '),
@@ -237,7 +237,7 @@ fn begins_line(a: &Analysis, byte: usize) -> bool {
     a.text[..byte].rsplit(['\n', '\r']).next().is_some_and(|line| line.trim().is_empty())
 }
 
-/// Where one is after these words.
+/// The region after these words.
 fn region(before: &[&str]) -> Region {
     let mut region = Region::Top;
     let (mut depth, mut listed) = (0usize, false);
@@ -297,9 +297,9 @@ fn proposal(word: &str, kind: ProposalKind, detail: &str, doc: &str) -> Proposal
     Proposal { word: word.to_owned(), kind, detail: detail.to_owned(), doc: doc.to_owned() }
 }
 
-/// What [`hover::kind`] says of compile-time parameters.
+/// The text of [`hover::kind`] for compile-time parameters.
 const CONST_PARAM: &str = "compile-time parameter";
-/// The same of channels.
+/// The text of [`hover::kind`] for channels.
 const CHANNEL: &str = "channel: a ring of slots in shared memory";
 
 /// Names that are visible at a byte.
@@ -313,7 +313,7 @@ fn functions() -> impl Iterator<Item = Proposal> {
     functions::all().into_iter().map(|f| proposal(f.name, ProposalKind::Function, &f.form, &f.doc))
 }
 
-/// What expressions are made of.
+/// Proposals for expressions.
 fn expressions(a: &Analysis, byte: usize) -> impl Iterator<Item = Proposal> + '_ {
     names(a, byte).chain(functions()).chain(keywords(&["inf", "nan", "true", "false"]))
 }

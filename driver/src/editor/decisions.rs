@@ -18,14 +18,14 @@ pub struct Decisions {
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels after the passes; none of a program that was refused.
     pub kernels: Vec<OptimizedKernel>,
-    /// Of each the threads of a block, as it is launched.
+    /// For each kernel, the threads of a block as launched.
     pub threads: Vec<u32>,
-    /// Of each what became of its copies and accesses.
+    /// For each kernel, the report on its copies and accesses.
     pub reports: Vec<Report>,
 }
 
-/// The options for a text: its own target, if it names one; of the parameters and sizes those that some kernel of it has. Settings of an editor are for all
-/// texts, so that those for others are no mistake of this one.
+/// The options for a text: its own target, if it names one, and those parameters and sizes that some kernel of it has.
+/// Editor settings apply to all texts, so a value for another text is no error in this one.
 pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
     let mut options = options.clone();
     let Ok(module) = tilec_ir::parser::parse(source, &mut Sink::new()) else { return options };
@@ -70,12 +70,13 @@ pub fn judge(mut program: Compiled) -> Vec<Diagnostic> {
 }
 
 impl Decisions {
-    /// What became of a kernel.
+    /// The compilation result of a kernel.
     pub fn kernel(&self, name: &str) -> Option<&OptimizedKernel> {
         self.kernels.iter().find(|k| k.kernel.name == name)
     }
 
-    /// The threads of a block of a kernel, and those of each of its roles: `384 threads a block (128 of role `load`, 256 of role `multiply`)`.
+    /// The threads of a block of a kernel, and of each of its roles:
+    /// `384 threads a block (128 of role `load`, 256 of role `multiply`)`.
     pub fn threads(&self, name: &str) -> Option<String> {
         let at = self.kernels.iter().position(|k| k.kernel.name == name)?;
         let k = &self.kernels[at].kernel;
@@ -89,14 +90,14 @@ impl Decisions {
         Some(format!("{} threads a block{roles}", self.threads[at]))
     }
 
-    /// What accesses to a buffer or channel of a kernel take, each once.
+    /// The costs of accesses to a buffer or channel of a kernel, without duplicates.
     pub fn accesses_to(&self, kernel: &str, buffer: &str) -> Vec<String> {
         let reports = self.kernels.iter().zip(&self.reports).filter(|(k, _)| k.kernel.name == kernel);
         let accesses = reports.flat_map(|(_, r)| &r.shared).filter(|s| s.buffer == buffer);
         each_once(accesses.map(|s| shares::accesses(s).1))
     }
 
-    /// What the copies and accesses around a byte take: of spans that hold it, each once.
+    /// The costs of copies and accesses whose span contains a byte, without duplicates.
     pub fn accesses_at(&self, byte: usize) -> Vec<String> {
         let copies = self.reports.iter().flat_map(|r| &r.copies).filter(|c| c.global_bytes > 0 && holds(c.span, byte));
         let copies = copies.map(|c| {
@@ -124,7 +125,7 @@ impl Decisions {
         found.map(|(value, _)| (kernel, value))
     }
 
-    /// What the passes remarked about a place: of a byte, the spans that hold it.
+    /// The remarks of passes whose span contains a byte.
     pub fn remarks(&self, byte: usize) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span, byte))
     }

@@ -12,7 +12,7 @@ use tilec_ir::outline::WordKind;
 use tilec_ir::print::{print_declaration, print_expr};
 use tilec_ir::typing::Types;
 
-/// What there is to say about the word at a byte, and where the word is. `decisions`: of this text.
+/// The hover text for the word at a byte, and the word's span. `decisions` are those for this text.
 pub fn hover(a: &Analysis, decisions: Option<&Decisions>, byte: usize) -> Option<(String, Span)> {
     let word = a.word_at(byte)?;
     let mut out = match a.symbol_of(word.span) {
@@ -53,7 +53,7 @@ fn code(text: &str) -> String {
     format!("```tile\n{}\n```\n", text.trim_end())
 }
 
-/// What a name is, in few words.
+/// The kind of a name, in a few words.
 pub fn kind(def: &ValueDef) -> &'static str {
     match def {
         ValueDef::ConstParam(_) => "compile-time parameter",

@@ -1,6 +1,6 @@
 //! Lines of a text, with columns in units of UTF-16 as editors count them.
 
-/// Where the lines of a text begin. Lines end with `\n`, `\r\n` or `\r`.
+/// Start offsets of the lines of a text. Lines end with `\n`, `\r\n` or `\r`.
 #[derive(Clone, Debug)]
 pub struct Lines {
     starts: Vec<usize>,

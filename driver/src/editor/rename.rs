@@ -22,7 +22,7 @@ pub fn rename(a: &Analysis, byte: usize, name: &str) -> Result<Vec<Span>, String
     }
     let text = renamed(&a.text, &places, name);
     let after = Analysis::new(&text);
-    // The words are the same, so that those at one position mean the same in both texts, or the name does not fit.
+    // The words at each position must mean the same in both texts, or the name does not fit.
     if !after.whole || meaning(a) != meaning(&after) {
         return Err(format!("with `{name}` the file would mean something else"));
     }
@@ -69,7 +69,7 @@ fn made_of(a: &Analysis, symbol: Symbol) -> Vec<Span> {
     undeclared.flat_map(|stride| a.uses(stride)).map(part).collect()
 }
 
-/// The symbol, and what it is in other kernels: those of a sequence share what they call alike.
+/// The symbol and its counterparts in other kernels: kernels of a sequence share names.
 fn alike(a: &Analysis, symbol: Symbol) -> Vec<Symbol> {
     let Symbol::Value(of, value) = symbol else { return vec![symbol] };
     let module = &a.outline.module;
@@ -100,7 +100,7 @@ fn is_given(def: &ValueDef) -> bool {
     )
 }
 
-/// Where something that is visible beside the symbol is called `name`.
+/// A declaration of `name` that is visible where the symbol is.
 fn clash(a: &Analysis, symbol: Symbol, name: &str) -> Option<Span> {
     let o = &a.outline;
     let Some(own) = a.declaration(symbol) else {
@@ -118,7 +118,7 @@ fn line(a: &Analysis, span: Span) -> u32 {
     a.lines.place(&a.text, span.start as usize).line + 1
 }
 
-/// A text with other words at some places, which are in order.
+/// A text with `name` at these spans, which are in order.
 pub fn renamed(text: &str, places: &[Span], name: &str) -> String {
     let (mut out, mut at) = (String::new(), 0);
     for place in places {
@@ -129,7 +129,7 @@ pub fn renamed(text: &str, places: &[Span], name: &str) -> String {
     out + &text[at..]
 }
 
-/// Of every word that is a name: which word declares it.
+/// For every word that is a name, the word that declares it.
 fn meaning(a: &Analysis) -> Vec<(usize, usize)> {
     let numbers: BTreeMap<Span, usize> = a.words().iter().enumerate().map(|(i, w)| (w.span, i)).collect();
     let of = |(span, i): (&Span, &usize)| {

@@ -5,7 +5,7 @@ use super::hover;
 use tilec_ir::diag::Span;
 use tilec_ir::kernel::ValueDef;
 
-/// What a declaration is.
+/// The kind of a declaration.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A kernel.

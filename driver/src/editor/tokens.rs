@@ -6,14 +6,14 @@ use tilec_ir::diag::Span;
 use tilec_ir::kernel::ValueDef;
 use tilec_ir::outline::{Word, WordKind, clause_words};
 
-/// What a word is. The order is that of [`TokenKind::ALL`].
+/// The kind of a word, in the order of [`TokenKind::ALL`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TokenKind {
     /// A comment.
     Comment,
     /// A word of the language.
     Keyword,
-    /// An element type, and a parameter that stands for one or for a number.
+    /// An element type, or a parameter that is one or a number.
     Type,
     /// A function, a kernel, a sequence.
     Function,
@@ -53,7 +53,7 @@ pub struct ColouredWord {
     pub span: Span,
     /// It declares a name.
     pub declares: bool,
-    /// What it names does not change.
+    /// Whether the named value is immutable.
     pub constant: bool,
 }
 

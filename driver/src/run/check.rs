@@ -1,10 +1,10 @@
-//! Comparing a device's result with the interpreter's.
+//! Compares a device's result with the interpreter's.
 //!
-//! What the device computes in one way only must agree exactly: whole numbers whose sums of magnitudes stay below the limit
-//! of the accumulator, and what elementwise operators make of them. Everything else must agree within the bound that the
-//! interpreter carries along (`ir/src/interp/bounds.rs`): for a sum of `K` products with `S` the sum of their absolute values,
-//! the device's error is at most `c * K * S`, with `c` from how the executing hardware aligns and truncates the products
-//! of a step.
+//! Results that do not depend on order and rounding must agree exactly: sums of integers whose magnitudes stay below
+//! the limit of the accumulator, and elementwise operators on them. All others must agree within the bound that the
+//! interpreter computes (`ir/src/interp/bounds.rs`). For a sum of `K` products, with `S` the sum of their absolute
+//! values, the device's error is at most `c * K * S`. The factor `c` follows from how the hardware aligns and truncates
+//! the products of a step.
 
 use crate::contract::encode::word;
 use crate::run::bind::TensorPlan;
@@ -18,13 +18,14 @@ use tilec_ir::types::Elem;
 /// Mismatches that are shown.
 const SHOWN: usize = 5;
 
-/// How exact sums of products are that are done by the atom called `atom` (or by scalar code), with accumulators of
-/// f16 or f32, on a device of compute capability `cc` (times ten); `promoted`: of so many products at most, which are then added
-/// to the accumulator.
+/// Accuracy of sums of products of the atom called `atom` (or of scalar code), with accumulators of f16 or f32, on a
+/// device of compute capability `cc` (times ten). `promoted`: maximum number of products that are summed before they
+/// are added to the accumulator.
 ///
-/// A tensor core adds a few products at a time, aligned to the largest and truncated, and rounds the new accumulator. On Volta there are
-/// four of them in 23 fraction bits: `(5 * 2^-23 + 2^-r) / 4` per term, `r` = 23 for f32 and 11 for f16. Later chips emulate
-/// m8n8k4 with scalar fused multiply-adds, each rounded once. Of 8-bit floats some keep 13 fraction bits, of the sum too.
+/// A tensor core adds a few products at a time, aligned to the largest and truncated, and rounds the new accumulator.
+/// Volta adds four with 23 fraction bits: `(5 * 2^-23 + 2^-r) / 4` per term, `r` = 23 for f32 and 11 for f16. Later
+/// chips emulate m8n8k4 with scalar fused multiply-adds, each rounded once. For 8-bit floats some keep only 13 fraction
+/// bits, in the sum too.
 pub fn accuracy(atom: &str, f16_accumulators: bool, cc: u32, promoted: Option<u64>) -> SumAccuracy {
     let fused = |step: u32, bits: i32, round: f64| (f64::from(step + 1) * 2f64.powi(-bits) + round) / f64::from(step);
     let (exact_below, round) =
@@ -49,17 +50,17 @@ pub fn accuracy(atom: &str, f16_accumulators: bool, cc: u32, promoted: Option<u6
     }
 }
 
-/// What a tensor is compared with.
+/// The expected elements of a tensor.
 pub struct Expected<'a> {
     /// The reference, by offset.
     pub values: &'a Numbers,
-    /// How far the device may be from it, by offset; nowhere, if empty.
+    /// Error bounds by offset; if empty, all are zero.
     pub errors: &'a [f64],
     /// A bound was wider than one missing product on the way.
     pub drowned: bool,
 }
 
-/// What came out of a comparison.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Verdict {
     /// Elements compared.
@@ -150,7 +151,7 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
     verdict
 }
 
-/// How far apart two elements are: not at all if both are no number, and not a number if one is.
+/// Difference of two elements: zero if both are NaN, NaN if one is.
 fn difference(got: Number, want: Number) -> f64 {
     match (got, want) {
         (Number::Wide(got), Number::Wide(want)) => (got - want).unsigned_abs() as f64,

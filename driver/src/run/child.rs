@@ -1,9 +1,9 @@
-//! GPU work in a process of its own, with a wall clock.
+//! GPU work in a child process, with a time limit.
 //!
-//! A kernel that never ends cannot be stopped by the process that launched it, and one that faults poisons that process's
-//! context. So the command starts itself again with a hidden subcommand, hands over a job through its standard input and
-//! reads the result from its standard output. Both are one line of JSON and then the bytes of the tensors, whose lengths
-//! the line tells.
+//! A kernel that never ends cannot be stopped by the process that launched it, and a kernel that faults poisons that
+//! process's context. The command therefore starts itself again with a hidden subcommand, writes a job to its standard
+//! input and reads the result from its standard output. Both are one line of JSON followed by the bytes of the tensors,
+//! whose lengths the line gives.
 
 use crate::contract::Contract;
 use crate::contract::number::Args;
@@ -20,16 +20,16 @@ pub const SUBCOMMAND: &str = "__launch";
 /// Longest line of JSON that is read.
 const MAX_HEADER: u64 = 16 << 20;
 
-/// What the child is to do. Tensors follow as bytes, in parameter order.
+/// The job of the child. Tensors follow as bytes, in parameter order.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// How to launch the kernels, in order.
+    /// The launch contracts of the kernels, in order.
     pub launches: Vec<Contract>,
     /// Values of sizes, strides and scalars.
     pub args: Args,
     /// The PTX.
     pub ptx: String,
-    /// How often the kernel is timed, after the launch that counts.
+    /// Number of timed launches, after the one that is checked.
     pub repeat: u32,
     /// Tensors that are to be on others.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct Job {
     pub tensors: Vec<usize>,
 }
 
-/// What the child found. The tensors follow as bytes, as the first launch left them.
+/// The result of the child. The tensors follow as bytes, as the first launch left them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Outcome {
     /// What happened.

@@ -12,10 +12,10 @@ pub use tilec_launch::simulator::POISON;
 /// Bytes of poison after every tensor, so that a write past its end is seen.
 pub const GUARD_BYTES: usize = 1024;
 
-/// What inputs are filled with.
+/// The contents of inputs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Data {
-    /// Whole numbers from `-limit` to `limit`: sums of products stay exact, so that results can be compared exactly.
+    /// Integers from `-limit` to `limit`: sums of products stay exact, so that results can be compared exactly.
     Int {
         /// Largest magnitude.
         limit: u32,
@@ -51,7 +51,8 @@ impl Random {
         u64::try_from((u128::from(self.next_u64()) * u128::from(n)) >> 64).expect("less than n")
     }
 
-    /// A number of the kind requested, of those that a type has: of scales, which have neither a sign nor a zero, one that is not far from one.
+    /// A random number of this kind that the type can represent; for scales, which have neither sign nor zero, one
+    /// near 1.
     pub fn of_type(&mut self, elem: Elem, data: Data) -> f64 {
         let x = self.number(data, !has_negatives(elem));
         if elem == Elem::UE8M0 { scale_near(x) } else { x }
@@ -222,7 +223,7 @@ mod tests {
         let mut clock = Clock::new(std::time::Duration::ZERO, false);
         assert_eq!(filled(&many, 1, Data::Int { limit: 4 }, &mut clock).len(), 4 + GUARD_BYTES);
         assert!(clock.check().is_err());
-        // Of many bytes none is touched.
+        // Of a large tensor no page is touched.
         let large =
             TensorPlan { shape: vec![1 << 28], strides: vec![1], modes: vec![1], span: 1 << 28, ..plan(Elem::F32) };
         let mut clock = Clock::new(std::time::Duration::ZERO, false);

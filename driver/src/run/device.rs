@@ -18,7 +18,7 @@ enum Placed {
 }
 
 impl Placed {
-    /// Makes room for a tensor and fills it; the parts of an array of pointers lie wherever the driver finds room.
+    /// Allocates a tensor and fills it; the parts of an array of pointers are separate allocations.
     fn new(device: &Device, plan: &TensorPlan, bytes: &[u8]) -> Result<Placed, CudaError> {
         if !plan.pointers {
             let buffer = device.alloc(bytes.len())?;
@@ -40,7 +40,7 @@ impl Placed {
         Ok(Placed::Parts(parts, table))
     }
 
-    /// What the kernel is told the address of.
+    /// The buffer whose address is the kernel argument.
     fn argument(&self) -> &Buffer {
         match self {
             Placed::Whole(buffer) | Placed::Parts(_, buffer) => buffer,

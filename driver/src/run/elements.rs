@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use tilec_ir::types::Elem;
 
-/// Where the elements of a tensor come from.
+/// The source of a tensor's elements.
 #[derive(Clone, Debug)]
 pub enum Elements {
     /// These bytes.
@@ -22,16 +22,17 @@ pub enum Elements {
 /// Why there are no elements.
 #[derive(Debug)]
 pub(super) enum NoElements {
-    /// There are so many bytes (in words), which are not those of the tensor.
+    /// The number of bytes (in words), which differs from the tensor's.
     Size(String),
-    /// There are so many numbers, which are not those of the tensor.
+    /// The number of values, which differs from the tensor's.
     Count(usize),
     /// The file cannot be read.
     Unreadable(PathBuf, io::Error),
 }
 
 impl Elements {
-    /// The elements of a tensor of so many. Of a file of another size nothing is read; of a pipe, whose size is not known, one byte more.
+    /// Reads `count` elements of a tensor. A file of another size is not read; from a pipe, whose size is not known,
+    /// one byte more is read.
     pub(super) fn read(&self, elem: Elem, count: u64) -> Result<Cow<'_, [u8]>, NoElements> {
         let expected = elem.bytes_of(count);
         let path = match self {

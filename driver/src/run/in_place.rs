@@ -1,4 +1,4 @@
-//! Tensors that are at the address of others: what the contract allows.
+//! Tensors that alias others, where the contract allows it.
 
 use crate::contract::Contract;
 use crate::run::bind::TensorPlan;
@@ -6,10 +6,10 @@ use crate::run::program::{Aliases, BoundProgram, decided, may_alias};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 
-/// Whether the launches may have these tensors on those.
+/// Checks that the launches allow these tensors to alias those.
 ///
 /// # Errors
-/// There is no such tensor, the contract does not allow it, or their elements would not lie alike.
+/// If there is no such tensor, the contract does not allow it, or their layouts differ.
 pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Aliases) -> Result<(), Box<Diagnostic>> {
     let error = |message: String| Box::new(Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), message));
     let find = |name: &str| -> Result<&TensorPlan, Box<Diagnostic>> {

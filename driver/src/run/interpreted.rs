@@ -54,7 +54,7 @@ pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, D
     })
 }
 
-/// What is said where the time was over: how long it was, and what helps.
+/// Adds the elapsed time and a remedy to a diagnostic of an exceeded time limit.
 fn timed(d: Diagnostic, clock: &Clock) -> Diagnostic {
     if d.code != codes::LAUNCH_TIMEOUT {
         return d;

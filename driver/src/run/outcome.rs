@@ -8,7 +8,7 @@ use crate::run::simulate::{Simulated, generation_name};
 use std::fmt;
 use tilec_ir::diag::Diagnostic;
 
-/// What came out of a run. `Display` is what the command prints.
+/// The result of a run. `Display` is what the command prints.
 #[derive(Clone, Debug)]
 pub struct RunReport {
     /// Entry name.
@@ -25,9 +25,9 @@ pub struct RunReport {
     pub bytes: f64,
     /// The comparison of every tensor that was compared.
     pub verdicts: Vec<(String, Verdict)>,
-    /// What else the reader should know.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
-    /// What passed because the run allows it.
+    /// Violations that the run permits.
     pub warnings: Vec<Diagnostic>,
     /// The tensors as the kernel left them, with their guards.
     pub tensors: Vec<(TensorPlan, Vec<u8>)>,

@@ -37,9 +37,9 @@ pub struct RunOptions {
     pub check: bool,
     /// Seed of the inputs.
     pub seed: u64,
-    /// What inputs hold; `None`: whole numbers when comparing, else normally distributed ones.
+    /// Contents of inputs; `None`: integers when comparing, else normally distributed numbers.
     pub normal: Option<bool>,
-    /// How often the kernel is timed.
+    /// Number of timed launches.
     pub repeat: u32,
     /// Wall clock of making the tensors and of the kernels; on a GPU these have it for themselves.
     pub timeout: Duration,
@@ -143,11 +143,11 @@ pub(crate) fn contents(
     Ok(all)
 }
 
-/// What to launch of a launch file (which messages call `place`), and its name: the kernel or program called so, else the only
-/// program, else the only kernel. One of several variants is called by its own name.
+/// The launches of a launch file (called `place` in messages), and their name: the kernel or program of that name, else
+/// the only program, else the only kernel. One of several variants is named by its own name.
 ///
 /// # Errors
-/// There is no such kernel or program, or more than one, or a rule that is not an expression.
+/// If there is no such kernel or program, or more than one, or a rule that is not an expression.
 pub fn launches<'f>(
     file: &'f LaunchFile,
     name: Option<&str>,

@@ -12,9 +12,9 @@ use tilec_ir::interp::{self, Numbers};
 
 /// A program as it was written, and what it is run on.
 pub(super) struct Reference<'a> {
-    /// How the kernels that it was compiled to are launched.
+    /// The launch contracts of the compiled kernels.
     pub(super) contracts: &'a [&'a Contract],
-    /// What it means: kernels that run one after the other.
+    /// The source kernels, run one after the other.
     pub(super) meant: Vec<&'a Written>,
     pub(super) bound: &'a BoundProgram,
 }

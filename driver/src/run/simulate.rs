@@ -35,7 +35,7 @@ use tilec_launch::simulator::generation;
 pub use tilec_sim::{Allowance, Counters, Generation, Landing, Order};
 use tilec_sim::{Launch, Program};
 
-/// Bytes that the tensors of a simulated launch may have together. The host needs some five times as much.
+/// Maximum number of bytes of a simulated launch's tensors. The host needs about five times as much.
 pub const MAX_BYTES: u64 = 2 << 30;
 
 /// When asynchronous copies land.
@@ -98,7 +98,7 @@ pub struct Simulated {
     pub landings: usize,
     /// The launches, in order.
     pub launches: Vec<Executed>,
-    /// What passed because it is allowed, as warnings: one for each pair of instructions.
+    /// Permitted violations, as warnings: one for each pair of instructions.
     pub allowed: Vec<Diagnostic>,
 }
 
@@ -111,12 +111,12 @@ pub struct Executed {
     pub blocks: u64,
     /// Threads of a block.
     pub threads: u32,
-    /// What was counted (in the first run).
+    /// Counters of the first run.
     pub counters: Counters,
 }
 
 impl Simulated {
-    /// What was not checked, where that is not everything.
+    /// The checks that were incomplete, if any.
     pub fn unchecked(&self) -> Option<&'static str> {
         self.launches.iter().any(|l| l.counters.races_partial).then_some(
             "there was too much to keep all of it: a race on global memory may have gone unseen; a smaller problem shows it",
@@ -159,7 +159,7 @@ impl fmt::Display for Simulated {
     }
 }
 
-/// What the generations are called.
+/// The name of a generation.
 pub fn generation_name(generation: Generation) -> &'static str {
     match generation {
         Generation::Volta => "Volta",
@@ -261,7 +261,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What messages about a launch are made of.
+/// The context of messages about a launch.
 fn scene<'a>(job: &'a Job, origin: &'a Origin<'a>, bound: &'a program::BoundProgram, at: usize) -> Scene<'a> {
     Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound }
 }

@@ -1,4 +1,4 @@
-//! The whole run with a device that is the interpreter: what is launched, what is compared, what is refused.
+//! The whole run with the interpreter as device: launches, comparisons, rejections.
 
 use super::*;
 use crate::compile::options::CompileOptions;
@@ -284,7 +284,7 @@ fn a_result_that_depends_on_what_was_chosen_is_found_out() {
     let same = text.replace("n = n + 1.0", "n = n + 0.0");
     let report = run_with(&crate::compile(&same, &CompileOptions::default()).expect("compiles"), &here, never);
     assert!(report.expect("runs").ok());
-    // Who writes the value wants it.
+    // A parameter given by the user keeps its value in the reference.
     let defines = vec![("BN".to_owned(), "64".to_owned())];
     let given = crate::compile(text, &CompileOptions { defines, ..CompileOptions::default() }).expect("compiles");
     assert!(run_with(&given, &here, never).expect("runs").ok());
@@ -336,7 +336,7 @@ fn sizes_of_zero_have_variants_of_their_own() {
     assert!(run_with(&plain, &here, never).expect_err("K is at least 1").to_string().contains("E0607"));
 }
 
-/// What is compared with is the source: a wrong kernel after the first passes, and PTX that agrees with it, are found out.
+/// The reference is the source: a wrong kernel after the first passes is found, even if the PTX agrees with it.
 #[test]
 fn the_reference_is_the_source() {
     let options = CompileOptions { source_name: "x.tile".to_owned(), ..CompileOptions::default() };

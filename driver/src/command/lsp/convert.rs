@@ -1,4 +1,4 @@
-//! Between the places and texts of [`crate::editor`] and those of the protocol.
+//! Conversions between the positions and texts of [`crate::editor`] and those of the protocol.
 
 use crate::editor::analysis::Analysis;
 use crate::editor::complete::{Proposal, ProposalKind};
@@ -15,7 +15,7 @@ use std::str::FromStr;
 use tilec_ir::codes;
 use tilec_ir::diag::{self, Severity, Span};
 
-/// A text with its lines: what places are counted in.
+/// A text with its lines, in which positions are counted.
 #[derive(Copy, Clone)]
 pub(crate) struct Text<'a> {
     pub(crate) text: &'a str,
@@ -51,7 +51,7 @@ pub(crate) const EXPLAIN_SCHEME: &str = "tilec-explain";
 /// A diagnostic with notes after its message; nothing of a remark.
 pub(crate) fn diagnostic(text: Text<'_>, uri: &Uri, d: &diag::Diagnostic) -> Option<Diagnostic> {
     let severity = match d.severity {
-        // What the command line says is no mistake of the text.
+        // A value that the command line must give is no error of the text.
         Severity::Error if d.code == codes::MISSING_DEFINE => DiagnosticSeverity::INFORMATION,
         Severity::Error => DiagnosticSeverity::ERROR,
         Severity::Warning => DiagnosticSeverity::WARNING,
@@ -78,7 +78,7 @@ pub(crate) fn diagnostic(text: Text<'_>, uri: &Uri, d: &diag::Diagnostic) -> Opt
     })
 }
 
-/// What is wanted of a mistake that has a fix, in few words.
+/// A short title of a fix.
 pub(crate) fn fix_title(text: Text<'_>, fix: &diag::Edit) -> String {
     let old = text.text.get(fix.span.start as usize..fix.span.end as usize).unwrap_or("");
     let means = fix.means.map_or(String::new(), |means| format!(" ({means})"));

@@ -14,7 +14,7 @@ pub(crate) struct Open {
     pub(crate) editor_version: Option<i32>,
 }
 
-/// What is said of a panic.
+/// The message of a panic.
 pub(crate) const BUG: &str = concat!(
     "this is a bug in tilec ",
     env!("CARGO_PKG_VERSION"),

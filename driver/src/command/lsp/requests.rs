@@ -37,7 +37,7 @@ impl Refused {
 /// A file that is open, with what is decided of its text by now.
 type Found<'a> = (&'a Open, Option<Arc<Decisions>>);
 
-/// What is asked about a file.
+/// A request about a file.
 struct Asked<'a> {
     uri: Uri,
     a: &'a Analysis,
@@ -49,7 +49,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The place that is asked about.
+    /// The byte offset of the requested position.
     fn byte(&self) -> Result<usize, Refused> {
         read::<Position>(self.params["position"].clone()).map(|at| self.text.byte(at))
     }
@@ -68,7 +68,7 @@ pub(crate) fn answer<'a>(
         let word = params["word"].as_str().unwrap_or("");
         return explain(word).map(Value::from).map_err(|text| Refused::new(ErrorCode::InvalidParams, text.trim()));
     }
-    // What is not known is said to be so, whatever it is asked with.
+    // An unknown method is rejected as such, whatever its parameters.
     let answers =
         about_file(method).ok_or_else(|| Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`")))?;
     let uri: Uri = read(params.pointer("/textDocument/uri").cloned().unwrap_or_default())?;
@@ -76,7 +76,7 @@ pub(crate) fn answer<'a>(
     answers(&Asked { uri, a: &open.analysis, target: open.target, text: Text::of(&open.analysis), decisions, params })
 }
 
-/// What answers a request about a file; `None`: there is no such request.
+/// The handler of a request about a file; `None`: there is no such request.
 fn about_file(method: &str) -> Option<Answers> {
     let answers: Answers = match method {
         Formatting::METHOD => |q| Ok(json!(formatted(q.a))),
@@ -148,13 +148,13 @@ fn read<P: DeserializeOwned>(params: Value) -> Result<P, Refused> {
     serde_json::from_value(params).map_err(|e| Refused::new(ErrorCode::InvalidParams, e.to_string()))
 }
 
-/// The text as it should stand, if it is a program.
+/// The formatted text, if it is a program.
 fn formatted(a: &Analysis) -> Option<Vec<TextEdit>> {
     let new = format(&a.text, &mut Sink::new()).ok()?;
     Some(if new == a.text { Vec::new() } else { vec![TextEdit::new(Text::of(a).whole(), new)] })
 }
 
-/// Where the name at a byte is written: of what kernels of a sequence share, in all of them.
+/// All occurrences of the name at a byte.
 fn all_places(a: &Analysis, byte: usize, declared: bool) -> Vec<Span> {
     a.symbol_at(byte).map_or_else(Vec::new, |(symbol, _)| rename::all_places(a, symbol, declared))
 }

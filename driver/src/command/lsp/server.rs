@@ -1,4 +1,4 @@
-//! The files that are open, and what the client asks in general.
+//! Open files, and general requests of the client.
 
 use super::convert::{TOKEN_MODIFIERS, token_name};
 use super::open::{BUG, Open};
@@ -24,9 +24,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// What the client set.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// How texts are compiled.
+    /// Options for compiling texts.
     pub(crate) options: CompileOptions,
-    /// The client requests hints again when it is told to.
+    /// Whether the client supports requests to refresh its hints.
     pub(crate) refreshes_hints: bool,
 }
 
@@ -166,7 +166,7 @@ impl Server {
         }
     }
 
-    /// The parameters of a notification. Of one that is not as it should be the client is told.
+    /// The parameters of a notification. If they are malformed, the client gets an error message.
     fn read<P: DeserializeOwned>(&self, n: Notification) -> Option<P> {
         match serde_json::from_value(n.params) {
             Ok(params) => Some(params),
@@ -211,7 +211,7 @@ impl Server {
     }
 }
 
-/// What the server can do.
+/// The server's capabilities.
 pub(crate) fn capabilities() -> Value {
     let kinds: Vec<&str> = TokenKind::ALL.iter().map(|kind| token_name(*kind)).collect();
     json!({

@@ -1,4 +1,4 @@
-//! Messages on standard input and output. One that cannot be read is answered as JSON-RPC asks, and the next one is read.
+//! Messages on standard input and output. A malformed message gets a JSON-RPC error, and reading continues.
 
 use lsp_server::{Connection, ErrorCode, Message};
 use serde_json::{Value, json};

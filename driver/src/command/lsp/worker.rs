@@ -26,7 +26,7 @@ pub(crate) struct Job {
     pub(crate) options: CompileOptions,
 }
 
-/// What both threads know of the files.
+/// State of the files, shared by both threads.
 pub(crate) struct Shared {
     /// `None`: the server stops.
     send: Option<Send>,
@@ -92,7 +92,7 @@ impl Worker {
         shared.notify("textDocument/publishDiagnostics", nothing);
     }
 
-    /// What was decided of the newest text of a file, if that is known by now.
+    /// The decisions for the newest text of a file, if they are known yet.
     pub(crate) fn decisions(&self, uri: &Uri) -> Option<Arc<Decisions>> {
         lock(&self.shared).files.get(uri.as_str())?.decisions.clone()
     }

@@ -3,7 +3,7 @@
 use crate::contract::{Contract, Param, ParamKind};
 use tilec_sim::{ParseError, Program};
 
-/// What the PTX itself says.
+/// Facts of the PTX text.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) entries: Vec<Entry>,
@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// Bytes of each parameter, where its type is known.
     params: Vec<Option<u64>>,
-    /// `.maxntid`: so many threads at most, whatever the axes.
+    /// `.maxntid`: maximum number of threads, whatever the axes.
     most_threads: Option<[u32; 3]>,
     /// `.reqntid`: these threads.
     threads: Option<[u32; 3]>,
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 }
 
 impl Facts {
-    /// Words are enough: what no simulator understands may be launched.
+    /// Tokens are enough: PTX that the simulator does not support may still be launched.
     pub(super) fn of(ptx: &str) -> Facts {
         let mut facts = Facts::default();
         let text = without_comments(ptx);
@@ -128,7 +128,7 @@ impl<'t> Iterator for Words<'t> {
     }
 }
 
-/// PTX with a space for each comment and string. What is not closed goes to the end.
+/// The PTX with a space for each comment and string. Unclosed ones extend to the end.
 fn without_comments(ptx: &str) -> String {
     let mut out = String::with_capacity(ptx.len());
     let mut rest = ptx;
@@ -152,9 +152,9 @@ fn without_comments(ptx: &str) -> String {
     out + rest
 }
 
-/// What `contract` says otherwise than the PTX that is to be launched by it; empty: nothing, as far as PTX tells.
+/// Differences between `contract` and the PTX that it launches; empty if none are visible in the PTX.
 ///
-/// Where both have the id of a contract that decides, for PTX may be edited: its version and target are then not compared.
+/// If both have a contract id, the ids decide, because PTX may be edited: its version and target are then not compared.
 pub(crate) fn disagreement(contract: &Contract, ptx: &str) -> Vec<String> {
     let facts = Facts::of(ptx);
     let mut wrong = Vec::new();

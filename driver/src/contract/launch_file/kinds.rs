@@ -4,7 +4,7 @@ use crate::contract::launch_file::error::{LaunchFileError, field};
 use serde_json::{Map, Value};
 use tilec_ir::types::Elem;
 
-/// What a field takes. Expressions, and what has a form of its own, are looked at elsewhere.
+/// The kind of value a field takes. Expressions, and values with a form of their own, are checked elsewhere.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
@@ -72,7 +72,7 @@ fn check(object: &Map<String, Value>, fields: &[(&str, Kind)], of: &str) -> Resu
     Ok(())
 }
 
-/// What was expected, if the value is something else.
+/// The expected kind, if the value has another one.
 fn mismatch(value: &Value, kind: Kind) -> Option<String> {
     let is_count = |v: &Value| v.as_u64().is_some_and(|n| u32::try_from(n).is_ok());
     let all = |is: fn(&Value) -> bool| value.as_array().is_some_and(|list| list.iter().all(is));

@@ -8,7 +8,7 @@ use crate::run::data::get;
 use crate::run::program::BoundProgram;
 use tilec_ir::types::Elem;
 
-/// How many of cuBLAS's ways to compute a product are tried.
+/// Number of cuBLAS algorithms that are tried for a product.
 pub(super) const CHOICES: usize = 8;
 
 /// A product as cuBLAS takes it, and what to give it.
@@ -292,7 +292,7 @@ mod tests {
         theirs[16] = 1;
         compare(&plan, &theirs, &ours, None::<fn(&[u64]) -> f64>, &mut check);
         assert_eq!((check.wrong, check.shown.len()), (1, 1));
-        // Who is right is known.
+        // With a reference, the wrong side is known.
         let mut check = Check::default();
         compare(&plan, &theirs, &ours, Some(|index: &[u64]| (7 * index[0] + index[1]) as f64), &mut check);
         assert_eq!((check.wrong, check.cublas_off), (0, 1));

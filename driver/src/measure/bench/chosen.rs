@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use tilec_passes::choose::Choice;
 
-/// What the `auto` parameters of a kernel were chosen to be.
+/// The chosen values of a kernel's `auto` parameters.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Chosen {
     /// The kernel.
@@ -44,7 +44,7 @@ impl fmt::Display for Chosen {
 
 /// `M=4096 N=4096 K=4096`.
 pub fn problem_name(args: &Args) -> String {
-    // Sizes in the order in which they are spoken of, then the rest.
+    // The usual order of sizes, then the others.
     let spoken = ["M", "N", "K"];
     let first = spoken.iter().filter_map(|name| args.get_key_value(*name));
     let rest = args.iter().filter(|(name, _)| !spoken.contains(&name.as_str()));

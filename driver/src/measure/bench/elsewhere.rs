@@ -18,7 +18,7 @@ const MAX_INTERPRETED: u64 = 1 << 24;
 const TOO_LARGE: &str = "too large for the interpreter, `tilec run --check` smaller";
 /// Multiply-adds that it is given at most.
 const MAX_PRODUCTS: f64 = 4e9;
-/// Multiply-adds, or elements, that the simulator is given at most: some minutes.
+/// Maximum number of multiply-adds, or elements, that are simulated: some minutes.
 const MAX_SIMULATED: f64 = 2e9;
 
 /// Executes the program on the simulator, counts, and compares the whole result with the interpreter's.

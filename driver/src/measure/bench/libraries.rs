@@ -1,4 +1,4 @@
-//! Where cuBLAS may be: names for the loader, then the places where toolkits and Python wheels put it.
+//! Locations of cuBLAS: names for the loader, then the directories of toolkits and Python wheels.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const NAMES: &[&str] = &["cublasLt64_13.dll", "cublasLt64_12.dll", "cublasLt64_1
 /// The variable that names the file, or the directory that it is in.
 pub(super) const VARIABLE: &str = "TILEC_CUBLAS";
 
-/// What to try to open, in order. What `TILEC_CUBLAS` names is the only thing if it is set.
+/// Candidates to open, in order. If `TILEC_CUBLAS` is set, it is the only one.
 pub fn candidates() -> Vec<PathBuf> {
     from(|name| std::env::var_os(name).map(PathBuf::from))
 }

@@ -27,7 +27,7 @@ pub struct Machine {
     pub l2_bytes: u32,
 }
 
-/// What products run on.
+/// The unit that computes products.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -46,7 +46,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What multiplies elements of this type.
+    /// The unit that multiplies elements of this type.
     pub fn of(input: Elem) -> Unit {
         match input {
             Elem::F16 | Elem::BF16 => Unit::Half,
@@ -93,7 +93,7 @@ impl Unit {
     }
 }
 
-/// What keeps a program from being faster.
+/// The resource that limits a program.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {

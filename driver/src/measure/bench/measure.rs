@@ -11,7 +11,7 @@ const MAX_SETS: usize = 4096;
 /// More launches than this do not go into a graph, unless the sets need them.
 const MAX_LAUNCHES: u32 = 4096;
 
-/// How many sets of tensors there are.
+/// The number of sets of tensors.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Sets {
     /// Sets, at least 2.
@@ -52,7 +52,7 @@ pub(super) struct Timed {
 /// Launches of one turn.
 enum Turn {
     Graph(Graph),
-    /// Where recording does not work.
+    /// Where graph capture does not work.
     Plain,
 }
 
@@ -100,7 +100,8 @@ pub(super) fn fastest(us: &[f64]) -> Option<usize> {
     best.map(|(i, _)| i)
 }
 
-/// How many calls a turn of `seconds` has: all sets equally often, so that the next turn finds them equally old.
+/// Number of calls in a turn of `seconds`: the same number for each set, so that the cache state is the same in each
+/// turn.
 fn launches(call_us: f64, sets: u32, seconds: f64) -> u32 {
     let wanted = (seconds * 1e6 / call_us.max(0.1)).min(f64::from(MAX_LAUNCHES));
     let turns = (wanted / f64::from(sets)).floor().max(1.0);
@@ -166,7 +167,8 @@ pub(super) fn interleave(
             .iter()
             .map(|&unit| {
                 let (start, stop) = (device.event()?, device.event()?);
-                // What ran before decides how fast the clock is, by up to a tenth: the clock that is timed is a unit's own.
+                // The previous program changes the clock frequency by up to a tenth: each unit warms up with its own
+                // load before it is timed.
                 run(unit)?;
                 stream.record(&start)?;
                 run(unit)?;
@@ -193,8 +195,8 @@ pub(super) fn interleave(
     Ok(timed)
 }
 
-/// The order of the units in every round, drawn anew for each and the same in every run, so that nobody always follows the same
-/// neighbour, as long as there are others, and nobody himself.
+/// The order of the units in every round, shuffled with a fixed seed. If possible, no unit always follows the same
+/// other one, or itself.
 fn orders(units: usize, rounds: u32) -> Vec<Vec<usize>> {
     let mut random = Random::new(0, "orders");
     let mut random = |below: usize| random.below(below as u64) as usize;
@@ -222,7 +224,8 @@ fn queue(unit: &Unit<'_>, launches: u32, stream: &Stream) -> Result<(), CudaErro
 mod tests {
     use super::*;
 
-    /// Every round has every unit once, nobody follows himself, and nobody always follows the same one where there are three.
+    /// Every round has every unit once, no unit follows itself, and none always follows the same one if there are
+    /// three.
     #[test]
     fn rounds_differ_in_order() {
         for units in 1..20 {

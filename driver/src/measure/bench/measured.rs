@@ -7,10 +7,10 @@ use serde_json::Value;
 /// Microseconds of an hour: no launch takes as long.
 const MOST_US: f64 = 3.6e9;
 
-/// What was measured: every variant at every problem that has times.
+/// The measurements: every variant at every problem that has times.
 ///
 /// # Errors
-/// It is no such report, nothing was measured, or a time is none; the text says so.
+/// If the text is not such a report, has no measurement, or has an invalid time; the text says which.
 pub fn measured(text: &str) -> Result<Vec<Measured>, String> {
     let json: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
     let schema = json["schema"].as_str().unwrap_or("");

@@ -59,12 +59,12 @@ pub(crate) const SETUP_LIMIT: Duration = Duration::from_secs(120);
 /// And for each program.
 pub(crate) const SETUP_LIMIT_EACH: Duration = Duration::from_secs(10);
 
-/// Compiles and measures. `launcher` makes this program's command with a hidden
-/// subcommand: [`SUBCOMMAND`] does [`session::serve`], [`child::SUBCOMMAND`](crate::run::child::SUBCOMMAND) launches once; `progress` hears which problem is being
-/// worked on, what is done, and how far all of it is (0 to 1).
+/// Compiles and measures. `launcher` is this program's command for a hidden subcommand: [`SUBCOMMAND`] runs
+/// [`session::serve`], [`child::SUBCOMMAND`](crate::run::child::SUBCOMMAND) launches once. `progress` receives the
+/// current problem, the current action, and the completed fraction of all work (0 to 1).
 ///
 /// # Errors
-/// No variant compiles, arguments that fit no problem, no device.
+/// If no variant compiles, arguments fit no problem, or there is no device.
 pub fn bench(
     source: &str,
     options: &BenchOptions,

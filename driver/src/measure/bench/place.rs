@@ -14,7 +14,7 @@ pub(super) struct Placed {
     buffer: Buffer,
     /// Bytes from one set to the next.
     set: usize,
-    /// Of an array of pointers: its parts in a set, and the arrays of their addresses, one per set.
+    /// For an array of pointers: its parts in a set, and the arrays of their addresses, one per set.
     parts: Option<(Parts, Buffer)>,
 }
 
@@ -87,7 +87,7 @@ impl Placed {
         Ok(placed)
     }
 
-    /// What the kernel is told: where the set's elements are, or their addresses.
+    /// The kernel argument: the address of the set's elements, or of their array of addresses.
     pub(super) fn argument(&self, set: usize) -> u64 {
         match &self.parts {
             None => self.buffer.address() + (self.set * set) as u64,

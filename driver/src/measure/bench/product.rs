@@ -1,8 +1,9 @@
 //! Recognises kernels that are a matrix product, from the source program.
 //!
-//! A kernel is a product if all its `mma` accumulate, from zero, one tensor times another into one register tile, and every
-//! store to global memory goes to one tensor. If what is stored is `alpha * acc + beta * C` the whole kernel is what a BLAS
-//! library computes; another epilogue is a fused one, and the library is measured on the bare product.
+//! A kernel is a product if all its `mma` accumulate, from zero, the product of two tensors into one register tile, and
+//! every store to global memory goes to one tensor. If the stored value is `alpha * acc + beta * C`, a BLAS library
+//! computes the same as the whole kernel. Any other epilogue is a fused one, and the library is measured on the bare
+//! product.
 
 mod finder;
 mod form;

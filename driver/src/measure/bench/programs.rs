@@ -1,4 +1,5 @@
-//! What is measured: each variant compiled, and where `auto` is left to the compiler, for each problem by itself.
+//! The measured programs: each variant compiled, and separately for each problem if `auto` parameters are left to the
+//! compiler.
 
 use super::product;
 use super::wire::Program;
@@ -14,7 +15,7 @@ use tilec_ir::kernel::Kernel;
 /// A program that was compiled.
 pub(crate) struct Built {
     pub(crate) compiled: Compiled,
-    /// What the measuring process is told of it.
+    /// Its description for the measuring process.
     pub(crate) program: Program,
 }
 
@@ -22,7 +23,7 @@ pub(crate) struct Built {
 pub(super) struct Use {
     /// Index into [`Programs::built`].
     pub(super) program: usize,
-    /// What `auto` parameters were chosen to be, kernel by kernel.
+    /// The chosen values of `auto` parameters, kernel by kernel.
     pub(super) chosen: Vec<Chosen>,
 }
 
@@ -76,7 +77,7 @@ impl Programs {
         Ok(programs)
     }
 
-    /// What the measuring process is told.
+    /// The description for the measuring process.
     pub(super) fn wire(&self) -> Vec<Program> {
         self.built.iter().map(|b| b.program.clone()).collect()
     }

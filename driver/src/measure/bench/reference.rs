@@ -34,7 +34,7 @@ pub(super) struct Sum {
     want: f64,
     /// The sum of the magnitudes of what is added up.
     magnitude: f64,
-    /// Where it is in the result.
+    /// Its offset in the result.
     offset: usize,
 }
 
@@ -85,7 +85,7 @@ impl Reference<'_> {
         })
     }
 
-    /// What the samples of the result are before they are rounded. Every core computes its share.
+    /// The unrounded samples of the result, computed on all cores.
     pub(super) fn sums(&self) -> Option<Vec<Sum>> {
         let element = self.element()?;
         let batches = self.extents.batches;
@@ -93,7 +93,7 @@ impl Reference<'_> {
             .into_iter()
             .enumerate()
             .map(|(n, (i, j))| {
-                // The first, the last, and the others in turn.
+                // The first, the last, and others by rotation.
                 let z = match n {
                     0 => batches - 1,
                     n => (n as u64 - 1) % batches,

@@ -20,7 +20,7 @@ pub const SCHEMA: &str = "tilec.bench/1";
 pub struct BenchReport {
     /// [`SCHEMA`].
     pub schema: &'static str,
-    /// The day, in UTC: `2026-11-27`; who runs it says it.
+    /// The date in UTC, given by the caller: `2026-11-27`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// The command line.
@@ -68,7 +68,7 @@ pub struct VariantReport {
     pub target: String,
     /// The instruction of its products.
     pub atom: String,
-    /// What its products run on.
+    /// The unit of its products.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
 }
@@ -85,7 +85,7 @@ pub struct Problem {
     /// Why nothing was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// What else the reader should know.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -115,13 +115,13 @@ pub struct Row {
     pub bytes: f64,
     /// What was compared.
     pub check: Check,
-    /// What `auto` parameters were chosen to be here, kernel by kernel; empty where there was nothing to choose.
+    /// The chosen values of `auto` parameters, kernel by kernel; empty if there was no choice.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<Chosen>,
-    /// What the driver's assembler made of the program.
+    /// The driver's JIT compilation of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loaded: Option<Loaded>,
-    /// What the simulator counted, where there was no GPU to measure on.
+    /// Counts of the simulator, if there was no GPU to measure on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
     /// Why it was not measured.
@@ -237,7 +237,7 @@ impl BenchReport {
         }
     }
 
-    /// What the measuring process said when it was ready.
+    /// The measuring process's answer when it was ready.
     pub(super) fn ready(&mut self, machine: Machine, cublas: Option<Result<(String, PathBuf), String>>) {
         self.machine = Some(machine);
         self.cublas = cublas.map(|library| match library {
@@ -415,14 +415,14 @@ impl BenchReport {
         self.unchecked(f)
     }
 
-    /// What is said of the rows of a problem below its table: mismatches, and what was chosen.
+    /// Notes on the rows of a problem below its table: mismatches, and chosen values.
     fn asides(&self, f: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
         for row in &problem.rows {
             for line in &row.check.shown {
                 writeln!(f, "    {}: {line}", self.variants[row.variant].label)?;
             }
         }
-        // What rows have in common is said once.
+        // Notes that rows share are printed once.
         let mut said: Vec<(&[Chosen], Vec<&str>)> = Vec::new();
         for row in problem.rows.iter().filter(|row| !row.chosen.is_empty()) {
             let label = self.variants[row.variant].label.as_str();
@@ -476,7 +476,7 @@ impl BenchReport {
     }
 }
 
-/// What a comparison found, in a few words.
+/// The result of a comparison, in a few words.
 fn checked(check: &Check) -> String {
     if check.wrong > 0 {
         return format!("WRONG: {} elements", check.wrong);

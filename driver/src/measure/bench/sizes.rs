@@ -16,7 +16,7 @@
 use crate::contract::number::{Args, Number};
 use std::collections::BTreeSet;
 
-/// How many problems one command may request.
+/// Maximum number of problems of one command.
 const MAX_PROBLEMS: usize = 4096;
 
 /// One argument: names and the values they take together.
@@ -71,9 +71,9 @@ pub fn problems(arguments: &[String]) -> Result<Vec<Args>, String> {
     Ok(all)
 }
 
-/// Gives names their values that are those of other names.
+/// Gives names that alias others the values of these.
 fn resolve(args: &mut Args, aliases: &[(Vec<String>, String)]) -> Result<(), String> {
-    // Each pass settles at least one alias, or the rest refer to each other or to nothing.
+    // Each pass resolves at least one alias; otherwise the rest refer to each other or to unknown names.
     let mut open: Vec<&(Vec<String>, String)> = aliases.iter().collect();
     while !open.is_empty() {
         let before = open.len();

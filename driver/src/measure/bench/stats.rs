@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn ratios_are_of_one_round() {
-        // The card slows down in the second round: both do, and the ratio stays.
+        // The card slows down in the second round: both times grow, and the ratio does not change.
         assert_eq!(ratios(&[1.0, 2.0], &[2.0, 4.0]), [0.5, 0.5]);
         assert_eq!(geometric_mean(&[2.0, 8.0]).map(|x| (x * 1e9).round()), Some(4e9));
         assert_eq!(geometric_mean(&[]), None);

@@ -8,13 +8,13 @@ use crate::compile::options::{CompileOptions, Sizes};
 use tilec_ir::target::Target;
 use tilec_passes::{PASSES, choose};
 
-/// How many variants one command may request.
+/// Maximum number of variants of one command.
 const MAX_VARIANTS: usize = 256;
 
 /// One program to measure: how it is called and how it is compiled.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// What it is called in the table.
+    /// Its name in the table.
     pub label: String,
     /// How to compile it.
     pub options: CompileOptions,

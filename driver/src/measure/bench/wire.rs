@@ -23,7 +23,7 @@ pub enum Request {
 }
 
 impl Program {
-    /// How to launch its kernels, in order.
+    /// The launch contracts of its kernels, in order.
     pub fn contracts(&self) -> Vec<&Contract> {
         self.launches.iter().collect()
     }
@@ -34,7 +34,7 @@ impl Program {
 pub struct Program {
     /// What it is called.
     pub name: String,
-    /// How to launch its kernels, in order.
+    /// The launch contracts of its kernels, in order.
     pub launches: Vec<Contract>,
     /// Tensors that its kernels hand from one to the next.
     pub temporaries: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Job {
     pub args: Args,
     /// Which programs, by index.
     pub programs: Vec<usize>,
-    /// How often everything is measured.
+    /// Number of rounds.
     pub rounds: u32,
     /// Seconds of measurement to aim at.
     pub seconds: f64,
@@ -72,7 +72,7 @@ pub enum Answer {
         machine: Machine,
         /// Version of cuBLAS and the file, or why there is none; `None`: it was not requested.
         cublas: Option<Result<(String, PathBuf), String>>,
-        /// What became of each program.
+        /// The result of loading each program.
         programs: Vec<Result<Loaded, String>>,
     },
     /// While measuring.
@@ -105,7 +105,7 @@ pub struct Loaded {
 pub struct Measured {
     /// The programs, in the order of the job.
     pub programs: Vec<Result<Series, String>>,
-    /// What cuBLAS took for each kind of product in it.
+    /// The cuBLAS times of each kind of product in it.
     pub references: Vec<Reference>,
     /// Notes for people.
     pub notes: Vec<String>,
@@ -143,7 +143,7 @@ pub struct Reference {
     pub refused: Option<String>,
 }
 
-/// What the simulator counted in place of a measurement.
+/// Counts of the simulator in place of a measurement.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// Blocks.
@@ -162,7 +162,7 @@ pub struct Counts {
     pub sectors: u64,
 }
 
-/// What became of a comparison.
+/// The result of a comparison.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Check {
     /// Elements compared with sums computed on the host, exactly, on whole numbers.

@@ -19,7 +19,7 @@ const FORMAT: u32 = 1;
 struct Line {
     tune: u32,
     key: String,
-    /// What it is, for people.
+    /// A description for the reader.
     what: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     us: Option<f64>,
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&file.0).expect("exists").lines().count(), 2);
     }
 
-    /// Cut off anywhere, what is left is whole lines, and what is appended later is read.
+    /// However a line is cut off, the remaining whole lines and lines appended later can be read.
     #[test]
     fn a_torn_line_is_as_if_it_were_not_there() {
         let file = File::new("torn");
@@ -191,7 +191,7 @@ mod tests {
             assert!(Cache::open(&file.0).is_err());
             assert_eq!(fs::read_to_string(&file.0).expect("exists"), source);
         }
-        // Lines of another version are nothing to this one, and stay.
+        // Lines of another version are ignored and kept.
         fs::write(&file.0, "{\"tune\":0,\"key\":\"a\",\"what\":\"\",\"us\":1,\"spread\":0,\"ratio\":1}\n")
             .expect("writes");
         assert_eq!(Cache::open(&file.0).expect("opens").get("a"), None);

@@ -15,7 +15,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, ValueDef};
 use tilec_passes::choose::{self, Candidates};
 
-/// Candidates that are predicted to take more than so many times as long as the fastest are none.
+/// Candidates predicted to be slower than the fastest by this factor are dropped.
 const FAR: f64 = 4.0;
 /// Clusters that a schedule may have.
 const CLUSTERS: [[i64; 2]; 3] = [[1, 1], [2, 1], [1, 2]];
@@ -41,7 +41,7 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// What the schedule is to say beside the values.
+    /// The schedule items besides the values.
     fn items(&self) -> Vec<String> {
         let cluster = self.cluster.map(|[rows, cols]| format!("cluster ({rows}, {cols})"));
         let stores = self.stage_stores.map(|staged| format!("stage_stores {}", u8::from(staged)));
@@ -106,18 +106,18 @@ pub(super) fn code_only(ptx: &str) -> String {
 pub(super) struct Space<'a> {
     source: Cow<'a, str>,
     module: Module,
-    /// How candidates are compiled: definitions are in their text, and what is chosen for sizes is, too.
+    /// Options for compiling candidates, whose text contains definitions and choices for sizes.
     plain: CompileOptions,
-    /// How the source itself is compiled for the problem.
+    /// Options for compiling the source itself for the problem.
     whole: CompileOptions,
     kernel: Option<&'a str>,
-    /// What `-D` gives each kernel.
+    /// The `-D` definitions of each kernel.
     given: Vec<Edit>,
-    /// What may be chosen for each kernel.
+    /// The candidates of each kernel.
     kernels: Vec<(String, Candidates)>,
     /// In the order of the prediction; the model's own choice first.
     pub(super) list: Vec<Candidate>,
-    /// What became of them, as far as it was asked.
+    /// The compiled candidates, as far as they were needed.
     made: Vec<Option<Result<Made, String>>>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Space<'a> {
     ) -> Result<Space<'a>, Diagnostics> {
         let file = SourceFile::new(&options.source_name, source);
         let fail = |list: Vec<Diagnostic>| Diagnostics { source: file.clone(), errors: list.len(), list };
-        // What is wrong with the program is said in its own terms.
+        // Errors of the program are reported for its own text.
         let (plain, _) = programs::build(source, options, kernel)?;
         let names = programs::sizes_of(&plain.compiled);
         let sizes = vec![programs::sizes_in(args, &names)];
@@ -201,8 +201,8 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Compiles a candidate so that its code is that of `model`: clusters, who stores, and what blocks share depend on the sizes where the schedule
-    /// does not name them.
+    /// Compiles a candidate so that its code equals that of `model`. Clusters, the storing warps, and what blocks share
+    /// depend on the sizes unless the schedule gives them.
     fn like(&mut self, index: usize, model: &Made) -> Result<Made, String> {
         let made = self.compile(&self.list[index], &self.plain)?;
         if made.code == model.code {
@@ -275,7 +275,7 @@ impl<'a> Space<'a> {
         all.into_iter().filter_map(|candidate| self.place(candidate)).collect()
     }
 
-    /// Where a candidate is in the list, which gets it if it is new, compiles, and is no other in another form.
+    /// The index of a candidate, which is added if it is new, compiles, and differs from all others.
     fn place(&mut self, candidate: Candidate) -> Option<usize> {
         if let Some(known) = self.list.iter().position(|c| c.settings == candidate.settings) {
             return Some(known);
@@ -308,7 +308,7 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
             let chosen = k.tile.choice.iter().flat_map(|c| &c.values);
             values.extend(chosen.map(|(name, x)| (name.clone(), x.to_string())));
         }
-        // What was decided for these sizes stays so.
+        // Decisions for these sizes are kept.
         let tile = &k.tile.kernel;
         let rows = tile.schedule.align_rows.and_then(|e| tile.as_int(e)).map(|n| format!("align_rows {n}"));
         Edit { kernel: k.contract.entry.clone(), values, items: rows.into_iter().collect() }

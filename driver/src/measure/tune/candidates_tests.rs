@@ -1,4 +1,4 @@
-//! What is written down compiles to what is measured, for every example with something to choose.
+//! The written schedule compiles to the measured code, for every example with a choice.
 
 use super::*;
 use crate::compile;
@@ -49,7 +49,7 @@ fn what_is_written_is_what_is_measured() {
             let made = space.made(0).unwrap_or_else(|why| panic!("{place}: {why}"));
             let again = compile(&made.text, &plain).expect("it compiles");
             assert_eq!(code_only(&again.ptx), code_only(&own.ptx), "{place}");
-            // Places in the text are those in the source: no line was added.
+            // Positions in the text equal those in the source: no line was added.
             assert_eq!(made.text.lines().count(), source.lines().count());
             let count = space.list.len();
             for index in [1, count / 2, count - 1] {
@@ -136,7 +136,8 @@ fn code_is_what_is_left_without_comments_and_places() {
     assert_eq!(code_only(ptx), ".version 6.0\nret;\n");
 }
 
-/// Where operands are copied to aligned rows, or to the other order, for the sizes at hand, what is tuned has the copies; where not, it says that.
+/// If operands are copied to aligned rows, or transposed, for these sizes, the tuned source has the copies; otherwise
+/// it disables them.
 #[test]
 fn copies_to_aligned_rows_are_written() {
     let source = EXAMPLES[0].0;

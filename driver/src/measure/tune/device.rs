@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
 
-/// What a batch may take before it counts as hanging: this, and so many times what the last one took.
+/// A batch counts as hanging after this time plus `TIMES` times the last batch's time.
 const PATIENCE: Duration = Duration::from_secs(20);
 const TIMES: f64 = 5.0;
 
@@ -41,7 +41,7 @@ pub(super) struct OnDevice<'a, 's> {
     pub(super) state: State,
 }
 
-/// What changes while measuring.
+/// State that changes while measuring.
 #[derive(Default)]
 pub(super) struct State {
     /// A child with the programs of these candidates.
@@ -56,7 +56,7 @@ pub(super) struct State {
     pub(super) cached: usize,
     /// Candidates that do not compile.
     pub(super) refused: usize,
-    /// What else there is to say.
+    /// Further notes.
     pub(super) notes: Vec<String>,
 }
 
@@ -164,7 +164,7 @@ impl OnDevice<'_, '_> {
                 }
                 Ok(measured.programs)
             }
-            // What faults takes the context with it; memory that is short, nothing.
+            // A fault destroys the context; lack of memory does not.
             Ok(Answer::Refused(refused)) => Err(broken(refused.reason, blamed, blamed.is_some())),
             Ok(_) => Err(broken("the measuring process gave an invalid answer".to_owned(), blamed, false)),
             Err(e) => Err(broken(e.to_string(), blamed, true)),
@@ -176,7 +176,7 @@ impl OnDevice<'_, '_> {
         result
     }
 
-    /// The outcomes of a batch; what breaks it is found, and the rest measured without it.
+    /// The outcomes of a batch; a candidate that breaks it is found, and the others are measured without it.
     fn outcomes(&mut self, list: &[usize], effort: Effort) -> BTreeMap<usize, Outcome> {
         let mut rest = list.to_vec();
         let mut all = BTreeMap::new();

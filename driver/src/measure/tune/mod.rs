@@ -34,7 +34,7 @@ use tilec_ir::diag::{Diagnostic, Span};
 /// How to tune.
 #[derive(Clone, Debug)]
 pub struct TuneOptions {
-    /// How to compile: definitions, target, card, passes.
+    /// Compile options: definitions, target, card, passes.
     pub compile: CompileOptions,
     /// Which kernel or sequence; `None`: the only sequence of the file, or its only kernel.
     pub kernel: Option<String>,
@@ -44,14 +44,14 @@ pub struct TuneOptions {
     pub timeout: Duration,
     /// Seed of the data.
     pub seed: u64,
-    /// Where results are kept.
+    /// Where results are cached.
     pub cache: Keep,
 }
 
-/// Where results are kept.
+/// Where results are cached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// In the user's cache directory, a file for each kernel or sequence, if there is such a directory.
+    /// In the user's cache directory, if any: one file for each kernel or sequence.
     Usual,
     /// In this file, or in a file of this directory.
     At(PathBuf),
@@ -143,7 +143,7 @@ impl<'a> Tuner<'a> {
     }
 }
 
-/// What keeps the problem from being measured; returns the name of the program.
+/// Checks that the problem can be measured; returns the name of the program.
 fn check(space: &mut Space<'_>, args: &Args, options: &TuneOptions) -> Result<String, Diagnostics> {
     let file = SourceFile::new(&options.compile.source_name, "");
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: file.clone(), errors: list.len(), list };

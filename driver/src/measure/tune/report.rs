@@ -19,7 +19,7 @@ use tilec_passes::choose::Card;
 
 /// The value of `schema` in the JSON.
 pub const SCHEMA: &str = "tilec.tune/1";
-/// A choice that takes at most so many times as long as the tuned one is a good one.
+/// A choice is good if it takes at most this factor of the tuned one's time.
 const GOOD: f64 = 1.05;
 /// Dropped candidates that the table names.
 const SHOWN: usize = 5;
@@ -46,13 +46,13 @@ pub struct TuneReport {
 pub struct Tuned {
     /// Values of sizes, strides and scalars.
     pub args: Args,
-    /// How many candidates there are, variations included.
+    /// Number of candidates, including variations.
     pub candidates: usize,
-    /// How many of them were measured, now or before.
+    /// Number of measured candidates, cached ones included.
     pub measured: usize,
-    /// How many of these before.
+    /// Number of cached candidates.
     pub cached: usize,
-    /// How many were left out because the time was spent.
+    /// Number of candidates left out because the time limit was reached.
     pub left: usize,
     /// What was dropped.
     pub dropped: Vec<Out>,
@@ -68,7 +68,7 @@ pub struct Tuned {
     pub unchecked: Option<String>,
     /// Seconds that it took.
     pub seconds: f64,
-    /// What else the reader should know.
+    /// Further notes for the reader.
     pub notes: Vec<String>,
     /// The file that was written.
     #[serde(skip_serializing_if = "Option::is_none")]

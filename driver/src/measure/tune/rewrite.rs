@@ -1,8 +1,8 @@
-//! A source with values in the place of `auto`; everything else of it stays as it is.
+//! Replaces `auto` in a source by values; the rest of the text is unchanged.
 
 use tilec_ir::kernel::{Kernel, Module, ValueDef};
 
-/// What is to be put into a kernel.
+/// The values for a kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Edit {
     /// The kernel.
@@ -93,7 +93,7 @@ fn scheduled(source: &str, kernel: &Kernel, item: &str) -> (usize, usize, String
     (end, end, format!(" schedule {{ {item} }}"))
 }
 
-/// Where the tokens of a source are that the parser took: words, numbers, and signs a character each.
+/// The spans of the tokens that the parser read: words, numbers, and signs of one character.
 struct Tokens<'s> {
     source: &'s str,
     at: usize,

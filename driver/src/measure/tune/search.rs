@@ -1,9 +1,11 @@
 //! The search for the fastest candidate within a time limit, independent of how candidates are measured.
 //!
-//! Candidates are looked at in the order of the model's prediction, a batch at a time. In each batch they take turns with the model's
-//! own choice, and what counts is the ratio to it, round by round: clocks drift, ratios stay. Variations of the best follow, which the
-//! model cannot tell from them. The best meet the model's own choice twice more, in more rounds each time; who wins the last meeting by more
-//! than its spread is taken. What chance made fast in one meeting is not in the next, so the model's own choice is never left for worse.
+//! Candidates are measured in batches, in the order of the model's prediction. In each batch they alternate with the
+//! model's own choice, and each round's time ratio counts: clock frequencies drift, ratios do not. Then come variations
+//! of the best candidates that the model cannot distinguish. The best are measured twice more against the model's own
+//! choice, each time in more rounds; a candidate that wins the last comparison by more than its spread is taken. A
+//! candidate that was fast by chance once is not fast again, so the model's own choice is never replaced by a slower
+//! one.
 
 use crate::measure::bench::stats::{Summary, ratios};
 use std::collections::BTreeMap;
@@ -16,7 +18,7 @@ const VARY: f64 = 0.8;
 const FIRST: usize = 8;
 /// Candidates of a batch at most.
 const MOST: usize = 32;
-/// What is predicted to take so many times as long as the best is measured to take is not looked at.
+/// A candidate predicted to take this many times the best measured time is not measured.
 const FAR: f64 = 3.0;
 /// How many of the best are varied, and how often.
 const VARIED: usize = 3;
@@ -24,7 +26,7 @@ const VARIATIONS: usize = 3;
 /// Finalists besides the model's own choice, and how near the best they are.
 const FINALISTS: usize = 6;
 const NEAR: f64 = 1.05;
-/// Of these so many meet a second time.
+/// Number of candidates in the final comparison.
 const LAST: usize = 2;
 /// Share of the time that a winner must gain at least.
 const LEAST_GAIN: f64 = 0.005;
@@ -42,7 +44,7 @@ const A_LOOK: Effort = Effort { rounds: 5, seconds: 0.06 };
 const A_HEAT: Effort = Effort { rounds: 9, seconds: 0.3 };
 const THE_FINAL: Effort = Effort { rounds: 21, seconds: 1.0 };
 
-/// What a look at a candidate found.
+/// The result of measuring a candidate.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Look {
     /// Microseconds of a launch, the median.
@@ -65,15 +67,15 @@ pub(super) struct Dropped {
 /// Microseconds, round by round.
 pub(super) type Outcome = Result<Vec<f64>, Dropped>;
 
-/// Who knows the candidates and can measure them. They are numbered: 0 is the model's own choice.
+/// Measures candidates, which are numbered: 0 is the model's own choice.
 pub(super) trait Measurer {
-    /// What makes all measuring impossible.
+    /// An error that makes all measuring impossible.
     type Error;
-    /// How many there are, in the order of the prediction.
+    /// Number of candidates, in the order of the prediction.
     fn count(&self) -> usize;
     /// Seconds that a candidate is predicted to take.
     fn predicted(&self, candidate: usize) -> f64;
-    /// What was found out about it before.
+    /// A cached result.
     fn known(&mut self, candidate: usize) -> Option<Result<Look, Dropped>>;
     /// Measures candidates, taking turns.
     fn measure(&mut self, batch: &[usize], effort: Effort) -> Result<Vec<Outcome>, Self::Error>;
@@ -97,13 +99,13 @@ pub(super) type Times = Vec<(usize, Vec<f64>)>;
 pub(super) struct Found {
     /// The winner.
     pub(super) winner: usize,
-    /// What it was held against: the model's own choice, or if that does not work, what comes next.
+    /// The reference of the ratios: the model's own choice, or if that does not work, the next candidate.
     pub(super) reference: usize,
     /// The times of the last meeting.
     pub(super) finals: Times,
-    /// How many candidates have been looked at, now or before.
+    /// Number of candidates measured, now or before.
     pub(super) looked: usize,
-    /// How many were left out for want of time.
+    /// Number of candidates left out for lack of time.
     pub(super) left: usize,
     /// What was dropped.
     pub(super) dropped: BTreeMap<usize, Dropped>,
@@ -155,7 +157,7 @@ struct Search<'m, M> {
     m: &'m mut M,
     looks: BTreeMap<usize, Look>,
     dropped: BTreeMap<usize, Dropped>,
-    /// What ratios are to: the first that works.
+    /// The reference of ratios: the first candidate that works.
     reference: Option<usize>,
     /// Seconds that a candidate of a batch took.
     each: Option<f64>,
@@ -167,7 +169,7 @@ impl<M: Measurer> Search<'_, M> {
         self.looks.contains_key(&candidate) || self.dropped.contains_key(&candidate)
     }
 
-    /// What works, the fastest first.
+    /// Working candidates, the fastest first.
     fn best(&self) -> Vec<usize> {
         let mut all: Vec<(usize, f64)> = self.looks.iter().map(|(i, look)| (*i, look.ratio)).collect();
         all.sort_by(|(a, x), (b, y)| x.total_cmp(y).then(a.cmp(b)));
@@ -207,7 +209,7 @@ impl<M: Measurer> Search<'_, M> {
                 return Ok(());
             }
             if room == 0 {
-                // What was found out before costs nothing.
+                // Cached results cost no time.
                 self.left += batch.len();
                 for candidate in next {
                     match self.m.known(candidate) {
@@ -293,7 +295,7 @@ impl<M: Measurer> Search<'_, M> {
         self.settle();
     }
 
-    /// Lets candidates meet the reference; `None` if one of them fails.
+    /// Measures candidates against the reference; `None` if one of them fails.
     fn meet(&mut self, others: &[usize], effort: Effort) -> Result<Option<Times>, M::Error> {
         let Some(reference) = self.reference else { return Ok(None) };
         let mut all = vec![reference];
@@ -326,7 +328,7 @@ impl<M: Measurer> Search<'_, M> {
         let winner = ranked(&finals).into_iter().find(better).map_or(reference, |(i, _)| i);
         self.m.say("checking the winner");
         if let Err(why) = self.m.verify(winner) {
-            // What it kept out of the finals gets there now.
+            // The next final includes a candidate that this one kept out.
             self.drop(winner, why);
             return Ok(None);
         }

@@ -1,10 +1,10 @@
-//! The search over a card that is made up: what must hold whatever the times are.
+//! The search on a simulated card: properties that hold for any times.
 
 use super::*;
 use crate::run::data::Random;
 use pretty_assertions::assert_eq;
 
-/// A card whose clock drifts, with noise, on which some candidates do not work.
+/// A simulated card with clock drift and noise, on which some candidates do not work.
 struct Card {
     /// Microseconds that candidates take and are predicted to take.
     truth: Vec<f64>,
@@ -151,7 +151,7 @@ fn the_fastest_is_found_and_the_own_choice_never_left_for_worse() {
     assert!(better > 100, "{better}");
 }
 
-/// What is as fast as the model's own choice, or faster by less than the spread, does not take its place.
+/// A candidate as fast as the model's own choice, or faster by less than the spread, does not replace it.
 #[test]
 fn chance_wins_nothing() {
     for seed in 0..100 {
@@ -235,7 +235,7 @@ fn a_search_goes_on_where_it_was_broken_off() {
         let reference = 0;
         assert!(before.iter().flatten().all(|i| *i >= kept || *i == reference), "{kept}: {before:?}");
         assert!(again.looks() + kept.saturating_sub(6) <= looks + 6, "{kept}: {} of {looks}", again.looks());
-        // which is far behind depends on what was found out in the meantime.
+        // Which candidates count as far behind depends on what was measured in the meantime.
         assert!(found.looked.abs_diff(first.looked) <= 5 && found.dropped.len() == 1, "{kept}");
         assert!(again.truth[found.winner] <= whole.truth[first.winner] * 1.02, "{kept}");
     }

@@ -1,4 +1,4 @@
-//! Counts by source line, as a table: what ran how often, what conflicted, how well global memory was used.
+//! Counts by source line, as a table: execution counts, bank conflicts, efficiency of global accesses.
 
 use super::Sources;
 use super::sources::tidy;
@@ -16,7 +16,7 @@ const TEXT_WIDTH: usize = 72;
 pub struct Line {
     /// File and line; `None`: instructions that belong to none.
     pub place: Option<(String, u32)>,
-    /// Its text; empty if it is not at hand.
+    /// Its text; empty if it is not available.
     pub text: String,
     /// Executions of its most executed instruction, by warp.
     pub times: u64,
@@ -41,8 +41,8 @@ impl Line {
     }
 }
 
-/// The counts by line, in order of files and lines. PTX that names no source lines counts by its own, those that touch
-/// memory, multiply or synchronise.
+/// The counts by line, in order of files and lines. PTX without source lines is counted by its own lines, restricted to
+/// those that access memory, multiply or synchronise.
 pub fn lines(counters: &Counters, source: &SourceFile, ptx: &str) -> Vec<Line> {
     let mut sources = Sources::new(source);
     let mut out: BTreeMap<Option<(String, u32)>, Line> = BTreeMap::new();
@@ -200,7 +200,7 @@ fn sectors(lines: &[Line], total: &Line, align: u32, name: &dyn Fn(&Line) -> Str
     let more = |l: &&Line| l.counts.sectors.saturating_sub(l.counts.ideal_sectors);
     let apart = |l: &&Line| l.counts.sectors > 2 * l.counts.ideal_sectors;
     let Some(worst) = lines.iter().filter(apart).max_by_key(more) else {
-        // Where tensors begin at sectors already, their alignment is no reason.
+        // If tensors are aligned to sectors already, their alignment is not the reason.
         out.push_str(match align < SECTOR_BYTES {
             true => {
                 ": accesses begin inside of sectors, as tensors may that are aligned to no more than their declarations promise (`multiple`, \

@@ -19,7 +19,7 @@ struct File<'a> {
     threads: u32,
     /// Whether the launch did too much to look for races on global memory in all of it.
     races_partial: bool,
-    /// What passed because the run allows it.
+    /// Violations that the run permits.
     allowed: Vec<Passed<'a>>,
     total: Total,
     lines: Vec<LineJson>,

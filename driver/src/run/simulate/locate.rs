@@ -6,10 +6,10 @@ use crate::run::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::run::simulate::scene::Scene;
 use tilec_sim::{BLOCKS_APART, Program};
 
-/// Global allocations lie this far apart (a power of two); see the simulator's memory.
+/// Distance of global allocations (a power of two); see the simulator's memory.
 const APART: u64 = 1 << 36;
 
-/// What is said of a place inside a tensor that is no element.
+/// Text for an address inside a tensor that belongs to no element.
 pub(super) const IN_A_GAP: &str = "in a gap between elements";
 
 /// A byte of a part of a tensor, counted from the part's element 0, in words. All of an ordinary tensor is its part 0.
@@ -24,7 +24,7 @@ pub(super) fn in_tensor(plan: &TensorPlan, part: u64, byte: i64) -> String {
         return format!("{} bytes in front of `{name}`, {}", byte.unsigned_abs(), shape(plan));
     };
     let bytes = plan.elem.bytes_of(plan.part_span());
-    // Of elements that share the byte, the first.
+    // The first of the elements that share the byte.
     let size = u64::from(plan.elem.bits());
     let (number, inside) = (at * 8 / size, at * 8 % size != 0);
     let mut order: Vec<usize> = (usize::from(plan.pointers)..plan.shape.len()).collect();
@@ -89,7 +89,7 @@ fn find(plan: &TensorPlan, order: &[usize], offset: u64, index: &mut [u64], trie
     }
 }
 
-/// `f16 [520, 136]`, with strides where they are not those of a packed tensor.
+/// `f16 [520, 136]`, with strides unless the tensor is packed.
 pub(super) fn shape(plan: &TensorPlan) -> String {
     let pointers = if plan.pointers { " by pointers" } else { "" };
     let mut packed = vec![1; plan.shape.len()];
@@ -101,7 +101,8 @@ pub(super) fn shape(plan: &TensorPlan) -> String {
     format!("{} [{}]{strides}{pointers}", plan.elem.name(), plan.grouped(&plan.shape))
 }
 
-/// A global address: the tensor in whose region it lies, which part of it (none: the array of their addresses), and the byte there.
+/// A global address: the tensor whose allocation contains it, the part of it (`None`: the array of addresses), and the
+/// byte offset there.
 fn place<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<(&'a TensorPlan, Option<u64>, i64)> {
     let areas = scene.bound.tensors.iter().zip(&memory.tensors).flat_map(|(plan, placed)| {
         let parts = placed.parts.iter().zip(0u64..).map(move |(start, part)| (plan, Some(part), *start));
@@ -123,10 +124,10 @@ pub(super) fn global(scene: &Scene<'_>, memory: &Memory, program: &Program, addr
     }
 }
 
-/// How variables of the PTX are spoken of, in front of the name.
+/// The text before the name of a PTX variable in messages.
 pub(super) const OF_VARIABLE: &str = "the variable `";
 
-/// A byte in or near a variable of so many bytes.
+/// A byte in or near a variable of `bytes` bytes.
 fn in_variable(name: &str, bytes: u64, at: i64) -> String {
     match u64::try_from(at) {
         Err(_) => format!("{} bytes in front of {OF_VARIABLE}{name}`, {bytes} bytes", at.unsigned_abs()),

@@ -1,4 +1,5 @@
-//! What the simulator found, as diagnostics in the source: what happened, where, who else, at which address, and a way out.
+//! Reports of the simulator as diagnostics in the source: what happened, where, the other access, the address, and a
+//! remedy.
 
 use super::memory::Memory;
 use super::sources::{short, tidy};
@@ -66,7 +67,7 @@ fn block([x, y, z]: [u32; 3]) -> String {
     format!("block ({x}, {y}, {z})")
 }
 
-/// Where an instruction is in the PTX, with its text, and for PTX which source line it belongs to.
+/// The PTX line of an instruction with its text, and the source line it belongs to.
 fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let line = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
     let [first, end] = place.columns.map(|column| column as usize - 1);
@@ -198,7 +199,7 @@ pub(super) fn allowed(scene: &Scene<'_>, at: (&Memory, &Program), report: &Repor
     d
 }
 
-/// What the launch contract has to do with a read that it does not allow.
+/// How the launch contract relates to a rejected read.
 fn permission(scene: &Scene<'_>, (memory, program): (&Memory, &Program), report: &Report) -> Option<String> {
     let (address, place) = (report.address?, report.place.as_ref()?);
     let name = locate::tensor(scene, memory, address)?;

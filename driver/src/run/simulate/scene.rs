@@ -5,14 +5,14 @@ use crate::console::render::SourceFile;
 use crate::contract::Contract;
 use crate::run::program::BoundProgram;
 
-/// What diagnostics may refer to besides the PTX.
+/// Sources for diagnostics besides the PTX.
 #[derive(Clone, Debug)]
 pub struct Origin<'a> {
-    /// What carets point into: the tile program, or the PTX itself where there is none.
+    /// The text that spans refer to: the tile program, or the PTX itself if there is none.
     pub source: &'a SourceFile,
     /// Whether that is the PTX.
     pub is_ptx: bool,
-    /// What the compiler put where in shared memory, for each launch; empty if unknown.
+    /// The positions of tiles in shared memory, for each launch; empty if unknown.
     pub tiles: Vec<&'a [Tile]>,
 }
 

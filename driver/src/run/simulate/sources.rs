@@ -7,7 +7,7 @@ use std::io::Read;
 /// Longest source that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Source lines by file name: the program at hand, and whatever files the PTX names that can be read.
+/// Source lines by file name: the program, and readable files that the PTX names.
 #[derive(Debug)]
 pub struct Sources {
     texts: BTreeMap<String, Option<SourceFile>>,
@@ -19,8 +19,8 @@ impl Sources {
         Sources { texts: BTreeMap::from([(source.name().to_owned(), Some(source.clone()))]) }
     }
 
-    /// Line `line` (from 1) of a file, without indentation and comment. A file that is not at hand is read, if it is an
-    /// ordinary one.
+    /// Line `line` (from 1) of a file, without indentation and comment. A file that was not loaded is read, if it is a
+    /// regular file.
     pub fn line(&mut self, file: &str, line: u32) -> Option<String> {
         let source = self.texts.entry(file.to_owned()).or_insert_with(|| read(file)).as_ref()?;
         let span = source.line_span(line as usize, 1)?;
@@ -29,7 +29,7 @@ impl Sources {
     }
 }
 
-/// A line of someone's text for a message: single spaces, and nothing that a terminal would obey.
+/// A line of untrusted text for a message: single spaces, and no terminal control characters.
 pub(super) fn tidy(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace(char::is_control, "\u{fffd}")
 }
@@ -57,7 +57,7 @@ pub(super) fn short(text: &str) -> String {
 const LONGEST_LIST: usize = 8;
 
 fn read(file: &str) -> Option<SourceFile> {
-    // A name in someone's PTX may be a device or a pipe, which would never end.
+    // A file name in foreign PTX may be a device or a pipe, which would never end.
     if !std::fs::metadata(file).ok()?.is_file() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Whole simulations: what is reported, how it reads, what is counted.
+//! Whole simulations: reports, their text, and counts.
 
 mod permissions;
 
@@ -23,7 +23,7 @@ pub(super) fn run(
     run_with(ptx, contracts(json, ptx).expect("a launch description").kernels, args, change)
 }
 
-/// The same with contracts that the compiler made: those for tensor maps cannot be written by hand.
+/// The same with contracts from the compiler: those for tensor maps cannot be written by hand.
 fn run_with(
     ptx: &str,
     launches: Vec<Contract>,
@@ -214,7 +214,7 @@ fn the_clock_ends_what_is_not_ready() {
     assert!(text.contains("E0613") && text.contains("not ready within 0 s: making room for `a`"), "{text}");
 }
 
-/// What nobody wrote is looked for while there is time: a tensor may have far more elements than memory.
+/// The search for unwritten elements stops at the deadline: a tensor may have far more elements than memory.
 #[test]
 fn the_clock_ends_the_look_behind_a_launch() {
     let launch = LAUNCH.replace("[\"n\", 2], \"strides\": [3, 2]", "[\"n\", \"n\", \"n\"], \"strides\": [0, 0, 1]");
@@ -229,7 +229,7 @@ fn the_clock_ends_what_does_not_end() {
     assert!(text.contains("E0613") && text.contains("was here") && text.contains("`bra L;`"), "{text}");
 }
 
-/// A program without a race may still depend on when copies land: it asks whether one has, and stores the answer.
+/// A program without a race may still depend on when copies land: it tests whether one has, and stores the result.
 #[test]
 fn results_may_not_depend_on_when_copies_land() {
     let body = "mad.lo.u32 %r3, %r1, 4, %r2;\nmbarrier.init.shared.b64 [%r3+512], 1;\n\
@@ -312,7 +312,7 @@ fn every_barrier_of_a_role_that_is_removed_is_missed() {
 
 const TENSOR_STORE: &str = include_str!("../../../../tests/files/interp/tensor_store_sm_90a.tile");
 
-/// Of a TMA store neither the wait for its reading, nor the fence in front of it, nor a barrier around it can go.
+/// A TMA store needs the wait for its reading, the fence before it, and the barriers around it.
 #[test]
 fn what_orders_a_tensor_store_is_missed() {
     let options = CompileOptions { target: tilec_ir::target::Target::Sm90a, ..CompileOptions::default() };
@@ -339,7 +339,7 @@ fn what_orders_a_tensor_store_is_missed() {
     }
 }
 
-/// What is reported of a tile program with this PTX in place of its own.
+/// The report on a tile program with this PTX in place of its own.
 fn report_of(program: &crate::Compiled, ptx: String, sizes: &[(&str, i64)]) -> String {
     let contract = program.kernels[0].contract.clone();
     let args = sizes.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();

@@ -6,14 +6,14 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 use tilec_sim::{Counters, Device, Launch, Options, Program, Progress, Report, ReportKind};
 
-/// How often the line is drawn anew.
+/// Interval between updates of the line.
 const TICK: Duration = Duration::from_millis(200);
 /// Shorter simulations draw nothing.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// A simulation that ended without a result.
 pub(super) struct Ended {
-    /// What the simulator says.
+    /// The simulator's report.
     pub(super) report: Box<Report>,
     /// Whether it is the clock that ended it.
     pub(super) out_of_time: bool,

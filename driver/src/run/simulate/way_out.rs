@@ -1,4 +1,4 @@
-//! What helps against what the simulator reports: by what is after the report, not by its kind alone.
+//! Remedies for reports of the simulator, chosen by the report's cause, not by its kind alone.
 
 use std::borrow::Cow;
 use tilec_sim::{Allowance, Cause, Memory as Space, Place, Report, ReportKind};
@@ -7,7 +7,7 @@ const MORE_FUEL: &str = "`--fuel N` gives each block more instructions";
 
 const WRITE_FIRST: &str = "some thread must write it first, with a barrier between";
 
-/// How an error is let pass on which shipped compilers rely.
+/// How to permit a violation on which shipped compilers rely.
 pub(super) fn allowance(report: &Report) -> Option<String> {
     let allowance = match report.cause {
         Some(Cause::CopyProxy) if report.kind == ReportKind::Race => Allowance::CopyProxy,
@@ -17,7 +17,7 @@ pub(super) fn allowance(report: &Report) -> Option<String> {
     Some(format!("`--allow {name}` makes it a warning, because some compilers rely on it (docs/launch-contract.md)"))
 }
 
-/// What helps against what a report says.
+/// The remedy for a report.
 pub(super) fn way_out(report: &Report, from_tile: bool) -> Option<Cow<'static, str>> {
     match report.kind {
         ReportKind::Race if !from_tile => race(report),
@@ -90,8 +90,8 @@ fn other_way_out(report: &Report, from_tile: bool) -> Option<&'static str> {
     }
 }
 
-/// How to wait for what works beside the warps. Which of the two sides of a race comes first is chance, but for those of one thread: the text is
-/// the same for both orders.
+/// How to wait for an asynchronous operation. Which side of a race comes first is chance, except within one thread: the
+/// text is the same for both orders.
 fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
     let (what, how, then) = match cause {
         Cause::CopyPending => (
@@ -122,7 +122,7 @@ fn wait(cause: Cause, one_thread: bool) -> Cow<'static, str> {
     }
 }
 
-/// The way out of a race.
+/// The remedy for a race.
 fn race(report: &Report) -> Option<Cow<'static, str>> {
     let text = match report.cause {
         _ if report.other_block.is_some() => {
@@ -198,7 +198,7 @@ fn is_one_write(report: &Report) -> bool {
     }
 }
 
-/// What an opcode does to memory, as a noun.
+/// The access of an opcode, as a noun.
 pub(crate) fn access(instruction: &str) -> &'static str {
     let mut words = instruction.split('.');
     match words.next().unwrap_or("") {

@@ -1,4 +1,4 @@
-//! What notes advise, for each cause.
+//! The notes for each cause.
 
 use super::Allowance;
 use super::tests::{LAUNCH, run, small};
@@ -52,7 +52,7 @@ fn a_race_with_a_copy_asks_for_its_wait() {
     let copy = "cp.async.ca.shared.global [%r2], [%rd1], 4;\ncp.async.commit_group;\n";
     let wait = "wait in front of the access for the copy: `cp.async.wait_group`";
     reported(&format!("{copy}ld.shared.u32 %r3, [%r2];"), &["E0805", wait]);
-    // Who has waited has a barrier to put.
+    // A thread that has waited needs a barrier next.
     let other = "cp.async.wait_group 0;\nBARRIER\nxor.b32 %r2, %r2, 128;\nld.shared.u32 %r3, [%r2];";
     let both = ["E0805", wait, "and a `bar.sync` after it"];
     reported(&format!("{copy}{}", other.replace("BARRIER", "")), &both);

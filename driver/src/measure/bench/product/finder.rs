@@ -11,7 +11,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 /// Copies of copies are followed this far.
 pub(super) const MAX_HOPS: usize = 16;
 
-/// The product of a kernel, whatever part of the reduction a block goes through.
+/// The product of a kernel, whatever slice of the reduction a block computes.
 pub(super) fn of_slices(kernel: &Kernel) -> Option<Product> {
     let finder = Finder::new(kernel);
     if finder.fails {
@@ -46,12 +46,12 @@ pub(super) fn of_slices(kernel: &Kernel) -> Option<Product> {
     Some(Product { a: first_a, b: first_b, c, acc, epilogue })
 }
 
-/// What products and stores a kernel has, and where their operands come from.
+/// The products and stores of a kernel, and the sources of their operands.
 pub(super) struct Finder<'k> {
     kernel: &'k Kernel,
     /// Accumulator and factors.
     pub(super) products: Vec<(Value, Expr, Expr)>,
-    /// What is stored to global memory, and where.
+    /// The values stored to global memory, with their destinations.
     pub(super) stores: Vec<(Expr, Expr)>,
     pub(super) fails: bool,
 }
@@ -119,7 +119,7 @@ impl<'k> Finder<'k> {
         found.filter(|_| agree)
     }
 
-    /// What a window of a matrix is indexed by besides: nothing, or the index of a grid axis. `None`: something else.
+    /// The batch index of a matrix window: none, or the index of a grid axis. `None`: something else.
     #[expect(clippy::option_option, reason = "no batch, or not even none")]
     fn batch(&self, view: &ResolvedView) -> Option<Option<Batch>> {
         let k = self.kernel;
@@ -156,7 +156,7 @@ impl<'k> Finder<'k> {
         ok
     }
 
-    /// Where the result goes and what becomes of it on the way.
+    /// The destination of the result, and the scaling on the way.
     #[expect(clippy::type_complexity, reason = "the two coefficients of a BLAS epilogue")]
     pub(super) fn stored(&self, acc: Value) -> Option<(Operand, Option<(Coefficient, Option<Coefficient>)>)> {
         let mut result: Option<Operand> = None;
@@ -183,8 +183,8 @@ impl<'k> Finder<'k> {
         Some((result?, epilogue))
     }
 
-    /// What the whole of a register tile or buffer holds after the one statement that writes it. Values travel through such
-    /// places on their way out, to be exchanged between threads.
+    /// The whole contents of a register tile or buffer written by exactly one statement. Values pass through such
+    /// places to be exchanged between threads.
     fn only_source(&self, v: Value) -> Option<Expr> {
         let k = self.kernel;
         let mut sources = Vec::new();

@@ -1,4 +1,4 @@
-//! What a product is: its operands, what is done with the sums, and its extents.
+//! A recognised product: its operands, the scaling of the sums, and its extents.
 
 use crate::contract::number::Args;
 use crate::run::bind::TensorPlan;
@@ -11,7 +11,7 @@ pub struct Operand {
     pub tensor: String,
     /// Which of its dimensions are the rows and the columns.
     pub dims: [usize; 2],
-    /// What counts the matrices of a batch; without it there is one for all.
+    /// The index of the matrices of a batch; `None`: one matrix is used for all.
     #[serde(default)]
     pub batch: Option<Batch>,
 }

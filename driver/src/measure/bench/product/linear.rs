@@ -1,4 +1,4 @@
-//! What a kernel stores, as a sum of multiples.
+//! The stored value of a kernel as a linear combination.
 
 use super::form::Coefficient;
 

@@ -67,7 +67,7 @@ pub(super) fn product(partial: &Kernel, reduce: &Kernel) -> Option<Product> {
 /// A register tile that a tensor is added up in.
 struct Sum {
     acc: Value,
-    /// What is assigned to it.
+    /// The assigned value.
     src: Expr,
 }
 

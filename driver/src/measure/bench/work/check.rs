@@ -12,7 +12,7 @@ use crate::run::check::accuracy;
 use crate::run::data::{GUARD_BYTES, POISON};
 use tilec_ir::types::Elem;
 
-/// Results up to this many bytes are compared as a whole with those of cuBLAS.
+/// Results up to this many bytes are compared entirely with those of cuBLAS.
 const COMPARED_BYTES: usize = 512 << 20;
 
 /// A job whose results are checked.
@@ -23,7 +23,7 @@ pub(super) struct Checker<'a> {
     pub(super) seed: u64,
     pub(super) entries: &'a [Entry<'a>],
     pub(super) calls: &'a [Call],
-    /// How cuBLAS makes the calls.
+    /// The cuBLAS plans of the calls.
     pub(super) plans: &'a [Result<Matmul<'a>, String>],
     pub(super) stream: &'a Stream,
 }
@@ -31,9 +31,9 @@ pub(super) struct Checker<'a> {
 /// Contents of the tensors of a group.
 struct Data<'p> {
     host: Vec<(TensorPlan, Vec<u8>)>,
-    /// Of whole numbers, small enough for exact sums.
+    /// Whether the inputs are integers small enough for exact sums.
     whole: bool,
-    /// What cuBLAS makes of them, for each kind of product in the group.
+    /// The results of cuBLAS for each kind of product in the group.
     theirs: Vec<(usize, Vec<u8>)>,
     /// Samples of what products of these operands are; programs that compute the same product share them.
     sums: Vec<(Scaled<'p>, Vec<Sum>)>,
@@ -43,8 +43,8 @@ struct Data<'p> {
 type Scaled<'p> = (&'p Product, f64, f64);
 
 impl<'a> Checker<'a> {
-    /// Fills all sets of a group with normal data and checks its programs on whole numbers and on that data. `first` is told before a program runs
-    /// for the first time.
+    /// Fills all sets of a group with normal data and checks its programs on integers and on that data. `first` is
+    /// called before a program's first run.
     pub(super) fn group(
         &self,
         group: &mut Group,

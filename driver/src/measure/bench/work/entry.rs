@@ -20,7 +20,7 @@ pub(super) struct Entry<'d> {
     pub(super) call: Option<Call>,
 }
 
-/// Programs that take the same tensors, and those tensors on the device.
+/// Programs that take the same tensors, and these tensors on the device.
 pub(super) struct Group {
     pub(super) tensors: Vec<TensorPlan>,
     pub(super) placed: Vec<Placed>,
@@ -57,7 +57,7 @@ impl Group {
     }
 }
 
-/// Sorts the programs by the tensors they take and makes room for those.
+/// Groups the programs by the tensors they take, and allocates these.
 pub(super) fn groups(device: &Device, entries: &[Entry<'_>]) -> Result<Vec<Group>, CudaError> {
     let mut kinds: Vec<(Vec<TensorPlan>, Vec<usize>)> = Vec::new();
     for (i, entry) in entries.iter().enumerate() {

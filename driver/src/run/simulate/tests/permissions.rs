@@ -41,7 +41,7 @@ fn gaps_are_neither_written_nor_read() {
     found(LAUNCH, second, &["E0801", "1 element after `b[2, 0]`, in a gap", "by thread (2, 0, 0)"]);
     found(LAUNCH, "st.global.u32 [%rd2+-4], %r3;", &["E0801", "4 bytes in front of `b`"]);
     found(&both, "ld.global.u32 %r4, [%rd2+-4];", &["E0801", "4 bytes in front of `b`"]);
-    // Of an access that begins with an element the place after it is named.
+    // If an access begins with an element, the first byte after it is named.
     let wide = both
         .replace("[3, 2]", "[4, 1]")
         .replace("\"access\": \"read_write\"", "\"align\": 16, \"access\": \"read_write\"");
@@ -51,7 +51,7 @@ fn gaps_are_neither_written_nor_read() {
     found(&wide, last, &["E0801", "right after the end of `b`", "by thread (63, 0, 0)"]);
 }
 
-/// Who loads whole words and shifts may find anything there, and puts nothing there.
+/// A contract may permit that word loads read gaps, not that anything is stored there.
 #[test]
 fn gaps_that_a_contract_lets_be_read_are() {
     let padded = LAUNCH.replace("\"write\"", "\"read_write\", \"reads_gaps\": true");
@@ -91,7 +91,7 @@ fn tensors_that_are_only_written_hold_nothing_before() {
     with(&LAUNCH.replace("\"write\"", "\"read_write\""), "ld.global.u32 %r4, [%rd4];").expect("it is an input");
 }
 
-/// What the first launch of a program writes the second one may only be let read.
+/// A tensor that the first launch of a program writes may be read-only in the second.
 #[test]
 fn permissions_are_those_of_a_launch() {
     let program = |more: &str| {

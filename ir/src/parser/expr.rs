@@ -173,9 +173,9 @@ impl Parser<'_, '_> {
     pub(super) fn number(&mut self, note: &str) -> Parsed<Literal> {
         let span = self.span();
         let e = self.expr()?;
-        match (self.kernel.as_int(e), &self.kernel.exprs[e]) {
-            (Some(x), _) => Ok(Literal::Int(x)),
-            (None, ExprData::Float(bits)) => Ok(Literal::Float(*bits)),
+        match self.kernel.exprs[e] {
+            ExprData::Int(x) => Ok(Literal::Int(x)),
+            ExprData::Float(bits) => Ok(Literal::Float(bits)),
             _ => {
                 let d = Diagnostic::error(codes::EXPECTED, self.since(span), "expected a number");
                 Err(self.error(d.with_note(note)))

@@ -1,4 +1,4 @@
-//! What a kernel takes, whatever the target: the same in the launch files of all.
+//! The arguments of a kernel, independent of the target: the launch files of all targets have the same.
 
 use std::collections::BTreeSet;
 use tilec_launch::Elem;
@@ -6,7 +6,7 @@ use tilec_launch::Number;
 use tilec_launch::bundle::Bundle;
 use tilec_launch::contract::{Contract, Dimension, LaunchFile, ParamKind, TensorParam};
 
-/// What a kernel, one with variants, or a program of several takes.
+/// The arguments of a kernel, a kernel with variants, or a program of several kernels.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Interface {
     /// Its name in the source.
@@ -42,13 +42,13 @@ pub(crate) struct ScalarFace {
 }
 
 impl Interface {
-    /// Of everything that can be launched by a name, in the order of the file.
+    /// The interfaces of all names that can be launched, in the order of the file.
     pub(crate) fn of_file(bundle: &Bundle) -> Result<Vec<Interface>, String> {
         let mut all: Option<(String, Vec<Interface>)> = None;
         for target in bundle.targets() {
             let file = bundle.launch_file(target).map_err(|e| e.to_string())?;
             let names = file.names().into_iter().map(str::to_owned).collect::<Vec<_>>();
-            // Kernels that a program launches are its own affair, and compilation may have made some of them.
+            // Kernels that a program launches have no interface of their own; compilation may have made some of them.
             let inside: BTreeSet<&String> = file.programs.iter().flat_map(|p| &p.launches).collect();
             let named = names.iter().filter(|name| !inside.contains(name));
             let own = named.map(|name| Interface::new(&file, name)).collect::<Result<Vec<_>, _>>()?;
@@ -65,7 +65,7 @@ impl Interface {
         Ok(all.map(|(_, interfaces)| interfaces).unwrap_or_default())
     }
 
-    /// Whether both are launched with the same arguments; what is asked of strides may differ.
+    /// Whether both take the same arguments; conditions on strides may differ.
     fn takes_as(&self, other: &Interface) -> bool {
         let tensor = |t: &TensorFace| (t.name.clone(), t.elem.name(), t.shape.len(), t.writes);
         let tensors = |i: &Interface| i.tensors.iter().map(tensor).collect::<BTreeSet<_>>();

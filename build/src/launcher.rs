@@ -170,7 +170,7 @@ fn launcher(interface: &Interface, source: &str, module: &str, out: &mut String)
     );
 }
 
-/// What a kernel takes, as a table.
+/// The arguments of a kernel, as a table.
 fn docs(interface: &Interface) -> String {
     let mut out = String::from("/// | tensor | elements | shape | strides | |\n/// |---|---|---|---|---|\n");
     for tensor in &interface.tensors {

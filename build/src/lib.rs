@@ -34,7 +34,7 @@ use tilec::{CompileOptions, Diagnostics, Target};
 use tilec_launch::Bundle;
 use tilec_launch::contract::hash::hash;
 
-/// What is compiled, and how.
+/// The files to compile, and the settings.
 #[derive(Clone, Debug)]
 pub struct Build {
     folder: PathBuf,
@@ -286,7 +286,7 @@ impl Build {
         let launchers = launcher::module(stem, &path.display().to_string(), &bundle_file, &made.bundle, &of_file);
         write(&bundle_file, &made.bundle.to_bytes())?;
         write(&rust_file, launchers.as_bytes())?;
-        // The key last: what it stands for is there.
+        // The key is written last: it asserts that the files exist.
         write(&key_file, key.as_bytes())?;
         built.compiled.push(path.to_owned());
         Ok((launchers, of_file.into_iter().map(|kernel| kernel.name).collect()))

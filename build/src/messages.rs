@@ -1,4 +1,4 @@
-//! Messages of the compiler in a build: what they name belongs to its command, and a build script has other words for it.
+//! Compiler messages in a build: they name options of the command, which are replaced by those of a build script.
 
 use tilec::Diagnostics;
 use tilec::render::{self, Style};
@@ -36,7 +36,7 @@ pub(crate) fn errors(diagnostics: &Diagnostics) -> String {
     text
 }
 
-/// The warnings beside them.
+/// The warnings among the diagnostics.
 pub(crate) fn warnings(diagnostics: &Diagnostics) -> String {
     let list: Vec<_> = diagnostics.list.iter().filter(|d| d.severity.name() == "warning").cloned().collect();
     render::human(&diagnostics.source, &list, 0, Style::default())

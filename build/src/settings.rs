@@ -1,4 +1,4 @@
-//! What programs are compiled with: parameters, sizes and variants, of all files or of one.
+//! Compile settings: parameters, sizes and variants, of all files or of one.
 
 /// Parameters, sizes and variants.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Settings {
         self
     }
 
-    /// These and then those.
+    /// These settings followed by `more`.
     pub(crate) fn and(&self, more: &Settings) -> Settings {
         let mut all = self.clone();
         all.defines.extend(more.defines.iter().cloned());

@@ -1,4 +1,4 @@
-//! How many clusters run at the same time: the size that the host chooses where blocks share the rows of a gradient.
+//! The number of active clusters: the size that the host chooses when blocks share the rows of a gradient.
 
 use pretty_assertions::assert_eq;
 use tilec::compile::bundle::{Cubins, bundle};

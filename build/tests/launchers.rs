@@ -16,7 +16,7 @@ fn compiled(source: &str, targets: &[Target], variants: &[&str]) -> Bundle {
     let variants = variants.iter().map(|v| vec![("ALIGN".to_owned(), (*v).to_owned())]).collect();
     let options = CompileOptions { variants, report_accesses: false, ..CompileOptions::default() };
     let made = bundle(source, &options, targets, Cubins::None).unwrap_or_else(|d| panic!("{d}"));
-    // What is read back is what is used.
+    // The test uses the bundle as read back.
     Bundle::from_bytes(&made.bundle.to_bytes()).expect("our own bundle")
 }
 
@@ -239,7 +239,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(error.to_string(), "tensor `C`: it is written, and was passed to be read");
 }
 
-/// A folder that goes away.
+/// A folder that is deleted on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -359,7 +359,7 @@ fn errors_speak_of_the_build_script() {
     assert!(error.contains("`-D NAME=VALUE` is `.define(\"NAME\", \"VALUE\")` of `Build`"), "{error}");
 }
 
-/// What `docs/rust.md` shows is in the files of the example, which `scripts/rust_example.sh` builds and tests.
+/// The code that `docs/rust.md` shows is in the files of the example, which `scripts/rust_example.sh` builds and tests.
 #[test]
 fn the_document_shows_the_example() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

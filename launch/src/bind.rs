@@ -21,7 +21,7 @@ pub const MAX_TENSOR_BYTES: u64 = 16 << 30;
 /// Bytes of a device address in an array of pointers.
 pub const ADDRESS_BYTES: u64 = 8;
 
-/// What is wrong with the arguments of a launch.
+/// An error in the arguments of a launch.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BindError {
     /// No parameter of that name takes a value.
@@ -45,7 +45,7 @@ pub enum BindError {
         name: String,
         /// The value.
         value: Number,
-        /// What it may be, in words.
+        /// The accepted values, in words.
         expected: &'static str,
     },
     /// A precondition that does not hold.
@@ -112,15 +112,15 @@ pub struct TensorPlan {
     pub name: String,
     /// Element type.
     pub elem: Elem,
-    /// How the kernel uses it.
+    /// Whether the kernel reads or writes it.
     pub access: Access,
     /// Extents of the modes of all dimensions; 0 where there is nothing to launch.
     pub shape: Vec<u64>,
-    /// Strides in elements, one per extent. On the host the parts of an array of pointers lie one after the other, and the
-    /// first stride is [`TensorPlan::part_span`].
+    /// Strides in elements, one per extent. On the host the parts of an array of pointers are contiguous, and the first
+    /// stride is [`TensorPlan::part_span`].
     pub strides: Vec<u64>,
-    /// How many of these extents each dimension has: mostly one. In a dimension of several an index counts the elements in
-    /// row-major order, so that the order of all elements is that of a tensor with the modes as dimensions.
+    /// Number of these extents per dimension: usually one. In a dimension of several, an index counts the elements in
+    /// row-major order. The order of all elements is therefore that of a tensor with the modes as dimensions.
     pub modes: Vec<usize>,
     /// Elements from the first to the last, gaps between included.
     pub span: u64,
@@ -143,7 +143,7 @@ impl TensorPlan {
         self.elem.bytes_of(self.span)
     }
 
-    /// Where it lies, at this address: of an array of pointers the array.
+    /// Its memory at this address; for an array of pointers, the memory of the array.
     pub fn place(&self, address: u64) -> Place<'_> {
         if self.pointers {
             let first = self.shape.len().min(1);
@@ -204,7 +204,7 @@ impl TensorPlan {
         self.modes.iter().all(|&n| n == 1)
     }
 
-    /// Whether the elements of `other` lie as these do, each at an address of its own: whether one can be on the other.
+    /// Whether `other` has the same layout, with distinct addresses for its elements: whether one may alias the other.
     pub fn lies_like(&self, other: &TensorPlan) -> bool {
         let mut strides: Vec<(u64, u64)> =
             self.strides.iter().copied().zip(self.shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
@@ -426,16 +426,16 @@ pub fn zeros(launches: &[&Contract], args: &Args) -> Vec<String> {
     found
 }
 
-/// What a size may be in a launch with blocks.
+/// The valid sizes in a launch with blocks.
 pub(crate) const SIZES: &str = "1 to 2^31 - 1";
-/// What a size may be at all.
+/// The valid sizes in any launch.
 const SIZES_AND_NONE: &str = "0 to 2^31 - 1";
 
 /// Why the parameter cannot have this value.
 fn unfit(name: &str, kind: &ParamKind, value: Number) -> Option<BindError> {
     let whole = value.to_i64();
     let expected = match kind {
-        // Of none there may be nothing to do: `bind` knows.
+        // A size of 0 may leave nothing to launch: `bind` decides.
         ParamKind::Size { .. } if !whole.is_some_and(|i| (0..1 << 31).contains(&i)) => SIZES_AND_NONE,
         ParamKind::Stride { .. } if whole.is_none_or(|i| i < 0) => "a whole number from 0 on",
         ParamKind::Scalar { elem, .. } if !elem.is_float() => {
@@ -486,7 +486,7 @@ fn plan(
     if shape.len() != strides.len() + front || shape.iter().any(|&n| n < 0) {
         return None;
     }
-    // Of a tensor without elements there is room for one, which nobody requests.
+    // A tensor without elements gets room for one, which is never accessed.
     let last = |shape: &[i128], strides: &[i128]| {
         if shape.contains(&0) {
             return Some(0);
@@ -595,7 +595,7 @@ mod tests {
         assert!(bind(&gemm(), &wrong).is_err());
     }
 
-    /// Of a size of 0 that leaves the grid without blocks nothing is launched, whatever else the kernel takes for granted.
+    /// A size of 0 that leaves the grid without blocks launches nothing, whatever preconditions the kernel has.
     #[test]
     fn a_grid_without_blocks_has_nothing_to_launch() {
         let mut none = complete();

@@ -168,7 +168,7 @@ impl Bundle {
             let payload = within(long(at + 24)).zip(within(long(at + 32)));
             let payload = payload.and_then(|(offset, len)| bytes.get(offset..offset.checked_add(len)?));
             let payload = payload.ok_or_else(|| form("a payload is not inside of the file"))?;
-            // Kinds that this version does not know are those of later ones, which older readers pass over.
+            // Unknown kinds belong to later versions; older readers skip them.
             if let Some(kind) = PayloadKind::ALL.into_iter().find(|kind| Some(kind.code()) == word(at)) {
                 bundle.payloads.insert((kind, target.to_owned()), payload.to_vec());
             }

@@ -1,7 +1,6 @@
-//! The launch contract: what a host needs to launch a kernel, as JSON (`docs/launch-contract.md`).
+//! The launch contract: everything that a host needs to launch a kernel, as JSON (`docs/launch-contract.md`).
 //!
-//! [`Contract`] is written and read back with serde. Whatever launches a kernel works from the JSON alone, so that nothing a
-//! kernel needs can be missing from it.
+//! serde writes and reads [`Contract`]. Every launch path works from the JSON alone, so that it must be complete.
 
 pub mod distinct;
 pub mod encode;

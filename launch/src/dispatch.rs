@@ -22,15 +22,14 @@ impl BindError {
 /// A variant that is not launched.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Refused {
-    /// What it is called: see [`Case::name`](crate::contract::Case::name).
+    /// Its name: see [`Case::name`](crate::contract::Case::name).
     pub variant: String,
-    /// What keeps it from being launched.
+    /// The conditions that it fails.
     pub why: Vec<String>,
 }
 
 impl Refused {
-    /// Of variants in their order, the one that came nearest: the fewest things keep it from being launched. Of several it is the last, which
-    /// promises least.
+    /// The variant that fails the fewest conditions; among equals the last one, which promises least.
     pub fn nearest(all: impl IntoIterator<Item = Refused, IntoIter: DoubleEndedIterator>) -> Option<Refused> {
         all.into_iter().rev().min_by_key(|refused| refused.why.len())
     }
@@ -41,10 +40,11 @@ impl Refused {
     }
 }
 
-/// The first variant whose conditions hold, of those of `contracts` of which `misfit` (its tensors' alignment, say) has nothing to say.
+/// The first variant of `contracts` whose conditions hold and for which `misfit` (such as its tensors' alignment)
+/// reports nothing.
 ///
 /// # Errors
-/// What keeps the nearest of them from being launched, or what is wrong with the arguments of all.
+/// The failed conditions of the nearest variant, or the errors in the arguments of all.
 pub fn pick<'c>(
     dispatch: &Dispatch,
     contracts: &'c [Contract],
@@ -84,7 +84,7 @@ pub fn pick<'c>(
 /// Why no variant is launched.
 #[derive(Clone, PartialEq, Debug)]
 pub enum NoCase {
-    /// What is wrong with the arguments of all.
+    /// Errors in the arguments that all variants have.
     Arguments(Vec<BindError>),
     /// The variant that came nearest.
     Nearest(Refused),
@@ -101,7 +101,7 @@ impl std::fmt::Display for NoCase {
     }
 }
 
-/// A variant that cannot stand for another.
+/// A variant whose arguments differ from those of another.
 pub struct Misfit {
     /// The variant.
     pub entry: String,
@@ -123,7 +123,7 @@ impl Dispatch {
         let mut cases = self.cases.iter().filter_map(|case| contracts.iter().find(|c| c.entry == case.entry));
         let first = cases.next()?;
         cases.find_map(|c| {
-            // Descriptors follow from tensors, and are those of the variant's own tiles.
+            // Descriptors follow from tensors, and belong to the variant's own tiles.
             let given = |c: &'_ Contract| -> Vec<Param> {
                 c.params.iter().filter(|p| !matches!(p.kind, ParamKind::TensorMap(_))).cloned().collect()
             };
@@ -143,7 +143,7 @@ impl Dispatch {
 }
 
 impl LaunchFile {
-    /// What can be launched: programs, kernels that have variants, and other kernels.
+    /// Names that can be launched: programs, kernels that have variants, and other kernels.
     pub fn names(&self) -> Vec<&str> {
         let variant = |c: &&Contract| self.dispatch.iter().any(|d| d.cases.iter().any(|case| case.entry == c.entry));
         let programs = self.programs.iter().map(|p| p.name.as_str());
@@ -152,7 +152,7 @@ impl LaunchFile {
         programs.chain(several).chain(alone).collect()
     }
 
-    /// What is launched when nothing is named: the only program, else the only kernel.
+    /// The default name: the only program, else the only kernel.
     pub fn only(&self) -> Option<&str> {
         match (self.programs.as_slice(), self.names().as_slice()) {
             ([program], _) => Some(&program.name),
@@ -161,13 +161,13 @@ impl LaunchFile {
         }
     }
 
-    /// What is launched under a name, in order: the kernels of a program, or one kernel, of variants those for `args`.
-    /// `None`: there is no such name, or a program launches what is not there.
+    /// The launches of a name, in order: the kernels of a program, or one kernel; of variants, those for `args`.
+    /// `None`: there is no such name, or a program launches a kernel that does not exist.
     ///
-    /// Values that fit no variant, or that are incomplete, give one all the same, which refuses them when they are bound.
+    /// Values that fit no variant, or that are incomplete, select one all the same; binding then rejects them.
     ///
     /// # Errors
-    /// A condition is not an expression over what the kernel takes.
+    /// If a condition is not an expression over the kernel's arguments.
     pub fn launches(&self, name: &str, args: &Args) -> Result<Option<Vec<&Contract>>, Vec<BindError>> {
         let Some(program) = self.programs.iter().find(|p| p.name == name) else {
             return Ok(self.launch(name, args)?.map(|c| vec![c]));
@@ -209,10 +209,10 @@ impl LaunchFile {
         cases.chain(alone)
     }
 
-    /// The program that launches what these names stand for, in this order, whichever variants that will be.
+    /// The program that launches these names in this order, whichever variants are selected.
     ///
     /// # Errors
-    /// There is no kernel of such a name, or parameters of one name are different things.
+    /// If there is no kernel of such a name, or parameters of one name differ.
     pub fn program(&self, name: &str, launches: &[String]) -> Result<Program, Misfits> {
         let first = |entry: &String| {
             let missing = || vec![format!("`{name}` launches `{entry}`, which is not described")];
@@ -243,7 +243,7 @@ mod tests {
     use crate::contract::{Access, Case, tests::gemm};
     use pretty_assertions::assert_eq;
 
-    /// `gemm_1` for multiples of 8 that are large, `gemm_2` for other multiples of 8, `gemm_3` for the rest.
+    /// `gemm_1` for large multiples of 8, `gemm_2` for other multiples of 8, `gemm_3` for all other sizes.
     fn file() -> LaunchFile {
         let variant = |entry: &str, requires: &[&str]| {
             let mut contract = gemm();
@@ -363,7 +363,7 @@ mod tests {
         };
         assert_eq!(entries("both", &args([64, 64, 8])), ["gemm_1", "after"]);
         assert_eq!(entries("both", &args([64, 64, 7])), ["gemm_3", "after"]);
-        // What fits none, or is incomplete, is refused later, with all that is wrong.
+        // Values that fit no variant, or are incomplete, are rejected later, with all errors.
         assert_eq!(entries("both", &Args::new()), ["gemm_3", "after"]);
         assert_eq!(entries("gemm", &args([4096, 8, 8])), ["gemm_2"]);
         assert_eq!(entries("gemm_1", &args([4096, 8, 8])), ["gemm_1"]);

@@ -20,9 +20,9 @@ pub enum LaunchError {
     /// No variant fits.
     #[error("{}", no_variant(nearest, why))]
     NoVariant {
-        /// What tells the variant that came nearest from the others.
+        /// The description of the nearest variant.
         nearest: String,
-        /// What keeps it from being launched.
+        /// The conditions that it fails.
         why: String,
     },
     /// A tensor of the contract was not given, or does not fit.
@@ -30,7 +30,7 @@ pub enum LaunchError {
     Tensor {
         /// The tensor.
         name: String,
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// The bundle is none, or has nothing for the device.
@@ -40,7 +40,7 @@ pub enum LaunchError {
     #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(#[from] CudaError),
-    /// What the simulator found wrong.
+    /// The simulator's report.
     #[error("{0}")]
     Simulator(String),
 }

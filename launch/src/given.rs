@@ -1,4 +1,4 @@
-//! What the caller of a kernel or program gives, and which of the launches the sizes are for that it chooses itself.
+//! The arguments that a caller gives, and the launch for which the sizes are that the caller chooses.
 
 use crate::contract::expr::Expr;
 use crate::contract::{Contract, Dimension, LaunchFile, ParamKind};
@@ -12,7 +12,7 @@ impl LaunchFile {
         }
     }
 
-    /// The tensors that are given to what a name stands for, and the values that follow from none of them.
+    /// The given tensors of a name, and the values that follow from none of them.
     pub(crate) fn given(&self, name: &str) -> (Vec<&str>, Vec<&str>) {
         let program = self.programs.iter().find(|p| p.name == name);
         let temporary = |name: &str| program.is_some_and(|p| p.temporaries.iter().any(|t| t.name == name));
@@ -46,7 +46,7 @@ impl LaunchFile {
         (tensors, values)
     }
 
-    /// The sizes of what a name stands for that no given tensor has as an extent: the caller chooses them, such as the number of
+    /// The sizes of a name that are no extent of a given tensor: the caller chooses them, such as the number of
     /// clusters that share the work.
     pub fn chosen_sizes(&self, name: &str) -> Vec<&str> {
         let launches = self.launches_of(name);
@@ -56,8 +56,8 @@ impl LaunchFile {
         self.given(name).1.into_iter().filter(|name| is_size(name)).collect()
     }
 
-    /// The launch over which a chosen size spreads the work, among those of a name: the first one whose grid depends on a chosen size,
-    /// and the first of all where no grid does.
+    /// The launch that a chosen size divides, among those of a name: the first one whose grid depends on a chosen size,
+    /// or the first one if none does.
     pub fn shared_launch(&self, name: &str) -> usize {
         let chosen = self.chosen_sizes(name);
         let depends = |text: &String| {

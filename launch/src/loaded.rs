@@ -87,11 +87,12 @@ impl<'d> LoadedKernel<'d> {
         Ok(self.launch_bound(self.device.default_stream(), &bound, |name| address(tensors, name))?)
     }
 
-    /// Queues a launch on `stream`; `address` gives the device address of a tensor other than scratch memory. Launches with scratch memory
-    /// must not overlap: use one stream, or wait. The first one allocates it, and so does one that needs more than those before.
+    /// Queues a launch on `stream`; `address` gives the device address of a tensor other than scratch memory. Launches
+    /// with scratch memory must not overlap: use one stream, or wait. The first launch allocates it, and so does one
+    /// that needs more than previous ones.
     ///
     /// # Errors
-    /// The driver refuses.
+    /// If the driver refuses.
     pub fn launch_bound(&self, stream: &Stream, bound: &Bound, address: impl Fn(&str) -> u64) -> Result<(), CudaError> {
         if !bound.has_blocks() {
             return Ok(());
@@ -117,10 +118,10 @@ impl<'d> LoadedKernel<'d> {
         stream.launch(&self.function, &Shape::of(&self.contract, bound.grid), &args)
     }
 
-    /// How many clusters of the kernel the device runs at once: see [`Device::max_active_clusters`].
+    /// The number of active clusters of the kernel on the device: see [`Device::max_active_clusters`].
     ///
     /// # Errors
-    /// The device has no room for a cluster, or the driver refuses.
+    /// If the device has no room for a cluster, or the driver refuses.
     pub fn max_active_clusters(&self) -> Result<u32, CudaError> {
         self.device.max_active_clusters(&self.function, &Shape::of(&self.contract, [1; 3]))
     }
@@ -205,7 +206,7 @@ fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]
         let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
             return Err(wrong("no buffer was given".to_owned()));
         };
-        // Of an array of pointers the addresses are given, not what they point to.
+        // For an array of pointers, the buffer holds the addresses, not the elements.
         let expected = if plan.pointers { plan.parts() * ADDRESS_BYTES } else { plan.bytes() };
         if (buffer.bytes() as u64) < expected {
             return Err(wrong(format!("its buffer has {} bytes, expected {expected}", buffer.bytes())));
@@ -262,7 +263,7 @@ impl<'d> LoadedVariants<'d> {
                     let given = tensors.iter().find(|(name, _)| *name == param.name);
                     given.is_some_and(|(_, buffer)| !buffer.address().is_multiple_of(u64::from(tensor.align.max(1))))
                 }
-                // What the addresses of an array are, the device alone knows.
+                // Only the device knows the addresses in the array.
                 ParamKind::Pointers(_)
                 | ParamKind::TensorMap(_)
                 | ParamKind::Size { .. }

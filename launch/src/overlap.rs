@@ -2,7 +2,7 @@
 
 use tilec_core::elem::Elem;
 
-/// Where the memory of a tensor is.
+/// The memory of a tensor.
 #[derive(Copy, Clone, Debug)]
 pub struct Place<'a> {
     /// The address of its first element, bytes.
@@ -31,7 +31,7 @@ impl Place<'_> {
         self.reach(|_| true).map(|n| self.elem.bytes_of(n))
     }
 
-    /// Of the dimension with the largest stride that one, and what the others reach, both in bytes.
+    /// The largest stride, and the span of the other dimensions, both in bytes.
     fn rows(&self) -> Option<(u64, u64)> {
         let dims = (0..self.shape.len()).filter(|&dim| self.shape[dim] > 1);
         let outer = dims.max_by_key(|&dim| self.strides[dim])?;
@@ -41,8 +41,8 @@ impl Place<'_> {
     }
 }
 
-/// Whether two tensors may share a byte. Windows of one larger tensor whose rows are beside each other do not; other tensors do
-/// where their spans from the first to the last element meet.
+/// Whether two tensors may share a byte. Windows side by side in the rows of one larger tensor do not; other tensors do
+/// if their spans from first to last element overlap.
 pub fn meets(one: &Place<'_>, other: &Place<'_>) -> bool {
     let (low, high) = if one.address <= other.address { (one, other) } else { (other, one) };
     // Nothing is shared with a tensor without elements.

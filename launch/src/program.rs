@@ -1,8 +1,8 @@
-//! Programs of several kernels: what is launched in which order, what is the same, and what the host need not provide.
+//! Programs of several kernels: the order of launches, shared parameters, and tensors that the host need not provide.
 //!
-//! A program is the launches of some kernels one after the other, each seeing what those before it wrote. Parameters of
-//! one name are one: the same number, or the same tensor. A tensor that is written before it is read, and at last only
-//! read, is a *temporary*: the host makes room for it, and nobody asks what it held. A single kernel is a program too.
+//! A program launches kernels one after the other; each sees what earlier ones wrote. Parameters of one name are the
+//! same number or the same tensor. A tensor that is written before it is read, and only read at last, is a *temporary*:
+//! the host allocates it, and its initial and final contents do not matter. A single kernel is a program too.
 
 pub use crate::contract::{Program, Temporary};
 
@@ -85,8 +85,9 @@ fn differs(a: &Param, b: &Param) -> Option<&'static str> {
     }
 }
 
-/// The tensors at whose address `over` may stand, whichever variants are launched: those that every variant of the one launch that
-/// uses it allows, if no launch after that uses them. Each launch is given as its variants: of a launch that is decided, the one.
+/// The tensors that `over` may alias, whichever variants are launched. Exactly one launch must use such a tensor, every
+/// variant of it must allow the alias, and no later launch may use it. Each launch is given as its variants; a launch
+/// without a choice has one.
 pub fn may_alias<'c, V: AsRef<[&'c Contract]>>(launches: &[V], over: &str) -> Vec<String> {
     let uses = |launch: &V, name: &str| launch.as_ref().iter().any(|c| c.param(name).is_some());
     let mut users = launches.iter().enumerate().filter(|(_, launch)| uses(launch, over));

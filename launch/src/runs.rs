@@ -1,7 +1,8 @@
-//! Where the elements of a tensor are in memory, as ranges: what is in none of them is a gap.
+//! The memory ranges of a tensor's elements; bytes outside all ranges are gaps.
 //!
-//! Sorted by stride, the dimensions that each step no further than all below them reach make one range together; every index of the
-//! others is a range of its own. So the work is that of the rows, not of the elements, and no map of all bytes is needed.
+//! Sorted by stride, dimensions that step no further than the span of all below them form one range; every index of the
+//! other dimensions has its own range. The work is therefore proportional to the rows, not to the elements, and no map
+//! of all bytes is needed.
 
 use crate::bind::TensorPlan;
 use std::ops::Range;
@@ -38,7 +39,7 @@ impl Runs {
         !self.steps.is_empty()
     }
 
-    /// How many elements all ranges have, those that several have counted so often.
+    /// Number of elements of all ranges; an element in several ranges counts for each.
     pub fn elements(&self) -> u64 {
         self.steps.iter().fold(self.len, |n, (extent, _)| n.saturating_mul(*extent))
     }

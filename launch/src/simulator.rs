@@ -1,14 +1,15 @@
 //! The tensors of a launch in the simulator's memory.
 //!
-//! Every tensor has an allocation of its own that ends with its last element and begins with its first, at an odd multiple of the
-//! alignment that the contract requests, so that no larger one holds by chance; so has every part of an array of pointers, the last
-//! part first, and the array itself. A tensor that is to be on another one has the other's place.
+//! Every tensor has its own allocation, from its first to its last element. It begins at an odd multiple of the
+//! alignment that the contract requests, so that it has no larger alignment by chance. The same holds for every part of
+//! an array of pointers, the last part first, and for the array itself. A tensor that aliases another one has the
+//! other's allocation.
 //!
-//! What must not be touched is reported at the access. Gaps between the elements may not be stored to, nor loaded, but for those of
-//! a tensor with `reads_gaps`, which hold no numbers: a kernel that loads whole words of unaligned rows shifts what it wants out of
-//! them, so that a word half in a gap is not an error, and a register with half of it undefined, which is all that the simulator
-//! could say of it, would be a false one. Elements of a tensor that is written first are undefined until then, and a launch stores
-//! to nothing that its contract says is only read.
+//! Forbidden accesses are reported when they happen. Gaps between elements may be neither stored to nor loaded, except
+//! for loads of a tensor with `reads_gaps`. These gaps are defined: a kernel that loads whole words of unaligned rows
+//! shifts the elements out of them. A word that is half in a gap is then no error, and reporting its register as half
+//! undefined would be a false report. Elements of a tensor that is written first are undefined until then, and a launch
+//! cannot store to a tensor that its contract only reads.
 
 use crate::bind::{ADDRESS_BYTES, TensorPlan};
 use crate::contract::encode::{bytes_of, encode_number, get, word};
@@ -18,25 +19,25 @@ use crate::program::{Aliases, BoundProgram};
 use tilec_core::elem::Elem;
 use tilec_sim::{Device, Generation, Report};
 
-/// What `cuMemAlloc` and the simulator align to; and no better.
+/// The alignment of `cuMemAlloc` and of the simulator's allocations, exactly.
 const ALLOCATION: u64 = 256;
 
-/// Of scratch memory, which is no one's tensor: more than any access requests.
+/// Alignment of scratch memory: more than any access needs.
 const SCRATCH_ALIGN: u64 = 128;
 
 /// The byte that fills unwritten memory: all bits set is NaN in every floating-point format.
 pub const POISON: u8 = 0xFF;
 
-/// Bytes that are filled or copied between two looks at the clock.
+/// Bytes that are filled or copied between two checks of the clock.
 pub const PIECE: usize = 1 << 20;
 
-/// Instructions, counted by warp, that each block may execute unless told otherwise: about half a minute on one core, and a
-/// thousand times what a block of a large matrix product needs.
+/// Default limit of warp instructions per block: about half a minute on one core, and a thousand times what a block of
+/// a large matrix product needs.
 pub const FUEL: u64 = 1 << 28;
 
 /// The deadline while tensors are placed.
 pub trait Watch {
-    /// What begins, and the number of elements.
+    /// Called at the beginning of a phase, with its number of elements.
     fn begin(&mut self, what: String, total: u64);
 
     /// Counts elements. Whether there is time for more.
@@ -47,7 +48,7 @@ pub trait Watch {
 pub fn generation(target: &str) -> Option<Generation> {
     let digits = target.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let sm: u32 = digits.parse().ok()?;
-    // Before Volta there were no matrix instructions, and the rest of the arithmetic is the same.
+    // Before Volta there were no matrix instructions; other arithmetic is the same.
     if sm < 70 { Some(Generation::Volta) } else { Generation::of_sm(sm) }
 }
 
@@ -74,12 +75,12 @@ pub struct Placed {
     under: Option<String>,
     /// Bytes of a part, from its first element to the end.
     bytes: usize,
-    /// The tensor as it was handed over, with its guard.
+    /// The tensor as given, with its guard.
     before: Vec<u8>,
 }
 
 impl Placed {
-    /// What is passed: the address of element 0, or that of the array of addresses.
+    /// The argument: the address of element 0, or that of the array of addresses.
     pub fn argument(&self) -> u64 {
         self.table.as_ref().or(self.parts.first()).copied().unwrap_or(0)
     }
@@ -153,7 +154,7 @@ impl Memory {
                 for (i, piece) in run.chunks(PIECE).enumerate() {
                     let at = address + (first + i * PIECE) as u64;
                     device.upload(at, piece)?;
-                    // What it held is seen in the results where nobody writes.
+                    // The old contents appear in the results where nothing is written.
                     if !plan.access.reads() {
                         device.forget(at, piece.len())?;
                     }
@@ -216,7 +217,7 @@ impl Memory {
         None
     }
 
-    /// The tensors after the launches: nothing but elements can have changed.
+    /// The tensors after the launches; only elements can have changed.
     ///
     /// # Errors
     /// None, if the plans are those of the tensors.

@@ -1,4 +1,4 @@
-//! Streams of whoever launches.
+//! Streams of the calling library.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;

@@ -13,7 +13,7 @@ pub const MAX_RANK: usize = 8;
 pub mod element {
     use tilec_core::elem::Elem;
 
-    /// A type that stands for an element type.
+    /// A Rust type for an element type.
     pub trait Element: 'static {
         /// The element type.
         const ELEM: Elem;
@@ -33,7 +33,7 @@ pub mod element {
         };
     }
 
-    // Of elements that share a byte, a host slice has the bytes; of formats that Rust does not have, their bits.
+    // For elements that share a byte, a host slice has the bytes; for formats that Rust does not have, their bits.
     elements! {
         F16: u16;
         BF16: u16;
@@ -133,7 +133,7 @@ impl<T: Host> HostMemoryMut for SliceMut<'_, T> {
     }
 }
 
-/// Where the memory of a tensor is.
+/// The memory of a tensor.
 #[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "the simulator alone reads memory of the host"))]
 pub(crate) enum Memory<'a> {
     /// On a device.
@@ -266,7 +266,7 @@ macro_rules! tensors {
                 self
             }
 
-            /// For a launch by names.
+            /// The argument of a launch by name.
             pub fn argument(self) -> Argument<'a> {
                 self.argument
             }

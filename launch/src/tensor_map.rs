@@ -1,6 +1,6 @@
-//! Tensor maps: what a contract says of one, worked out for a tensor of a launch.
+//! Tensor maps: a contract's description, evaluated for a tensor of a launch.
 //!
-//! The driver and the simulator encode them each in their way; both are told the same.
+//! The driver and the simulator encode the same description differently.
 
 #[cfg(feature = "sim")]
 mod simulated;
@@ -17,7 +17,7 @@ const STRIDE_BYTES: u64 = 16;
 /// `CUtensorMapDataType`, by the driver API manual, section "Tensor Map Object Management"; `None` of elements that no map has.
 pub fn data_type(elem: Elem) -> Option<u32> {
     Some(match elem {
-        // Of elements that share bytes the map counts bytes.
+        // For elements smaller than a byte the map counts bytes.
         Elem::U8 | Elem::I8 | Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0 | Elem::I4 | Elem::U4 => 0,
         Elem::U16 | Elem::I16 => 1,
         Elem::U32 => 2,
@@ -58,16 +58,16 @@ pub struct Description {
     pub box_extents: Vec<u32>,
     /// The swizzling mode.
     pub swizzle: Exchange,
-    /// Of a map in im2col mode.
+    /// The pixels of a map in im2col mode.
     pub pixels: Option<PixelBox>,
 }
 
 /// Which pixels a map in im2col mode counts; of the dimensions between channels and images.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PixelBox {
-    /// Where the box of pixels begins.
+    /// Lower corner of the bounding box.
     pub lower: Vec<i32>,
-    /// Where it ends, counted from the last element.
+    /// Upper corner, relative to the last element.
     pub upper: Vec<i32>,
     /// Elements from pixel to pixel.
     pub steps: Vec<u32>,
@@ -87,7 +87,7 @@ impl Description {
 }
 
 impl TensorMapParam {
-    /// The map of a tensor, whose launch is worked out; `value` gives what names of the contract stand for.
+    /// The map of a tensor of a bound launch; `value` gives the values of the contract's names.
     pub fn describe(&self, plan: &TensorPlan, value: impl Fn(&str) -> Option<i64>) -> Description {
         let number = |text: &str| expr::integer(text, &value).unwrap_or(i64::MAX);
         self.of_tensor(plan.elem, |d| plan.extent(d), |d| plan.offset(d, 1), number)

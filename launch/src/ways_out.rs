@@ -1,6 +1,6 @@
-//! What helps against refusals of launches, in words that Rust, Python and C share.
+//! Remedies for rejected launches, in words that apply to Rust, Python and C.
 
-/// Of a tensor whose elements are in another order than its type says.
+/// For a tensor whose elements are in another order than its type says.
 pub const OTHER_ORDER: &str = "a kernel takes another order if the type says `col`, has a `layout` parameter, or names all strides (`strides (a, b)`)";
 
 /// Of a size of 0.
@@ -8,7 +8,7 @@ pub fn takes_zero(size: &str) -> String {
     format!("a kernel with `where {size} >= 0` takes it")
 }
 
-/// Where no variant fits: which came nearest, and why it is not launched.
+/// The message if no variant fits: the nearest one, and why it is not launched.
 pub fn no_variant(nearest: &str, why: &str) -> String {
     format!("no variant fits; `{nearest}` came nearest: {why}")
 }

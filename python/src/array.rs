@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 use std::collections::HashMap;
 
-/// How an object of a type is asked.
+/// How an object of a type is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Library {
     Torch,
@@ -22,7 +22,7 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// How a user of the library makes an array whose rows lie one after the other.
+    /// How a user of the library makes an array with contiguous rows.
     pub(crate) fn packed(self) -> &'static str {
         match self {
             Library::Torch => "`.contiguous()` makes one",
@@ -48,7 +48,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// An array of a library that has no objects for it here; its strides are those of rows after one another.
+    /// An array of another library, given by its address; its strides are those of contiguous rows.
     pub(crate) fn packed(address: u64, device: i32, dtype: Dtype, shape: &[i64], readonly: bool) -> Array {
         Array { address, device, dtype, rank: shape.len(), readonly, library: Library::Dlpack, stream: None }
     }
@@ -60,12 +60,12 @@ impl Array {
             _ => return None,
         };
         let Lent { address, rank, .. } = *lent;
-        // What is lent in this form may be written.
+        // Memory exported in this form is writable.
         Some(Array { address, device, dtype, rank, readonly: false, library, stream: None })
     }
 }
 
-/// What is remembered of types and of the element types of PyTorch, by the addresses of these objects, which are held.
+/// Cached types and PyTorch element types, by the addresses of these objects, to which references are held.
 #[derive(Default)]
 pub(crate) struct Seen {
     libraries: HashMap<usize, (Library, Option<Exchange>, Py<PyAny>), ByWords>,
@@ -277,7 +277,7 @@ fn dlpack(
     let capsule = match kind {
         2 => {
             let arguments = PyDict::new(py);
-            // 1 is the legacy default stream: 0 stands for nothing.
+            // 1 is the legacy default stream; 0 is invalid in this protocol.
             arguments.set_item("stream", stream.filter(|s| *s != 0).unwrap_or(1))?;
             object.call_method("__dlpack__", (), Some(&arguments))?
         }

@@ -1,4 +1,4 @@
-//! Compiling: what Python gives as options, and what it gets.
+//! Compilation: the options from Python, and the result.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -12,22 +12,22 @@ use tilec_launch::bundle::{Bundle, PayloadKind, architecture};
 
 /// A program for a target.
 pub(crate) struct Program {
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) name: String,
     pub(crate) target: Target,
     pub(crate) ptx: String,
     pub(crate) cubin: Option<Vec<u8>>,
     pub(crate) file: LaunchFile,
-    /// What is known of one that was compiled here; of a bundle there is its code alone.
+    /// The compilation result; a kernel from a bundle has none.
     pub(crate) made: Option<Made>,
 }
 
-/// What the compiler said of a program.
+/// The compiler's output for a program.
 pub(crate) struct Made {
     pub(crate) source: String,
     pub(crate) options: CompileOptions,
     pub(crate) report: String,
-    /// What the passes decided, as a program.
+    /// The program after all passes, as text.
     pub(crate) tile: String,
     pub(crate) warnings: String,
     pub(crate) remarks: String,
@@ -102,7 +102,7 @@ impl Program {
         Ok(Program { name: name.to_owned(), target: known, ptx: ptx.to_owned(), cubin, file, made: None })
     }
 
-    /// What carets of messages point into: the source, or PTX where there is none.
+    /// The text that spans of messages refer to: the source, or PTX if there is none.
     pub(crate) fn source_file(&self) -> SourceFile {
         let text = self.made.as_ref().map_or(&self.ptx, |made| &made.source);
         SourceFile::new(self.name.as_str(), text.as_str())

@@ -1,5 +1,5 @@
-//! Devices and what is loaded on them, for as long as the process lives: captured graphs have addresses of code and memory, and
-//! nothing tells when a graph is gone.
+//! Devices and loaded modules, kept until the process ends: captured graphs hold addresses of code and memory, and
+//! nothing tells when a graph is destroyed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ impl Loaded {
         };
         let ready = file.kernels.iter().map(|contract| Ready::of(&device, &module, contract).map(Arc::new));
         let ready: Vec<Arc<Ready>> = ready.collect::<Result<_, _>>()?;
-        // What a graph may launch is never unloaded.
+        // Code that a graph may launch is never unloaded.
         ready.iter().for_each(|one| std::mem::forget(Arc::clone(one)));
         let names = file.kernels.iter().map(|contract| contract.entry.clone()).collect();
         Ok(Loaded { device, ordinal, ready, names })
@@ -55,7 +55,7 @@ impl Loaded {
         self.names.iter().position(|name| *name == contract.entry).and_then(|i| self.ready.get(i))
     }
 
-    /// Memory that is zero, and stays.
+    /// Zero-initialised memory that is never freed.
     pub(crate) fn zeros(&self, bytes: u64) -> Result<(u64, u64), CudaError> {
         let too_large = |_| CudaError::Refused { what: "scratch memory beyond the address space".to_owned() };
         let room = self.device.alloc(usize::try_from(bytes.max(1)).map_err(too_large)?)?;

@@ -26,7 +26,7 @@ pub(crate) enum Dtype {
     Bool,
 }
 
-/// What libraries call the types.
+/// The names of the types in libraries.
 const NAMES: [(Dtype, &str); 17] = [
     (Dtype::F16, "float16"),
     (Dtype::BF16, "bfloat16"),
@@ -54,7 +54,7 @@ impl Dtype {
         NAMES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
     }
 
-    /// What libraries call the type.
+    /// The name of the type in libraries.
     pub(crate) fn name(self) -> &'static str {
         NAMES.iter().find(|(dtype, _)| *dtype == self).map_or("unknown", |(_, name)| name)
     }

@@ -1,4 +1,4 @@
-//! A hash of words for tables that every launch looks into: what they hold is the program's own, and nobody else chooses the keys.
+//! A hash of words for tables that every launch reads. The keys are the program's own, so no attacker chooses them.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,4 +1,4 @@
-//! What a kernel takes, and what follows from arrays.
+//! The arguments of a kernel, and the values that follow from arrays.
 
 use crate::array::Library;
 use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
@@ -36,7 +36,7 @@ impl Slot {
     }
 }
 
-/// What a kernel or program takes.
+/// The arguments of a kernel or program.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
     pub(crate) slots: Vec<Slot>,
@@ -80,7 +80,7 @@ impl Interface {
                 }
                 let (reads, writes) = (tensor.access.reads(), tensor.access.writes());
                 if let Some(Slot::Tensor(known)) = self.slots.iter_mut().find(|s| s.name() == name) {
-                    // What an earlier launch wrote is not an input.
+                    // A tensor that an earlier launch wrote is not an input.
                     known.reads |= reads && !known.writes;
                     known.writes |= writes;
                     return;
@@ -136,7 +136,7 @@ pub(crate) fn in_elements(elem: Elem, shape: &[i64], strides: &[i64]) -> (Vec<i6
     (shape.collect(), strides.collect())
 }
 
-/// Gives sizes and strides that stand alone as an extent or stride of a tensor their value, where they have none.
+/// Sets sizes and strides that appear alone as an extent or stride of a tensor, unless they have a value.
 pub(crate) fn infer(tensor: &Tensor, shape: &[i64], strides: &[i64], values: &mut Args) -> Result<(), String> {
     if tensor.pointers {
         // Addresses: how many there are.
@@ -172,7 +172,7 @@ pub(crate) fn list(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What a tensor of the launch should be like and is not; strides of one element do not count.
+/// Why an array does not fit a tensor of the launch; strides of extents of 1 are ignored.
 pub(crate) fn misfit(
     tensor: &Tensor,
     library: Library,

@@ -26,14 +26,14 @@ pub(crate) struct Kernel {
     launcher: Mutex<Launcher>,
 }
 
-/// What reads the arguments of a call, kept to be filled again.
+/// The argument reader of a call, reused.
 #[derive(Default)]
 struct Reader {
     seen: Seen,
     call: Call,
 }
 
-/// What a call is to do once the interpreter is not needed.
+/// The work of a call after the interpreter lock is released.
 enum Step {
     Done,
     Simulate(Simulation),
@@ -45,7 +45,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A number of Python.
 pub(crate) fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
-    // Whatever is asked to be another number makes an exception first.
+    // Floats come first: extracting another type from one would raise an exception.
     if let Ok(x) = value.downcast::<PyFloat>() {
         return Ok(Number::Float(x.value()));
     }
@@ -58,7 +58,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> PyResult<Number> {
     value.extract::<f64>().map(Number::Float)
 }
 
-/// The error of an argument that is not a number, or none of those that are taken.
+/// The error of an argument that is not a number, or not one of the accepted ones.
 fn no_number(name: &str, value: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = value.py();
     let found = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
@@ -199,7 +199,7 @@ impl Kernel {
         step.map_err(|r| errors::refusal(py, r))
     }
 
-    /// What the compiler said of the program.
+    /// The compilation result of the program.
     fn made(&self, what: &str) -> PyResult<&Made> {
         let none = || PyValueError::new_err(format!("`{}` is out of a bundle, which has no {what}", self.name));
         self.program.made.as_ref().ok_or_else(none)

@@ -19,7 +19,7 @@ use tilec_launch::simulator::max_active_clusters;
 /// Launches that are remembered, by shapes and values.
 const PLANS: usize = 1024;
 
-/// What one call gives, kept to be filled again.
+/// The arguments of one call, reused.
 #[derive(Clone, Default)]
 pub(crate) struct Call {
     pub(crate) arrays: Vec<Array>,
@@ -45,7 +45,7 @@ impl Call {
         self.key.clear();
     }
 
-    /// All that a plan depends on: element types, devices, alignments, what may be written, shapes, strides, and values.
+    /// All inputs of a plan: element types, devices, alignments, writability, shapes, strides, and values.
     pub(crate) fn fill_key(&mut self) {
         for array in &self.arrays {
             let class = array.address.trailing_zeros().min(8);

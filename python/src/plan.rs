@@ -1,4 +1,4 @@
-//! A launch worked out for arrays of one shape: what is left to do is to put addresses into the parameters.
+//! A launch planned for arrays of one shape: only the addresses remain to be set.
 
 use crate::devices::Loaded;
 use crate::foreign::stream;
@@ -46,7 +46,7 @@ impl From<CudaError> for Refusal {
     }
 }
 
-/// The launches that a name stands for, with what they are given.
+/// The launches of a name, with their arguments.
 pub(crate) struct Bound<'f> {
     pub(crate) launches: Vec<&'f Contract>,
     pub(crate) bound: BoundProgram,
@@ -90,13 +90,13 @@ struct Prepared {
     maps: Vec<(usize, usize, TensorMap)>,
 }
 
-/// Memory that launches hand to one another, or that blocks of one do.
+/// Memory for data that launches, or the blocks of one launch, exchange.
 struct Room {
     name: String,
     bytes: u64,
 }
 
-/// What two tensors may not do.
+/// Two tensors that must not overlap.
 struct Apart {
     over: usize,
     under: usize,
@@ -118,7 +118,8 @@ pub(crate) struct Plan {
     pub(crate) loaded: Arc<Loaded>,
 }
 
-/// Scratch memory by device, stream and name: addresses and bytes. It stays, as captured graphs have its address.
+/// Scratch memory by device, stream and name: addresses and bytes. It is never freed, because captured graphs hold its
+/// address.
 pub(crate) type Rooms = HashMap<(i32, u64, String), Vec<(u64, u64)>>;
 
 impl Plan {
@@ -180,7 +181,7 @@ impl Plan {
         })
     }
 
-    /// Puts the addresses of the arrays into the parameters. What was there already stays.
+    /// Writes the addresses of the arrays into the parameters, unless they are those of the last call.
     pub(crate) fn place(&mut self, addresses: &[u64]) -> Result<(), Refusal> {
         if self.places[..self.given] == *addresses {
             return Ok(());

@@ -18,9 +18,9 @@ use tilec::render;
 use tilec::run::child::Job;
 use tilec::simulate::{Origin, SimOptions, simulate};
 
-/// How long a simulation may take.
+/// Time limit of a simulation.
 const LIMIT: Duration = Duration::from_secs(600);
-/// How often signals are looked for meanwhile.
+/// Interval between checks for signals.
 const SIGNALS: Duration = Duration::from_millis(50);
 
 /// Launches on copies of the arrays.
@@ -28,7 +28,7 @@ pub(crate) struct Simulation {
     program: Arc<Program>,
     job: Job,
     tensors: Vec<Vec<u8>>,
-    /// What is written back: which tensor, to which address, how many bytes.
+    /// The results to write back: the tensor, the address, and the number of bytes.
     written: Vec<(usize, u64, usize)>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn run(py: Python<'_>, mut simulation: Simulation) -> PyResult<()> {
         let (work, stopped) = (&mut simulation, &stop);
         let worker = scope.spawn(move || drop(to.send(work.run(stopped))));
         loop {
-            // A receiver goes to another thread, and is not shared: hence `&mut`.
+            // A receiver moves to another thread and is not shared: hence `&mut`.
             let finished = &mut from;
             match py.allow_threads(move || finished.recv_timeout(SIGNALS)) {
                 Ok(done) => return done.map_err(|r| errors::refusal(py, r)),

@@ -15,7 +15,7 @@ pub(crate) fn given(stream: &Bound<'_, PyAny>) -> PyResult<u64> {
     stream.extract()
 }
 
-/// Whether two numbers are those of one stream: 0 and 1 both are the legacy default stream.
+/// Whether two numbers denote one stream: 0 and 1 both are the legacy default stream.
 pub(crate) fn same(one: u64, other: u64) -> bool {
     let plain = |stream: u64| if stream == 1 { 0 } else { stream };
     plain(one) == plain(other)

@@ -14,7 +14,7 @@ use tilec::Number;
 use tilec::contract::ParamKind;
 use tilec_launch::contract::hash::hash;
 
-/// Attributes of a call beside the values of scalars and sizes. No name of a program has a dot.
+/// Attributes of a call besides the values of scalars and sizes. Names of a program have no dot.
 const KERNEL: &str = "tilec.kernel";
 const OPERANDS: &str = "tilec.operands";
 const RESULTS: &str = "tilec.results";
@@ -64,7 +64,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// What neither the user nor the kernel did.
+    /// An error caused by neither the user nor the kernel.
     pub(crate) fn internal(text: &str) -> Failure {
         Failure { code: INTERNAL, text: text.to_owned() }
     }
@@ -109,7 +109,8 @@ pub(crate) fn dtype(code: c_int) -> Option<Dtype> {
 
 type Shared = BTreeMap<String, Arc<Mutex<Launcher>>>;
 
-/// The kernels that programs of XLA may call, by what they are. They stay: nothing tells when a program is gone.
+/// The kernels that XLA programs may call, by identity. They are never freed: nothing tells when a program is
+/// destroyed.
 fn shared() -> MutexGuard<'static, Shared> {
     static SHARED: Mutex<Shared> = Mutex::new(BTreeMap::new());
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -228,7 +229,7 @@ pub(crate) fn call(platform: Platform, frame: Frame) -> Result<(), Failure> {
         tensors.push(((*name).to_owned(), array(name, buffer, frame.device, false)?, buffer.shape.clone()));
     }
     for (name, buffer) in operands.iter().zip(&frame.operands) {
-        // What is changed in place is an operand and a result.
+        // A tensor modified in place is an operand and a result.
         match tensors.iter().find(|(known, ..)| known == name) {
             None => tensors.push(((*name).to_owned(), array(name, buffer, frame.device, true)?, buffer.shape.clone())),
             Some((_, result, _)) if result.address == buffer.address => {}

@@ -1,15 +1,15 @@
-//! Elements of an output have addresses of their own: what the launch contract asks of the strides for that.
+//! Conditions on strides under which the elements of an output have distinct addresses.
 //!
-//! Sorted by stride, each dimension must step over what the ones below it reach. That admits rows of any distance, windows,
-//! and dimensions in any order. A stride of 0 that is written in the program is the author's business, and so are tensors
-//! that are only combined with atomically.
+//! Sorted by stride, each dimension must step over the extent of those below it. That admits rows at any distance,
+//! windows, and dimensions in any order. A stride of 0 written in the program, and tensors that are only combined with
+//! atomically, are the author's responsibility.
 
 use crate::contract::expr;
 use crate::contract::number::{Args, Number};
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::collections::BTreeSet;
 
-/// How far beyond the least stride another condition, such as a multiple, is looked for.
+/// How far beyond the smallest stride a value that meets another condition, such as a multiple, is searched.
 const NEAR: i64 = 4096;
 
 /// The words of an expression.
@@ -21,8 +21,8 @@ fn is_stride(params: &[Param], name: &str) -> bool {
     params.iter().any(|p| p.name == name && matches!(p.kind, ParamKind::Stride { .. }))
 }
 
-/// What must hold for the elements of a tensor to have addresses of their own; nothing if that does not depend on strides that
-/// are given at launch.
+/// The conditions under which the elements of a tensor have distinct addresses; empty if that does not depend on
+/// strides given at launch.
 pub(crate) fn conditions(params: &[Param], tensor: &TensorParam, pointers: bool) -> Vec<String> {
     let extents = tensor.shape.iter().skip(usize::from(pointers)).flat_map(Dimension::parts);
     let all: Vec<(&str, &str)> = extents
@@ -47,7 +47,7 @@ pub(crate) fn conditions(params: &[Param], tensor: &TensorParam, pointers: bool)
             rest.iter().map(own).chain([apart]).collect()
         }
         _ => {
-            // What is below is counted by its stride, as a factor of 0 or 1.
+            // The dimensions below are included by a factor of 0 or 1 that compares strides.
             let reach = |at: usize| {
                 let (_, stride) = all[at];
                 let below = all.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, (n, s))| {
@@ -97,7 +97,7 @@ pub struct Overlap {
     pub least: i64,
 }
 
-/// The stride that breaks `condition`, if that is one of those above.
+/// The stride that violates `condition`, if it is one of the conditions above.
 pub(crate) fn culprit(contract: &Contract, condition: &str, values: &Args) -> Option<Overlap> {
     for param in &contract.params {
         let Some(tensor) = param.kind.tensor().filter(|t| t.access.writes()) else { continue };

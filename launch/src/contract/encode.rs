@@ -59,7 +59,7 @@ pub fn word(elem: Elem, bytes: &[u8], index: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Sets the encoding of element `index` of a tensor in memory; elements beside it in its byte stay.
+/// Sets the encoding of element `index` of a tensor in memory; other elements in the same byte are unchanged.
 pub fn set_word(elem: Elem, bytes: &mut [u8], index: usize, word: u64) {
     let Some(size) = elem.size().whole_bytes().map(|size| size as usize) else {
         let (byte, shift) = place(elem, index);
@@ -70,7 +70,7 @@ pub fn set_word(elem: Elem, bytes: &mut [u8], index: usize, word: u64) {
     bytes[index * size..][..size].copy_from_slice(&word.to_le_bytes()[..size]);
 }
 
-/// The bytes in which a run of elements lies.
+/// The bytes that a range of elements occupies.
 pub fn bytes_of(elem: Elem, run: std::ops::Range<usize>) -> std::ops::Range<usize> {
     let bits = elem.bits() as usize;
     run.start * bits / 8..(run.end * bits).div_ceil(8)

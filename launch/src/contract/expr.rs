@@ -40,13 +40,13 @@ pub enum ExprError {
         at: usize,
         /// What is there.
         found: String,
-        /// What the grammar wants.
+        /// The expected token.
         expected: &'static str,
     },
     /// A complete expression is followed by more text.
     #[error("found {found} after the end of the expression, at offset {at}")]
     Trailing {
-        /// Where the rest starts.
+        /// Byte offset of the unparsed rest.
         at: usize,
         /// What it starts with.
         found: String,
@@ -54,7 +54,7 @@ pub enum ExprError {
     /// A condition where an integer belongs, or the reverse.
     #[error("found {found}, expected {expected}, at offset {at}")]
     Kind {
-        /// Where the operand starts.
+        /// Byte offset of the operand.
         at: usize,
         /// Its kind.
         found: Kind,
@@ -64,7 +64,7 @@ pub enum ExprError {
     /// A function got the wrong number of arguments.
     #[error("`{function}` takes {expected}, found {found}, at offset {at}")]
     Arguments {
-        /// Where the call starts.
+        /// Byte offset of the call.
         at: usize,
         /// The function.
         function: &'static str,
@@ -76,7 +76,7 @@ pub enum ExprError {
     /// Nesting beyond [`MAX_DEPTH`].
     #[error("nested deeper than {MAX_DEPTH} levels, at offset {at}")]
     TooDeep {
-        /// Where the level begins that is one too many.
+        /// Byte offset of the level that exceeds the limit.
         at: usize,
     },
     /// A name that the caller has no value for.
@@ -88,7 +88,7 @@ pub enum ExprError {
     /// `/`, `%` or `ceildiv` by zero.
     #[error("division by zero in `{operator}`, at offset {at}")]
     DivisionByZero {
-        /// Where the operator is.
+        /// Byte offset of the operator.
         at: usize,
         /// Which one.
         operator: &'static str,
@@ -96,7 +96,7 @@ pub enum ExprError {
     /// A shift by less than nothing.
     #[error("shift by a negative number of bits in `{operator}`, at offset {at}")]
     NegativeShift {
-        /// Where the operator is.
+        /// Byte offset of the operator.
         at: usize,
         /// Which one.
         operator: &'static str,
@@ -104,14 +104,14 @@ pub enum ExprError {
     /// A value that does not fit 64 bits.
     #[error("the value of `{operator}` is out of range, at offset {at}")]
     Overflow {
-        /// Where the operator or literal is.
+        /// Byte offset of the operator or literal.
         at: usize,
         /// The operator, or `integer`.
         operator: &'static str,
     },
 }
 
-/// What an expression yields.
+/// The type of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A number.
@@ -274,7 +274,7 @@ pub fn condition(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<boo
 const OR: &[Op] = &[Op::Or];
 const AND: &[Op] = &[Op::And];
 const COMPARE: &[Op] = &[Op::Eq, Op::Ne, Op::Le, Op::Ge, Op::Lt, Op::Gt];
-/// The same of those on integers.
+/// The same for operators on integers.
 const INTEGERS: &[&[Op]] = &[
     &[Op::BitOr],
     &[Op::BitXor],
@@ -518,7 +518,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How long the word is that a text begins with.
+/// The length of the word at the start of a text.
 fn word_length(text: &str) -> usize {
     text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
 }

@@ -40,7 +40,7 @@ pub struct Case {
     /// Conditions over sizes and strides, all of which must hold.
     #[serde(default)]
     pub when: Vec<String>,
-    /// What tells the variant from the others of the kernel, for people: values of its parameters (`ALIGN=8`), sizes that are 0.
+    /// A description of the variant among those of the kernel: values of its parameters (`ALIGN=8`), sizes that are 0.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
 }
@@ -51,7 +51,7 @@ impl Case {
         Case { entry: entry.to_owned(), when: Vec::new(), variant: String::new() }
     }
 
-    /// What people call the variant: its entry where nothing else is known.
+    /// The variant's name in messages: its entry if there is no description.
     pub fn name(&self) -> &str {
         if self.variant.is_empty() { &self.entry } else { &self.variant }
     }
@@ -62,7 +62,7 @@ impl Case {
 pub struct LaunchFile {
     /// The kernels, in the order of the PTX.
     pub kernels: Vec<Contract>,
-    /// Which of them are variants of one another.
+    /// The kernels that are variants of each other.
     pub dispatch: Vec<Dispatch>,
     /// The programs that launch several of them.
     pub programs: Vec<Program>,
@@ -151,7 +151,7 @@ impl LaunchFile {
                     return wrong(format!("`{entry}`, a variant of `{kernel}`, is no kernel of the file"));
                 };
                 let alike = |c: &Contract| {
-                    // Descriptors follow from tensors, and are those of the variant's own tiles.
+                    // Descriptors follow from tensors, and belong to the variant's own tiles.
                     let given = |p: &&Param| !matches!(p.kind, ParamKind::TensorMap(_));
                     let plain = |p: &Param| (p.name.clone(), std::mem::discriminant(&p.kind));
                     c.params.iter().filter(given).map(plain).eq(contract.params.iter().filter(given).map(plain))

@@ -23,22 +23,22 @@ enum Inst {
     Slot(usize),
     Unary(Op),
     Binary(Op),
-    /// To an instruction if the top of the stack, which stays there, is this; else the top is dropped.
+    /// Jumps to an instruction if the top of the stack has this value, and keeps it; otherwise drops it.
     Decided(bool, usize),
     /// Drops the top; to an instruction if it does not hold.
     Unless(usize),
     Jump(usize),
 }
 
-/// What follows the code of an operand.
+/// The continuation after the code of an operand.
 #[derive(Copy, Clone)]
 enum After {
     Nothing,
     /// The right side, unless the left one is this.
     Right(bool),
-    /// What is taken if the condition holds.
+    /// The value if the condition holds.
     Then,
-    /// What is taken if not.
+    /// The value if it does not.
     Else,
 }
 
@@ -69,7 +69,7 @@ impl Expr {
                 }
                 What::Op(Op::And | Op::Or, args) => patch(&mut code, &open[args[0]], 0),
                 What::Op(Op::Select, args) => {
-                    // The jump after what holds ends here; the other one goes after that jump.
+                    // The jump after the first value ends here; the conditional jump goes to after that jump.
                     let ends: Vec<usize> = open[args[1]].clone();
                     let begin = ends.first().map_or(code.len(), |jump| jump + 1);
                     for &unless in &open[args[0]] {

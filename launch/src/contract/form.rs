@@ -1,4 +1,4 @@
-//! What one kernel needs from its host.
+//! The launch requirements of one kernel.
 
 use crate::contract::number::Number;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ pub const SCHEMA: &str = "tilec.launch/1";
 /// The value of `schema` in a contract, and in a file with one, that has a tensor map with [`TensorMapParam::ended`]: a host that does not know these would make another map.
 pub const SCHEMA_ENDED: &str = "tilec.launch/3";
 
-/// What one kernel needs from its host.
+/// The launch requirements of one kernel.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Contract {
     /// [`SCHEMA`] or [`SCHEMA_ENDED`].
@@ -22,8 +22,8 @@ pub struct Contract {
     pub target: String,
     /// `.version` of the PTX, such as `6.4`: the driver must know it.
     pub ptx_version: String,
-    /// What the PTX calls this contract by, in a comment that `Contract::mark` makes: a hash of all else that is here. Absent
-    /// where the contract was written by hand.
+    /// The id in a comment of the PTX, made by `Contract::mark`: a hash of all other fields. Absent if the contract was
+    /// written by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Threads per block.
@@ -54,7 +54,7 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
-/// What a parameter is, and how it is passed.
+/// The kind of a parameter, and how it is passed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ParamKind {
@@ -62,7 +62,7 @@ pub enum ParamKind {
     Tensor(TensorParam),
     /// The device address of an array of device addresses, 64 bits each: one for every index of the first dimension.
     Pointers(TensorParam),
-    /// A descriptor of a tensor, 128 bytes by value: what `cuTensorMapEncodeTiled` makes.
+    /// A tensor descriptor, 128 bytes by value, as made by `cuTensorMapEncodeTiled`.
     #[serde(rename = "tensor_map")]
     TensorMap(TensorMapParam),
     /// An extent, at least 1 and less than 2^31.
@@ -91,13 +91,13 @@ pub enum ParamKind {
     },
 }
 
-/// What is said of a dimension of a tensor: an expression, or one for each of its modes, outermost first.
+/// An expression for a dimension of a tensor, or one for each of its modes, outermost first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Dimension {
-    /// Of a dimension with one stride.
+    /// A dimension with one stride.
     One(String),
-    /// Of a dimension whose index is decomposed like a number into digits, the last one fastest.
+    /// A dimension whose index is split into digits, the last one fastest.
     Modes(Vec<String>),
 }
 
@@ -134,7 +134,7 @@ pub struct TensorParam {
     pub elem: Elem,
     /// Alignment of the address, or of each of the addresses, in bytes.
     pub align: u32,
-    /// How the kernel uses it.
+    /// Whether the kernel reads or writes it.
     pub access: Access,
     /// Extents, as expressions.
     pub shape: Vec<Dimension>,
@@ -146,12 +146,12 @@ pub struct TensorParam {
     /// Memory that the host provides, and that is not an input and no result: see [`Scratch`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<Scratch>,
-    /// Tensors that the kernel reads at whose address this one, which it writes, may stand: if the strides are equal too.
+    /// Tensors that the kernel reads and that this one, which it writes, may alias, if the strides are equal too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_alias: Vec<String>,
 }
 
-/// What scratch memory is for. Launches that may run at the same time have memory of their own each.
+/// The use of scratch memory. Launches that may run concurrently need separate memory.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scratch {
@@ -166,8 +166,8 @@ pub const MAP_ADDRESS_BYTES: u64 = 16;
 /// Bytes of a `CUtensorMap`.
 pub const MAP_BYTES: u64 = 128;
 
-/// How a tensor is described to TMA. Its element type, address, extents and strides are those of the
-/// tensor; elements are not interleaved, each is taken, and what is outside is zero.
+/// A tensor map. Its element type, address, extents and strides are those of the tensor. Elements are not interleaved,
+/// element strides are 1, and elements out of bounds are zero.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TensorMapParam {
     /// The tensor.
@@ -184,7 +184,8 @@ pub struct TensorMapParam {
     /// one element more than the tensor has. The address is a box in front of the tensor's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u32>,
-    /// The descriptor is in im2col mode (`cuTensorMapEncodeIm2col`): the first dimension is of channels, the last of images, and the box of so many channels and pixels.
+    /// im2col mode (`cuTensorMapEncodeIm2col`): the first dimension is of channels, the last of images; the box has
+    /// channels and pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub im2col: Option<Im2colParam>,
 }
@@ -192,9 +193,9 @@ pub struct TensorMapParam {
 /// Which pixels a descriptor in im2col mode counts; of the dimensions between channels and images, in the order of the descriptor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Im2colParam {
-    /// Where the box of pixels begins, as expressions.
+    /// Lower corner of the bounding box, as expressions.
     pub lower: Vec<String>,
-    /// Where it ends, counted from the last element, as expressions.
+    /// Upper corner relative to the last element, as expressions.
     pub upper: Vec<String>,
     /// Elements from pixel to pixel.
     pub steps: Vec<u32>,
@@ -234,7 +235,7 @@ impl ParamKind {
         }
     }
 
-    /// The tensor that is passed, by its address or by those of its parts.
+    /// The tensor, if it is passed by its address or by those of its parts.
     pub fn tensor(&self) -> Option<&TensorParam> {
         match self {
             ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) => Some(tensor),
@@ -263,7 +264,7 @@ pub enum I64 {
     I64,
 }
 
-/// How a kernel uses a tensor.
+/// Whether a kernel reads or writes a tensor.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {

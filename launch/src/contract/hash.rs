@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_fnv() {
-        // Of nothing, the offset basis; parts are kept apart.
+        // The hash of nothing is the offset basis; parts are separated.
         assert_eq!(hash(&[]), "6c62272e07bb014262b821756295c58d");
         assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
         assert_ne!(hash(&["a"]), hash(&["a", ""]));

@@ -4,7 +4,7 @@ use super::form::{Contract, Param};
 use crate::contract::hash::hash;
 use tilec_core::hardware::MAX_BLOCKS;
 
-/// What a comment of the PTX begins with that names a contract.
+/// The start of the PTX comment that names a contract.
 const MARK: &str = "launch contract of ";
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 16;

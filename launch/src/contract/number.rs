@@ -17,7 +17,7 @@ pub enum Number {
     Float(f64),
 }
 
-/// How a number is in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are words.
+/// A number in JSON, which has no infinities: `"inf"`, `"-inf"` and `"nan"` are strings.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {

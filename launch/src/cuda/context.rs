@@ -19,7 +19,7 @@ pub enum CudaError {
         /// The function looked for.
         symbol: &'static str,
     },
-    /// The driver works and has no such device.
+    /// The driver works but has no such device.
     #[error("no CUDA device {ordinal}: the driver reports {count} device(s) (CUDA_VISIBLE_DEVICES hides devices)")]
     NoDevice {
         /// The ordinal requested.
@@ -46,13 +46,13 @@ pub enum CudaError {
         code: u32,
         /// The name of the result, such as `CUDA_ERROR_INVALID_PTX`.
         name: String,
-        /// What the assembler wrote, a complaint per line.
+        /// The assembler's messages, one per line.
         log: String,
     },
     /// This module refused before asking the driver.
     #[error("{what}")]
     Refused {
-        /// What was asked and which limit it breaks.
+        /// The request and the limit that it exceeds.
         what: String,
     },
 }
@@ -76,7 +76,7 @@ pub(crate) fn none_of(names: &[String]) -> String {
     }
 }
 
-/// What a device is and how much of everything a launch on it may request.
+/// The name of a device and its launch limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Properties {
     /// Marketing name.

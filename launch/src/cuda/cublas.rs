@@ -1,7 +1,7 @@
-//! Matrix products of cuBLAS, to measure against: `libcublasLt`, opened at run time like the driver.
+//! Matrix products of cuBLAS, as a performance reference: `libcublasLt`, opened at run time like the driver.
 //!
-//! Signatures and constants from the cuBLAS 13.0 documentation, "Using the cuBLASLt API", and its header; they have not
-//! changed since CUDA 11.4. Status codes stay integers: a newer library may know more of them.
+//! Signatures and constants are from the cuBLAS 13.0 documentation, "Using the cuBLASLt API", and its header; they are
+//! unchanged since CUDA 11.4. Status codes stay integers, because a newer library may have more of them.
 
 use super::{Buffer, Stream};
 use crate::contract::encode::encode;
@@ -20,10 +20,10 @@ const WORKSPACE_BYTES: usize = 32 << 20;
 /// Why there is no cuBLAS.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CublasError {
-    /// No file of those tried is a library that can be opened.
+    /// None of the candidate files can be opened as a library.
     #[error("no cuBLAS library: the loader found none of {} names (set TILEC_CUBLAS to the directory of libcublasLt)", .tried.len())]
     NoLibrary {
-        /// What was tried, in order.
+        /// The candidates, in order.
         tried: Vec<PathBuf>,
     },
     /// The library lacks a function.
@@ -90,7 +90,7 @@ cublas_api! {
 impl Api {
     /// The first of `candidates` that can be opened, and its file.
     fn open(candidates: &[PathBuf]) -> Result<(Self, PathBuf), CublasError> {
-        // SAFETY: opening a library runs its initialisers; these names are those of cuBLAS, or what the user named.
+        // SAFETY: opening a library runs its initialisers; these names are those of cuBLAS, or given by the user.
         let open = |path: &PathBuf| Some((unsafe { Library::new(path) }.ok()?, path.clone()));
         let Some((library, path)) = candidates.iter().find_map(open) else {
             return Err(CublasError::NoLibrary { tried: candidates.to_vec() });
@@ -234,7 +234,7 @@ impl Compute {
 pub struct Matrix {
     /// Element type.
     pub ty: MatType,
-    /// What is in memory is the transpose.
+    /// Whether the matrix in memory is the transpose.
     pub transposed: bool,
     /// Elements from one column in memory to the next.
     pub ld: u64,
@@ -465,10 +465,10 @@ impl Matmul<'_> {
         self.choices.len()
     }
 
-    /// Queues it on `stream`, computed in the way `choice`.
+    /// Queues the product on `stream`, with algorithm `choice`.
     ///
     /// # Errors
-    /// A matrix is not in its buffer, there is no such choice, or the library refuses.
+    /// If a matrix is not in its buffer, there is no such choice, or the library refuses.
     pub fn launch(
         &self,
         stream: &Stream,

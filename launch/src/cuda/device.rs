@@ -1,4 +1,4 @@
-//! A device and what it is asked about itself.
+//! Devices and their properties.
 
 use crate::cuda::context::{Context, CudaError, Properties, text_until_zero};
 use crate::cuda::{
@@ -91,7 +91,7 @@ impl Device {
         })
     }
 
-    /// What the device is, and its limits.
+    /// The name and limits of the device.
     pub fn properties(&self) -> &Properties {
         &self.properties
     }

@@ -1,8 +1,8 @@
-//! What may be handed to the driver as a module.
+//! Checks of images before they are passed to the driver as a module.
 //!
-//! The driver is given an address and no length: it tells PTX from machine code by the first bytes, reads the one up to
-//! a zero and trusts the headers of the other. So text must not look like machine code, and machine code must not
-//! announce more bytes than there are.
+//! The driver gets an address without a length. It tells PTX from machine code by the first bytes, reads PTX up to a
+//! zero byte, and trusts the headers of machine code. Text must therefore not look like machine code, and machine code
+//! must not claim more bytes than there are.
 
 use crate::cuda::context::CudaError;
 

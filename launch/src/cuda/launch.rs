@@ -18,10 +18,10 @@ const NO_INTERLEAVE: u32 = 0;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`: on an H200 as fast as 256 bytes where rows begin at multiples of 128, and a tenth faster
 /// where they do not (docs/performance.md).
 pub const PROMOTE_TO_128: u32 = 2;
-/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: what is outside is zero.
+/// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: elements out of bounds are zero.
 const ZERO_FILL: u32 = 0;
 
-/// How a kernel is launched.
+/// The launch configuration of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Blocks.
@@ -38,7 +38,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of a contract, over a grid.
+    /// The configuration of a contract over a grid.
     pub fn of(contract: &Contract, grid: [u32; 3]) -> Shape {
         Shape {
             grid,
@@ -96,7 +96,7 @@ pub(super) unsafe fn queue(
     api.check("cuLaunchKernelEx", code)
 }
 
-/// Of a driver that is too old.
+/// The error for a driver that is too old for clusters.
 fn no_clusters() -> CudaError {
     CudaError::refused("this driver knows no clusters: they need CUDA 11.8")
 }
@@ -201,11 +201,11 @@ pub enum LaunchArg {
     I64(i64),
     /// 8 bytes.
     F64(f64),
-    /// 128 bytes: what the driver makes of it.
+    /// A tensor map, 128 bytes encoded by the driver.
     TensorMap(TensorMap),
 }
 
-/// What a tensor map describes; dimensions from the contiguous one on.
+/// The parameters of a tensor map; dimensions from the contiguous one on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TensorMap {
     /// Element type.
@@ -226,7 +226,7 @@ pub struct TensorMap {
     pub swizzle: Exchange,
     /// Elements from one that is copied to the next.
     pub steps: [u32; MAX_TENSOR_RANK],
-    /// Of a map in im2col mode, whose first box extent counts channels.
+    /// The pixels of a map in im2col mode, whose first box extent counts channels.
     pub pixels: Option<PixelBox>,
 }
 
@@ -236,9 +236,9 @@ pub const MAX_PLACES: usize = MAX_TENSOR_RANK - 2;
 /// The pixels of a map in im2col mode.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PixelBox {
-    /// Where the box begins.
+    /// Lower corner of the bounding box.
     pub lower: [i32; MAX_PLACES],
-    /// Where it ends, counted from the last element.
+    /// Upper corner, relative to the last element.
     pub upper: [i32; MAX_PLACES],
     /// Pixels of a copy.
     pub count: u32,
@@ -299,15 +299,15 @@ impl LaunchArg {
     }
 }
 
-/// Arguments where the driver can read them: one word each, and an address for each.
+/// Arguments in the form that the driver reads: one word each, and an address for each.
 ///
-/// The driver takes as many addresses, and as many bytes after each, as the kernel has parameters. Where it told us the
-/// sizes they were compared. Where it could not, every address a kernel could have is given, and after each the
-/// longest parameter list there is, zero beyond the arguments; a wrong list then gives a wrong kernel and not a host
-/// read out of bounds.
+/// The driver reads as many addresses, and as many bytes at each, as the kernel has parameters. If the driver reports
+/// the sizes, they have been compared. Otherwise the list has as many addresses as any kernel can have, each followed
+/// by the longest possible parameter list, filled with zeros. A wrong list then gives a wrong kernel, not a host read
+/// out of bounds.
 pub(super) struct Arguments {
     words: Vec<u64>,
-    /// Where each argument begins in them; one more for what is after.
+    /// Start of each argument; one more for the end.
     starts: Vec<usize>,
     n_addresses: usize,
 }
@@ -358,7 +358,7 @@ pub(super) fn check_arguments(name: &str, param_bytes: &[usize], arguments: &[La
     Ok(())
 }
 
-/// What bounds a launch of one function on one device.
+/// The limits for launches of one function on one device.
 pub(super) struct Limits<'a> {
     pub(super) device: &'a Properties,
     pub(super) function: FunctionAttributes,

@@ -82,7 +82,8 @@ pub(super) fn check_range(offset: usize, len: usize, bytes: usize) -> Result<(),
 impl Drop for Buffer {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: our allocation, freed once. After a failed kernel this fails too, and the context owns the rest.
+            // SAFETY: our allocation, freed once. After a failed kernel this fails too, and the context owns the
+            // memory.
             let _ = self.context.with(|api| api.check("cuMemFree", unsafe { (api.cuMemFree_v2)(self.address) }));
         }
     }

@@ -59,8 +59,8 @@ impl Module {
         Ok(Self { handle, log: text_until_zero(&infos).trim_end().to_owned() })
     }
 
-    /// What the assembler had to say about a module it accepted: registers and spills per function, warnings. Empty
-    /// where the code came out of the driver's cache.
+    /// The assembler's messages about a module that it accepted: registers and spills per function, warnings. Empty if
+    /// the code came from the driver's cache.
     pub fn log(&self) -> &str {
         &self.log
     }
@@ -102,7 +102,7 @@ impl Drop for Handle {
     }
 }
 
-/// What the assembler made of a function.
+/// Resource usage of a function, as assembled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionAttributes {
     /// Registers per thread.
@@ -190,7 +190,7 @@ impl Function {
         })
     }
 
-    /// The dynamic shared memory blocks may have as things stand, in bytes.
+    /// The dynamic shared memory that blocks may use with the current attributes, in bytes.
     pub fn max_dynamic_smem(&self) -> Result<u32, CudaError> {
         let asked = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         self.context().with(|api| attribute(api, self.function, asked))

@@ -1,4 +1,5 @@
-//! Launches of a function whose limits and parameters were compared once: what is left for each is the grid and the call.
+//! Launches of a function whose limits and parameters were checked once: each launch only sets the grid and calls the
+//! driver.
 
 use super::launch::{MAX_PARAM_BYTES, Shape};
 use super::{Device, Function, Module, Stream};
@@ -47,7 +48,7 @@ pub struct Ready {
     shape: Shape,
     max_grid: [u32; 3],
     sm_count: u32,
-    /// Clusters that run at the same time, once somebody has asked.
+    /// Number of active clusters, queried once.
     active: OnceLock<u32>,
     /// The first word of each parameter.
     starts: Vec<usize>,
@@ -80,10 +81,11 @@ impl Ready {
         Ok(Ready { function, shape: *shape, max_grid, sm_count, active: OnceLock::new(), starts, words })
     }
 
-    /// The function of a contract in a module, allowed what the contract requests.
+    /// The function of a contract in a module, with the attributes that the contract needs.
     ///
     /// # Errors
-    /// The module has no such entry, the device not what the contract requests, or the function takes other parameters.
+    /// If the module has no such entry, the device lacks what the contract needs, or the function takes other
+    /// parameters.
     pub fn of(device: &Device, module: &Module, contract: &Contract) -> Result<Ready, CudaError> {
         let function = module.function(&contract.entry)?;
         if contract.dynamic_smem_bytes > SMEM_WITHOUT_OPTIN {
@@ -142,10 +144,10 @@ impl Ready {
         })
     }
 
-    /// As [`Device::max_active_clusters`]; the driver is asked once.
+    /// As [`Device::max_active_clusters`]; the driver is queried once.
     ///
     /// # Errors
-    /// The device has no room for a cluster, or the driver refuses.
+    /// If the device has no room for a cluster, or the driver refuses.
     pub fn max_active_clusters(&self) -> Result<u32, CudaError> {
         if let Some(known) = self.active.get() {
             return Ok(*known);
@@ -154,7 +156,7 @@ impl Ready {
         Ok(*self.active.get_or_init(|| count))
     }
 
-    /// What the driver's assembler made of the function.
+    /// Resource usage of the function, as assembled by the driver.
     pub fn attributes(&self) -> super::FunctionAttributes {
         self.function.attributes()
     }

@@ -29,8 +29,8 @@ macro_rules! driver_api {
             $( pub(super) $late: Option<unsafe extern "C" fn($($late_arg),*) -> u32>, )*
         }
 
-        // The argument lists above are those of cudarc's bindings, or tests do not compile. Where another crate has cudarc link
-        // the driver, its bindings are of another kind.
+        // Tests compile only if the argument lists above are those of cudarc's bindings. If another crate makes cudarc
+        // link the driver, its bindings have another type.
         $( #[cfg(test)] const _: unsafe fn($($arg),*) -> sys::CUresult = sys::$name; )*
         $( #[cfg(test)] const _: unsafe fn($($opt_arg),*) -> sys::CUresult = sys::$opt; )*
 

@@ -1,4 +1,4 @@
-//! What holds without a GPU. `examples/cuda_smoke.rs` covers the rest on a machine that has one.
+//! Tests without a GPU. `examples/cuda_smoke.rs` covers the rest on a machine with one.
 
 use super::launch::{Arguments, Limits, check_arguments};
 use super::*;
@@ -13,7 +13,7 @@ fn refusal(result: Result<(), CudaError>) -> String {
 
 #[test]
 fn opening_a_device_that_cannot_be_there_is_an_error() {
-    // With a driver: no such ordinal. Without one: what was looked for.
+    // With a driver: no such device. Without one: the libraries that were tried.
     for ordinal in [u32::MAX, 1 << 31, 100_000] {
         match Device::open(ordinal) {
             Err(error @ CudaError::NoLibrary { .. }) => assert!(error.to_string().contains("cuda"), "{error}"),

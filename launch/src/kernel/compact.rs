@@ -1,8 +1,8 @@
-//! The launch table of a bundle: what a launch of each name needs, in the form that launches work with ([`Steps`]), as numbers.
+//! The launch table of a bundle: the launch steps of each name ([`Steps`]), encoded as numbers.
 //!
-//! Hosts that have no reader of JSON and of expressions launch by it (`tilec_bundle.h`); what it says is what `Kernel` does. The
-//! format is that of `docs/bundle.md`: numbers of 32 or 64 bits, little-endian, one after the other; a text is its length and its
-//! bytes, a list its length and its elements.
+//! Hosts without a reader of JSON and expressions launch by it (`tilec_bundle.h`), in the same way as `Kernel`.
+//! `docs/bundle.md` defines the format: numbers of 32 or 64 bits, little-endian, one after the other. A text is its
+//! length and its bytes, a list its length and its elements.
 
 use super::plan::{Passed, Plan};
 use super::steps::Steps;
@@ -116,7 +116,7 @@ impl Out {
     }
 }
 
-/// What a name stands for.
+/// The record of a name.
 fn record(out: &mut Out, file: &LaunchFile, name: &str) -> Result<(), LaunchError> {
     let (tensors, values) = file.given(name);
     let steps = Steps::new(file, name, &tensors, &values)?;
@@ -190,7 +190,7 @@ fn slots(out: &mut Out, table: &Table, values: &[&str]) {
         };
         out.word(kind);
         out.text(elem.name());
-        // What an integer may be; of others there is no range.
+        // The range of an integer; other types have none.
         let format = int_format(elem);
         out.word(elem.is_float().into());
         out.long((format.min() as i64).cast_unsigned());

@@ -23,7 +23,7 @@ pub(super) struct Known {
     needed: Vec<u64>,
     /// The addresses for which memory was found to be apart.
     apart: Vec<u64>,
-    /// What the device keeps of it.
+    /// The device's copy of it.
     #[cfg(feature = "cuda")]
     pub(super) packed: super::packed::Packed,
 }
@@ -36,7 +36,7 @@ pub(super) struct Checked {
     last: usize,
     /// The next to be replaced.
     oldest: usize,
-    /// That of the launch at hand.
+    /// The key of the current launch.
     key: Vec<u64>,
     addresses: Vec<u64>,
 }
@@ -65,7 +65,7 @@ impl Checked {
         };
         let enough = |known: &Known| known.needed.iter().zip(tensors).all(|(needed, t)| t.bytes >= *needed);
         let at = match found {
-            // Memory that is too short is told of by whoever looks at everything.
+            // Memory that is too small is reported by the full check.
             Some(at) if enough(&self.known[at]) => {
                 if self.known[at].apart != self.addresses {
                     if self.known[at].has_blocks() {
@@ -117,7 +117,7 @@ impl Checked {
             };
             self.key.extend_from_slice(&[kind, bits]);
         }
-        // Whether two keys are the same is compared word by word: this only keeps most of those that are not from that.
+        // Equal keys are compared word by word; the hash only avoids most comparisons of different keys.
         self.key.iter().fold(0, |hash: u64, word| (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 

@@ -50,16 +50,16 @@ impl Kernel {
         &self.steps.name
     }
 
-    /// Queues a launch on a stream of the device, or runs it on the simulator. `values` and `tensors` are those that were named
-    /// when it was loaded; a scalar without a value has its default. If any check fails, nothing is launched.
+    /// Queues a launch on a stream of the device, or runs it on the simulator. `values` and `tensors` are those named
+    /// when the kernel was loaded; a scalar without a value has its default. If any check fails, nothing is launched.
     ///
-    /// Scratch memory and temporaries are allocated at the first launch on a stream, and by a launch that needs more than
-    /// those before. Do this before a stream is captured. Each kernel and stream has its own, so launches on
-    /// two streams may run at the same time. A captured graph uses those of the stream from which it was captured. It must not run at
-    /// the same time as launches on that stream, or twice at the same time.
+    /// Scratch memory and temporaries are allocated at the first launch on a stream, and by a launch that needs more
+    /// than previous ones. Do this before a stream is captured. Each kernel and stream has its own, so launches on two
+    /// streams may run concurrently. A captured graph uses those of the stream from which it was captured. It must not
+    /// run concurrently with launches on that stream, or with itself.
     ///
     /// # Errors
-    /// A tensor or value does not fit, a precondition does not hold, or the device refuses.
+    /// If a tensor or value does not fit, a precondition does not hold, or the device refuses.
     pub fn launch<'s>(
         &self,
         stream: impl Into<StreamRef<'s>>,

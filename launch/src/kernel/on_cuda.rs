@@ -25,7 +25,7 @@ pub(super) struct Loaded {
     state: Mutex<State>,
 }
 
-/// What launches leave for those after them.
+/// State that launches leave for later ones.
 #[derive(Default)]
 struct State {
     /// Memory of the kernel's own tensors, of each stream on which it was launched.
@@ -38,7 +38,7 @@ struct State {
 struct Rooms {
     stream: (usize, usize),
     own: Vec<Option<Buffer>>,
-    /// How often any of it was made.
+    /// Number of allocations so far.
     made: u64,
 }
 
@@ -62,7 +62,7 @@ fn maps(kernel: &Steps, plan: &Plan, values: &Values) -> Result<Vec<TensorMap>, 
     described.map(one).collect()
 }
 
-/// What tells streams apart: of the default stream of a thread its handle is that of all threads.
+/// The identity of a stream; a thread's default stream has the same handle in all threads.
 fn identity(stream: StreamRef<'_>) -> (usize, usize) {
     const LEGACY: usize = 1;
     const PER_THREAD: usize = 2;

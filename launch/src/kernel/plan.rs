@@ -11,9 +11,9 @@ use tilec_core::elem::Elem;
 /// One kernel of the contract.
 pub(super) struct Plan {
     pub(super) contract: Contract,
-    /// What tells it from the other cases.
+    /// Its description among the other cases.
     pub(super) name: String,
-    /// Conditions of its case, those of the contract, and the grid.
+    /// Conditions of its case, of the contract, and of the grid.
     pub(super) when: Vec<Flat>,
     pub(super) when_texts: Vec<String>,
     pub(super) requires: Vec<Flat>,
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) scratch: Vec<(usize, Scratch, Flat)>,
 }
 
-/// What is passed for a parameter.
+/// The value passed for a parameter.
 pub(super) enum Passed {
     /// The address of a tensor.
     Address(Taken),
@@ -41,9 +41,9 @@ pub(super) enum Passed {
     Scalar(usize, Elem),
 }
 
-/// What a launch of a kernel would do.
+/// The effect of a launch of a kernel.
 pub(super) enum Verdict {
-    /// Launch so many blocks.
+    /// Launch this grid of blocks.
     Launch([u32; 3]),
     /// There is nothing to launch.
     Nothing,
@@ -104,7 +104,7 @@ impl Plan {
         })
     }
 
-    /// Of all values those that this kernel takes.
+    /// The values that this kernel takes.
     pub(super) fn args(&self, all: &crate::Args) -> crate::Args {
         let takes = |name: &String| self.contract.param(name).is_some_and(|p| p.kind.is_value());
         all.iter().filter(|(name, _)| takes(name)).map(|(name, x)| (name.clone(), *x)).collect()

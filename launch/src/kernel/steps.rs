@@ -12,18 +12,18 @@ use crate::overlap::meets;
 use crate::program::may_alias;
 use crate::tensor::Argument;
 
-/// What a name stands for.
+/// The launch steps of a name.
 pub(super) struct Steps {
     pub(super) name: String,
     pub(super) table: Table,
-    /// What is launched in order; each of the cases of one.
+    /// The launches in order; for each, its cases.
     pub(super) steps: Vec<Vec<Plan>>,
     /// Temporaries: the index among the internal tensors, and the bytes.
     pub(super) temporaries: Vec<(usize, Temporary, Flat)>,
     /// Which of them the sizes are for that the caller chooses, and the places of these among the values.
     shared: usize,
     chosen_sizes: Vec<usize>,
-    /// For each tensor that is written, those at whose address it may stand.
+    /// For each written tensor, the tensors that it may alias.
     pub(super) aliases: Vec<(usize, Vec<usize>)>,
 }
 
@@ -135,7 +135,7 @@ impl Steps {
         for plan in cases {
             let mut why: Vec<String> = Vec::new();
             match bind(&plan.contract, &plan.args(&all)) {
-                // What is missing or of no type is so of all.
+                // Missing values and wrong types are the same for all cases.
                 Err(errors) if cases.len() == 1 || !errors.iter().all(BindError::depends_on_size) => {
                     return LaunchError::Bind(errors);
                 }

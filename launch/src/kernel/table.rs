@@ -1,4 +1,4 @@
-//! The values and tensors of all kernels that a name stands for, each once, and where a launch has them from.
+//! The values and tensors of all kernels of a name, each once, with their sources at a launch.
 
 use crate::contract::expr::Expr;
 use crate::contract::flat::Flat;
@@ -34,7 +34,7 @@ pub(super) enum SlotKind {
     Scalar(Elem),
 }
 
-/// Where a value comes from.
+/// The source of a value.
 pub(super) enum From {
     /// The launcher, in this place, or the default.
     Passed(usize, Option<Number>),
@@ -56,7 +56,7 @@ struct Given {
     shape: Option<Shape>,
 }
 
-/// Where a tensor's address comes from.
+/// The source of a tensor's address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Taken {
     /// The launcher.
@@ -68,7 +68,7 @@ pub(super) enum Taken {
 /// The values of a launch.
 #[derive(Default)]
 pub(super) struct Values {
-    /// Of every slot as an integer, where it is one of 64 bits with a sign.
+    /// Every slot as an integer, if it fits a signed 64-bit one.
     pub(super) ints: Vec<Option<i64>>,
     /// Of every slot.
     pub(super) numbers: Vec<Number>,
@@ -80,7 +80,7 @@ pub(super) fn tensor<'c>(contracts: &[&'c Contract], name: &str) -> Option<&'c T
 }
 
 impl Table {
-    /// Of kernels whose launcher passes these tensors and values.
+    /// The table of kernels whose launcher passes these tensors and values.
     pub(super) fn new(contracts: &[&Contract], tensors: &[&str], values: &[&str]) -> Result<Table, LaunchError> {
         let mut table = Table::default();
         for name in tensors {
@@ -138,7 +138,7 @@ impl Table {
         Ok(())
     }
 
-    /// Where the value of a parameter comes from.
+    /// The source of a parameter's value.
     fn source(&self, param: &Param, contracts: &[&Contract], values: &[&str]) -> Result<From, LaunchError> {
         let name = &param.name;
         let default = contracts.iter().filter_map(|c| c.param(name)).find_map(|p| match p.kind {
@@ -178,7 +178,7 @@ impl Table {
         self.slots.iter().position(|slot| slot.name == name)
     }
 
-    /// Where the address of a tensor comes from.
+    /// The source of a tensor's address.
     pub(super) fn taken(&self, name: &str) -> Option<Taken> {
         let given = self.given.iter().position(|given| given.name == name).map(Taken::Given);
         given.or_else(|| self.own.iter().position(|own| own == name).map(Taken::Own))
@@ -307,7 +307,7 @@ fn needed(argument: &Argument<'_>) -> u64 {
     if argument.shape().contains(&0) { 0 } else { argument.elem.bytes_of(last.saturating_add(1)) }
 }
 
-/// A tensor that the launcher passes: what its shape and strides must be.
+/// The required shape and strides of a tensor that the launcher passes.
 struct Shape {
     extents: Vec<Flat>,
     strides: Vec<Flat>,

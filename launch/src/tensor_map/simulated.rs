@@ -57,10 +57,11 @@ impl Description {
 }
 
 impl TensorMapParam {
-    /// Whether the driver would make such a map of elements of this type, as far as that does not depend on address and sizes.
+    /// Whether the driver would accept such a map of elements of this type, as far as that does not depend on address
+    /// and sizes.
     ///
     /// # Errors
-    /// The first rule of `cuTensorMapEncodeTiled` that it breaks.
+    /// The first rule of `cuTensorMapEncodeTiled` that it violates.
     pub fn check(&self, elem: Elem) -> Result<(), TensorMapError> {
         let described = self.of_tensor(elem, |_| 1, |_| 1, |_| 0);
         described.at(MAP_ADDRESS_BYTES.wrapping_add(described.in_front)).check()

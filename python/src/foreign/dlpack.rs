@@ -18,7 +18,7 @@ pub(super) struct DlTensor {
     byte_offset: u64,
 }
 
-/// What a library says of a tensor, but for shape and strides.
+/// A library's description of a tensor, without shape and strides.
 pub(crate) struct Lent {
     pub(crate) address: u64,
     /// `DLDeviceType`: 1 is the host, 2 CUDA.
@@ -68,8 +68,8 @@ impl DlTensor {
     }
 }
 
-/// Reads a capsule called `dltensor`; extents and strides are appended. It stays the capsule of whoever holds it, whose end returns
-/// the tensor.
+/// Reads a capsule called `dltensor`; extents and strides are appended. The capsule's owner keeps it, and its
+/// destructor returns the tensor.
 pub(crate) fn lent(capsule: &Bound<'_, PyCapsule>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
     if capsule.name().ok()?? != c"dltensor" {
         return None;

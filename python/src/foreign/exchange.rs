@@ -24,7 +24,7 @@ struct Header {
 #[repr(C)]
 struct Table {
     header: Header,
-    /// Functions that make and give tensors, which nobody calls here.
+    /// Functions that make and export tensors, unused here.
     others: [*const c_void; 3],
     tensor: Option<TensorOf>,
     stream: Option<StreamOf>,
@@ -38,14 +38,14 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Those of the library of a type, if it has some of this version.
+    /// The exchange functions of a type's library, if it has this version.
     pub(crate) fn of(ty: &Bound<'_, PyType>) -> Option<Exchange> {
         let capsule = ty.getattr("__dlpack_c_exchange_api__").ok()?;
         let capsule = capsule.downcast::<PyCapsule>().ok()?;
         if capsule.name().ok()?? != c"dlpack_exchange_api" {
             return None;
         }
-        // SAFETY: a capsule of that name holds a table that begins with this header and stays for as long as the process.
+        // SAFETY: a capsule of that name holds a table that begins with this header and lives as long as the process.
         let header = unsafe { capsule.pointer().cast::<Header>().as_ref()? };
         if header.major != MAJOR {
             return None;
@@ -55,14 +55,14 @@ impl Exchange {
         Some(Exchange { tensor: table.tensor?, stream: table.stream? })
     }
 
-    /// What an object of that type is; shape and strides are appended. `None` where the library does not say, or says what is no
-    /// tensor of plain elements.
+    /// Reads an object of that type; shape and strides are appended. `None` if the library reports no tensor, or one
+    /// without plain elements.
     pub(crate) fn read(self, object: &Bound<'_, PyAny>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
         let mut tensor = DlTensor::empty();
         // SAFETY: an object of the type that the function is for, and a place for the structure, which borrows from the object.
         let code = unsafe { (self.tensor)(object.as_ptr().cast(), &mut tensor) };
         if code != 0 {
-            // What it would not say another way of asking will say, or refuse.
+            // The other protocol then reads the object, or rejects it.
             drop(PyErr::take(object.py()));
             return None;
         }

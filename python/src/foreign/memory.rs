@@ -15,7 +15,8 @@ pub(crate) fn read(address: u64, bytes: usize) -> Vec<u8> {
 /// Copies bytes to the array at `address`, which is as long and may be written.
 pub(crate) fn write(address: u64, from: &[u8]) {
     if !from.is_empty() {
-        // SAFETY: as in `read`; the array is no read-only one, and nobody else has its bytes while the interpreter is held.
+        // SAFETY: as in `read`; the array is writable, and no other thread accesses its bytes while the interpreter
+        // lock is held.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), address as *mut u8, from.len()) };
     }
 }

@@ -97,7 +97,7 @@ struct OrdinalArgs {
     ordinal: i32,
 }
 
-/// An error of XLA: XLA makes it, and whoever gets it ends it.
+/// An error of XLA: XLA allocates it, and the receiver destroys it.
 #[repr(C)]
 pub(super) struct Error {
     opaque: [u8; 0],
@@ -182,7 +182,7 @@ macro_rules! has {
 /// The handlers, as capsules that XLA takes: of the host, and of CUDA for kernels that may be captured and that may not.
 pub(crate) fn handlers(py: Python<'_>) -> PyResult<[Py<PyAny>; 3]> {
     let capsule = |handler: unsafe extern "C" fn(*mut CallFrame) -> *mut Error| -> PyResult<Py<PyAny>> {
-        // SAFETY: a function stays; a capsule without a name or a destructor.
+        // SAFETY: a function is never freed; the capsule has no name and no destructor.
         unsafe {
             Py::from_owned_ptr_or_err(py, pyo3::ffi::PyCapsule_New(handler as *mut c_void, std::ptr::null(), None))
         }
@@ -210,7 +210,7 @@ unsafe extern "C" fn on_cuda_uncaptured(frame: *mut CallFrame) -> *mut Error {
 /// # Safety
 /// A frame that XLA made for this call.
 unsafe fn handle(frame: *mut CallFrame, platform: Platform, traits: u32) -> *mut Error {
-    // SAFETY: as the caller says, here and below: what the frame points to lives for the call.
+    // SAFETY: by the caller's promise, here and below: what the frame points to lives for the call.
     let Some(frame) = (unsafe { frame.as_ref() }) else { return null_mut() };
     // SAFETY: the chain of extensions.
     if unsafe { describe(frame, traits) } {
@@ -226,7 +226,7 @@ unsafe fn handle(frame: *mut CallFrame, platform: Platform, traits: u32) -> *mut
     }
 }
 
-/// Answers what XLA asks of a handler when it is registered; `false` where it asks nothing.
+/// Answers XLA's query when a handler is registered; `false` if it is no query.
 unsafe fn describe(frame: &CallFrame, traits: u32) -> bool {
     let mut next = frame.head.extension;
     // SAFETY: a chain that ends with null; an extension of this kind is the larger structure.
@@ -252,7 +252,7 @@ unsafe fn error(frame: &CallFrame, failure: &Failure) -> *mut Error {
     let mut args = ErrorArgs { head, message: text.as_ptr(), code: failure.code };
     // SAFETY: the table of the frame.
     let Some(make) = unsafe { frame.api.as_ref() }.and_then(|api| api.error_create) else {
-        // No error would mean success, with results that nobody wrote.
+        // Returning no error would mean success, with uninitialised results.
         eprintln!("tilec: {}", failure.text);
         std::process::abort();
     };
@@ -260,7 +260,7 @@ unsafe fn error(frame: &CallFrame, failure: &Failure) -> *mut Error {
     unsafe { make(&mut args) }
 }
 
-/// What a frame says; `None` at a stage at which there is nothing to do.
+/// Reads a frame; `None` at a stage that needs no work.
 unsafe fn read(frame: &CallFrame, platform: Platform) -> Result<Option<Frame>, Failure> {
     let whole = has!(frame.head, CallFrame, attributes: Attributes);
     // SAFETY: the table of the frame.

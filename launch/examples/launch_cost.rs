@@ -1,7 +1,7 @@
 //! Host time of a launch: `Kernel::launch` (checks, tensor maps, the call) compared with the driver call alone with the
 //! same parameters, and `Kernel::check` alone. `scripts/gpu_launch.sh` runs it.
 //!
-//! launch_cost BUNDLE KERNEL TENSORS VALUES NAME=N ..       tensors `A:M,K;B:K,N;C:M,N`, values `alpha,beta` or `-`
+//!     launch_cost BUNDLE KERNEL TENSORS VALUES NAME=N ..       tensors `A:M,K;B:K,N;C:M,N`, values `alpha,beta` or `-`
 
 use std::collections::BTreeMap;
 use std::time::Instant;

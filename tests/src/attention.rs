@@ -1,16 +1,16 @@
-//! What attention and its gradients are, in plain loops, and that the examples mean it.
+//! Attention and its gradients in plain loops, and tests that the examples compute the same.
 
 use crate::number::Format;
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;
 use tilec_ir::kernel::ConstValue;
 
-/// What is computed of scores, and which keys a query sees.
+/// The function applied to scores, and the keys that a query sees.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Form {
     /// Elements of a query and a key; those of a value are what is left of its tensor for each key.
     pub(crate) width: usize,
-    /// What scores are multiplied by, for powers of two.
+    /// The factor of scores, for powers of two.
     pub(crate) scale: f64,
     /// Keys after the query are not seen.
     pub(crate) causal: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Form {
     pub(crate) rounded: Option<Rounded>,
 }
 
-/// How weights are rounded in front of the second product: those of each tile of keys, in relation to the largest score up to there.
+/// The rounding of weights before the second product: those of each tile of keys, relative to the largest score so far.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Rounded {
     /// Keys of a tile.
@@ -85,7 +85,7 @@ pub(crate) fn head(q: &[f64], k: &[f64], v: &[f64], form: Form) -> (Vec<f64>, Ve
 }
 
 impl Form {
-    /// What a test says of it; heads of `width`.
+    /// The form that a test's description gives; heads of `width`.
     pub(crate) fn of(run: &Run, consts: &BTreeMap<String, ConstValue>, width: usize) -> Form {
         let int = |name: &str| integer(consts, name);
         // Weights in 8 bits are rounded; factors were divided by.
@@ -118,7 +118,7 @@ pub(crate) fn integer(consts: &BTreeMap<String, ConstValue>, name: &str) -> usiz
     }
 }
 
-/// What the gradients of one head are made of: query, key, value, result, gradient of the result, and logarithms.
+/// The inputs of one head's gradients: query, key, value, result, gradient of the result, and logarithms.
 pub(crate) struct Forward<'a> {
     pub(crate) q: &'a [f64],
     pub(crate) k: &'a [f64],
@@ -199,7 +199,7 @@ mod tests {
     const EXAMPLE: &str = include_str!("../../examples/flash_attention.tile");
     /// Width of a head.
     const D: usize = 16;
-    /// Values are at most 2: what rounding the weights and the result to binary16 makes of them, twice.
+    /// Values are at most 2: twice the error of rounding the weights and the result to binary16.
     const TOLERANCE: f64 = 0.004;
 
     #[test]
@@ -274,7 +274,8 @@ mod tests {
         }
     }
 
-    /// After a forward pass weights are at most 1, and gradients small: what rounding makes of them is far below a missing tile.
+    /// After a forward pass weights are at most 1, and gradients small: rounding errors are far below the effect of a
+    /// missing tile.
     #[test]
     fn the_example_of_the_backward_pass_means_it() {
         let kernels = oracle::parse_program(include_str!("../../examples/attention_backward.tile")).unwrap();

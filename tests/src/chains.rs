@@ -1,8 +1,8 @@
-//! Chains of names, each of which stands for something of the name in front: `let b = a + a`, `let c = b + b`, ..
+//! Chains of names, each defined by the previous one: `let b = a + a`, `let c = b + b`, ..
 //!
-//! Written out, such a chain is a tree that doubles with every name. Everything that asks about names must look at each of them once. The command runs on chains of sixty
-//! names, of every kind that a program can have, in a child process: where one name is looked at twice, it does not end within the age of the universe. The limit is
-//! generous, and nothing is said of how long a chain takes otherwise.
+//! Written out, such a chain is a tree that doubles with every name. Every analysis of names must therefore visit each
+//! name once. The command runs in a child process on chains of sixty names, of every kind that a program can have: if
+//! an analysis visits a name twice, it does not end. The time limit is generous; the test measures nothing else.
 
 use crate::kinds::command::{Scratch, binary};
 use std::fs::{self, File};
@@ -67,7 +67,7 @@ fn product() -> String {
     )
 }
 
-/// What tuples come to by a chain of names.
+/// The reduction of tuples by a chain of names.
 fn tuples(how: &str, give: &str, first: &str, step: &str, stored: &str) -> String {
     let body = lets(first, step).replace("    let", "        let");
     format!(
@@ -172,7 +172,7 @@ pub fn tests() -> Vec<crate::programs::Test> {
     chains().into_iter().map(test).collect()
 }
 
-/// Compiles a chain for several targets, runs it, and has every other command look at it.
+/// Compiles a chain for several targets, runs it, and runs every other command on it.
 fn chain(name: &str, source: &str, run: &str) -> Result<(), String> {
     let folder = Scratch::new(&format!("chain_{name}")).map_err(|e| format!("cannot make a folder: {e}"))?;
     let file = folder.path().join("chain.tile");

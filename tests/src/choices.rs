@@ -43,7 +43,7 @@ const SIZES: [[i64; 3]; 9] = [
     [16384, 16384, 1024],
 ];
 
-/// One in so many programs goes to the assembler.
+/// One in this many programs is assembled.
 const ASSEMBLED: usize = 17;
 
 /// One test for each target, and one for the cards.
@@ -53,8 +53,8 @@ pub fn tests() -> Vec<Test> {
     Target::ALL.iter().map(|&target| one(target)).chain([rasters]).collect()
 }
 
-/// Every width of strips with one tile, in clusters and with shared tiles: TMA stores to C, which is loaded beside them, are proved
-/// whatever folds away.
+/// Every raster width with one tile, in clusters and with shared tiles. TMA stores to C, which is also loaded, are
+/// proved whatever constants fold.
 fn rasters() -> Result<(), String> {
     let mut wrong = Vec::new();
     for more in ["", " cluster (2, 1)", " cluster (1, 2)", " cluster (2, 2)", " stream_k 1", " stage_stores 1"] {
@@ -89,13 +89,13 @@ fn rasters() -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Compiles for all sizes, types and orders in turn, and has some of it assembled: no spills, no local memory.
+/// Compiles for all sizes, with types and orders in rotation, and assembles a sample: no spills, no local memory.
 fn all(target: Target) -> Result<(), String> {
     let mut wrong = Vec::new();
     let mut tried = 0;
     for (t, (types, _)) in TYPES.iter().filter(|(_, first)| target >= *first).enumerate() {
         for (s, size) in SIZES.iter().enumerate() {
-            // Each type meets each size in one order; all orders are met.
+            // Each type is combined with each size in one order; all orders occur.
             let order = ORDERS[(t + s) % ORDERS.len()];
             let what = format!("{} {types},{order} for {size:?}", target.name());
             let assembled = tried % ASSEMBLED == 0;

@@ -74,7 +74,7 @@ fn float_edges(elem: Elem) -> Vec<u64> {
     out.into_iter().map(|x| x & mask).collect()
 }
 
-/// How a number comes to be of another type.
+/// How a number is converted to another type.
 #[derive(Copy, Clone, PartialEq, Debug)]
 enum Way {
     Cast,
@@ -83,7 +83,7 @@ enum Way {
     Store,
 }
 
-/// What a tensor must promise for elements that share bytes to be stored.
+/// The precondition under which elements smaller than a byte can be stored.
 pub(crate) fn promise(elem: Elem) -> &'static str {
     if elem.size().whole_bytes().is_none() { " multiple 8" } else { "" }
 }
@@ -166,7 +166,7 @@ fn same(a: Number, b: Number) -> bool {
     }
 }
 
-/// What integers, floats of 4 bits and scales become, from the documents and not from the code.
+/// The conversion of integers, floats of 4 bits and scales according to the documents, independently of the code.
 fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
     match (to, x) {
         (Elem::E2M1, x) => return Some(Number::Float(e2m1_value(e2m1_bits(x.to_f64())))),
@@ -175,7 +175,7 @@ fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
         (Elem::UE8M0, x) => return Some(Number::Float(exponent_value(exponent_bits(x.to_f64())))),
         _ => {}
     }
-    // What they hold, in types that hold all of it.
+    // All values of the small type, in types that can represent them.
     let few = match from {
         Elem::E2M1 => {
             matches!(to, Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::F32 | Elem::F64 | Elem::E4M3 | Elem::E5M2)
@@ -221,7 +221,7 @@ fn documented(from: Elem, to: Elem, x: Number) -> Option<Number> {
     })
 }
 
-/// What is wrong with conversions of one type to another.
+/// Errors in conversions of one type to another.
 fn faults(from: Elem, to: Elem, way: Way, input: &[u64]) -> Vec<String> {
     let mut wrong = Vec::new();
     let pair = format!("{way:?} of {} to {}", from.name(), to.name());
@@ -278,7 +278,7 @@ fn bits_stay_what_they_are() {
                         copy y -> Y[b * {TILE}..]
                     }}"
                 );
-                // What is selected is a number, of which the NaN may be another, and which 8-bit types saturate.
+                // The result of `select` is a number: its NaN may have other bits, and 8-bit types saturate it.
                 let computed = read.starts_with("select");
                 let open = |x: Number| x.to_f64().is_nan() || (computed && x.to_f64().is_infinite());
                 let want = interpreted(&source, (from, to), &input);

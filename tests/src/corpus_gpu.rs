@@ -1,9 +1,9 @@
-//! A launch of the corpus on a GPU, and its results beside the simulator's.
+//! A launch of the corpus on a GPU, compared with the simulator's results.
 
 use crate::corpus::{Agreement, Case, Param, data};
 use tilec::cuda::{Device, LaunchArg, Shape};
 
-/// Bytes after every buffer, which nobody may write.
+/// Guard bytes after every buffer, which must not be written.
 const GUARD: usize = 256;
 /// What they hold.
 const PATTERN: u8 = 0xC3;
@@ -65,7 +65,7 @@ fn scalar(bytes: &[u8]) -> Result<LaunchArg, String> {
     }
 }
 
-/// How two runs compare.
+/// The comparison of two runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Words of four bytes.

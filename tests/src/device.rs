@@ -16,7 +16,7 @@ use tilec_ir::types::Elem;
 
 /// Bytes on either side of a tensor.
 const GUARD: usize = 256;
-/// What poisoned bytes are.
+/// The value of poisoned bytes.
 const POISON: u8 = 0xff;
 
 /// A tensor on the host.
@@ -68,17 +68,17 @@ impl Matrix {
     }
 }
 
-/// A program on the device: what is launched, in order, and the tensors that it hands from one kernel to the next.
+/// A program on the device: its launches in order, and its temporaries.
 pub struct Loaded {
     launches: Vec<(Contract, Function)>,
     temporaries: Vec<String>,
 }
 
 impl Loaded {
-    /// Loads a compiled file. The contracts go through JSON: what is not in it cannot be used.
+    /// Loads a compiled file. The contracts pass through JSON, so that nothing outside it is used.
     ///
     /// # Errors
-    /// The driver refuses it, or it has not one kernel or sequence.
+    /// If the driver refuses it, or it has not exactly one kernel or sequence.
     pub fn new(device: &Device, compiled: &Compiled) -> Result<Loaded, String> {
         let file = LaunchFile::from_json(&compiled.launch_json()).map_err(|e| e.to_string())?;
         let (contracts, temporaries) = match (file.programs.as_slice(), file.kernels.as_slice()) {
@@ -266,7 +266,7 @@ fn expect(
         for (j, sum) in sums.into_iter().enumerate() {
             let before = old.map_or(0.0, |old| f64::from(old[row * n + j]));
             let x = problem.alpha * f64::from(sum) + problem.beta * before;
-            // What integers and 8-bit floats cannot hold is rounded and clamped, once: it is exact before.
+            // Integers and 8-bit floats are rounded and clamped once; the value before is exact.
             let narrow = matches!(c.format, Format::Int { .. } | Format::E4M3 | Format::E5M2);
             let x = if narrow && Format::F32.holds(x) { c.format.stored(x) } else { x };
             if !c.format.holds(x) || !problem.program.acc.holds(f64::from(sum)) {

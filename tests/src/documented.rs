@@ -47,7 +47,7 @@ fn in_comments(text: &str) -> Vec<String> {
     comments.filter(|l| l.starts_with("tilec ")).map(str::to_owned).collect()
 }
 
-/// The commands in the rows of a page's tables: what is in a cell of its own.
+/// The commands in the rows of a page's tables: those in a cell of their own.
 fn in_tables(text: &str) -> Vec<String> {
     let cells = text.lines().filter(|l| l.starts_with('|')).flat_map(|l| l.split(" | "));
     let codes = cells.filter_map(|cell| cell.trim_end_matches('|').trim().strip_prefix('`')?.strip_suffix('`'));

@@ -45,8 +45,8 @@ fn examples_are_formatted() {
     }
 }
 
-/// Of every file of the repository: what is a program is laid out, once, and stays the program that it was. What is refused is no program: it has no
-/// kernel, as tests of other programs have not, or a mistake that its own expectation names.
+/// Every program of the repository can be formatted, formatting is idempotent, and the program is unchanged. A rejected
+/// file is no program: it has no kernel, or an error that its own expectation names.
 #[test]
 fn formatting_is_done_once_and_keeps_programs() {
     let mut formatted = 0;

@@ -1,6 +1,7 @@
-//! How exact the functions of f32 are in compiled programs, on the simulator, against `f64`.
+//! Accuracy of the functions of f32 in compiled programs, on the simulator, compared with `f64`.
 //!
-//! The simulator rounds the approximate instructions correctly; a device may be off by what the PTX manual allows.
+//! The simulator rounds the approximate instructions correctly; a device may be off by as much as the PTX manual
+//! allows.
 
 use crate::loops::erf;
 use tilec::{CompileOptions, Target};

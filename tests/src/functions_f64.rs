@@ -1,5 +1,5 @@
-//! How exact the functions of f64 are in compiled programs, on the simulator: against results of 80 digits,
-//! and many more against the host's library.
+//! Accuracy of the functions of f64 in compiled programs, on the simulator: compared with results of 80 digits, and
+//! many more with the host's library.
 
 use tilec::{CompileOptions, Target};
 use tilec_sim::{Device, Launch, Options, Program};
@@ -44,7 +44,7 @@ fn values_of_two(target: Target, e: &str, inputs: &[f64], seconds: &[f64]) -> Ve
     out.chunks(8).map(|b| f64::from_bits(b.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))).collect()
 }
 
-/// How many numbers of f64 are between two of one sign.
+/// Number of f64 values between two values of one sign.
 fn apart(a: f64, b: f64) -> u64 {
     if a == b || (a.is_nan() && b.is_nan()) { 0 } else { a.to_bits().abs_diff(b.to_bits()) }
 }
@@ -94,7 +94,7 @@ fn powers_of_f64_are_within_the_documented_error() {
     }
 }
 
-/// Every pair of numbers for which IEEE 754 says what their power is, and some beside them, as the host has it.
+/// Every pair of numbers for which IEEE 754 defines the power, and some others as the host computes them.
 #[test]
 fn special_powers_of_f64_are_those_of_ieee_754() {
     let (inf, nan, odd) = (f64::INFINITY, f64::NAN, 9_007_199_254_740_991.0);

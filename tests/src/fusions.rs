@@ -1,4 +1,4 @@
-//! What the examples of products with something beside or after them mean, in plain loops and double precision.
+//! The examples of fused products compared with plain loops in double precision.
 
 use crate::loops::sums;
 use crate::problem::{Run, Tensor};

@@ -1,4 +1,4 @@
-//! What programs mean whose rows are where numbers say.
+//! Programs whose row indices are data, compared with plain loops.
 
 use crate::attention::integer;
 use crate::problem::Tensor;

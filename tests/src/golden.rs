@@ -45,7 +45,7 @@ fn tidy(text: &str) -> String {
 /// Texts of more lines than this are shown from their first difference on.
 const SHOWN: usize = 60;
 
-/// How two texts differ, for people.
+/// The difference between two texts, for a message.
 pub fn differs(expected: &str, actual: &str) -> String {
     let long = expected.lines().count().max(actual.lines().count()) > SHOWN;
     let same = expected.lines().zip(actual.lines()).take_while(|(e, a)| e == a).count();

@@ -30,10 +30,10 @@ const MORE: [Way; 3] = [
     // Its tensor maps count pixels.
     ("conv2d", "im2col", &[("BK", "64"), ("CALIGN", "64")], &[]),
 ];
-/// One test for each example, and for some with variants; and for the programs beside the driver that writes calls down.
+/// One test for each example, for some with variants, and for programs with the recording driver.
 ///
 /// # Errors
-/// The directory cannot be read.
+/// If the directory cannot be read.
 pub fn tests() -> Result<Vec<Test>, String> {
     let mut tests: Vec<Test> = Vec::new();
     // Kernels of the crate in `examples/rust` are launched by its own tests.
@@ -142,7 +142,7 @@ fn bundled(folder: &Folder, source: &str, images: &[Image<'_>], problems: &[Vec<
         .map(|(image, problems)| problems.iter().filter_map(|problem| bundled::asked(image, problem)).collect())
         .collect();
     let calls = images.iter().zip(&asked).map(|(image, problems)| expected::calls(image, problems));
-    // Arrays of addresses are not launched by a table; all that is asked of them is refused.
+    // Launch tables do not support arrays of addresses; every request for them is rejected.
     let pointers = |c: &Contract| c.params.iter().any(|p| matches!(p.kind, ParamKind::Pointers(_)));
     let without = images.iter().all(|image| !image.file.kernels.iter().any(pointers));
     let expected = calls.collect::<Result<String, String>>()? + "refused\n";

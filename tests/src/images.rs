@@ -1,4 +1,4 @@
-//! What programs mean whose elements are computed of neighbours: convolutions with padding inside, and stencils.
+//! Programs that compute elements from their neighbours, compared with plain loops: padded convolutions, and stencils.
 
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ impl Images {
         }
         if self == Images::Planes {
             let (rate, of) = (run.value("rate").unwrap_or(0.1), constant("POINTS", 27) as usize);
-            // By the number of dimensions along which a neighbour lies elsewhere.
+            // The index is the number of dimensions along which a neighbour differs.
             let weights = if of == 27 { [-128.0, 14.0, 3.0, 1.0] } else { [-6.0, 1.0, 0.0, 0.0] };
             let steps = (0..27).map(|n: i64| [n / 9 - 1, n / 3 % 3 - 1, n % 3 - 1]);
             for (index, at) in elements(&after[y]) {

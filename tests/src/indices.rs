@@ -66,7 +66,7 @@ fn value(tree: &Tree, of: &Values) -> Option<i64> {
         Tree::Abs(x) => i128::from(value(x, of)?.unsigned_abs()),
         Tree::Infix(op, xs) | Tree::Call(op, xs) => {
             let (a, b) = pair(xs)?;
-            // Of a positive divisor: the remainder is from 0 on.
+            // With a positive divisor, the remainder is not negative.
             let (up, by) = if b < 0 { (-a, -b) } else { (a, b) };
             let floor = |up: i128| (by != 0).then(|| (up - up.rem_euclid(by)) / by);
             match *op {
@@ -107,7 +107,7 @@ fn holds(condition: &Condition, of: &Values) -> Option<bool> {
     })
 }
 
-/// What expressions are made of.
+/// The operands of random expressions.
 struct Shape {
     names: &'static [&'static str],
     literals: &'static [i64],
@@ -234,7 +234,7 @@ fn case(random: &mut Random) -> Case {
     Case { source, grid, rows, wanted }
 }
 
-/// What `Y` holds afterwards.
+/// The expected contents of `Y`.
 fn expected(case: &Case, of: &Values) -> Option<Vec<i64>> {
     let mut out = vec![UNTOUCHED; BLOCKS as usize * 2 * ROWS * WIDTH];
     for b in 0..value(&case.grid, of)? {
@@ -279,7 +279,7 @@ fn launched(program: &Program, contract: &tilec::Contract, of: &Values) -> Optio
     device.upload(y, &before).unwrap();
     let params = contract.params.iter().map(|p| match of.get(p.name.as_str()) {
         Some(&size) => (size as u32).to_le_bytes().to_vec(),
-        // Of the tensors one is touched.
+        // Only one of the tensors is accessed.
         None => y.to_le_bytes().to_vec(),
     });
     let params = params.collect();

@@ -1,4 +1,4 @@
-//! What programs of an inference engine mean whose sizes are numbers in tensors.
+//! Programs of an inference engine whose sizes are data in tensors, compared with plain loops.
 
 use crate::attention::{self, Form, integer};
 use crate::problem::{Random, Run, Tensor};
@@ -16,7 +16,7 @@ pub enum Inference {
     Varlen,
     /// Attention of one query of each sequence to `lengths[z]` keys on the pages that `page_table[z, ..]` names.
     Paged,
-    /// The same of keys whose first elements are the values.
+    /// The same for keys whose first elements are the values.
     Latent,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn settle(tensors: &mut [Tensor], random: &mut Random) {
         }
         places.into_iter().zip(numbers).for_each(|(at, x)| tensor.data[at] = x as f64);
     }
-    // Values of no sequence are no numbers: nobody's results have anything of them.
+    // Values outside all sequences are NaN, so that no result may depend on them.
     if tensors.iter().any(|t| t.name == "cu_seqlens")
         && let Some(v) = tensors.iter_mut().find(|t| t.name == "V" && rows > 1)
     {
@@ -149,7 +149,7 @@ impl Inference {
                         };
                         let values: Vec<f64> = keys(v).iter().flat_map(|v| v[..width].to_vec()).collect();
                         let (out, _) = attention::head(&vector(q, &[z, h]), &keys(k).concat(), &values, form);
-                        // Of no keys nothing is known.
+                        // Without keys the result is zero.
                         let nothing = vec![0.0; width];
                         store(&mut after[o], &[z, h], if values.is_empty() { &nothing } else { &out });
                     }

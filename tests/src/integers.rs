@@ -7,7 +7,7 @@ use tilec::{Target, data};
 use tilec_ir::interp::Number;
 use tilec_ir::types::Elem;
 
-/// What a result depends on: bits and sign of the type and of its register.
+/// Bits and sign of the type and of its register, which determine a result.
 #[derive(Copy, Clone)]
 struct Type {
     elem: Elem,
@@ -30,7 +30,7 @@ const TYPES: [Type; 10] = [
 ];
 
 impl Type {
-    /// The number that so many low bits are.
+    /// The number with these low bits.
     fn cut(self, bits: u32, x: i128) -> i128 {
         let x = x & ((1 << bits) - 1);
         if self.signed && x >> (bits - 1) == 1 { x - (1 << bits) } else { x }

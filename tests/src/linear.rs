@@ -1,4 +1,4 @@
-//! What products of matrices of a certain kind mean: symmetric results, triangular and complex operands.
+//! Products of special matrices, compared with plain loops: symmetric results, triangular and complex operands.
 
 use crate::problem::{Run, Tensor};
 use std::collections::BTreeMap;

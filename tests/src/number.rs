@@ -28,7 +28,7 @@ pub enum Format {
         /// Two's complement.
         signed: bool,
     },
-    /// An integer of so many bytes.
+    /// An integer of this many bytes.
     Int {
         /// 1, 2, 4 or 8.
         bytes: u8,
@@ -132,8 +132,8 @@ impl Format {
         integer && x.is_finite() && (self.stored(x) - x).abs() >= 1.0
     }
 
-    /// What storing `x` leaves of it: rounded to nearest even; what integers and 8-bit floats cannot hold becomes the nearest
-    /// number that they can. Subnormal results are out of scope.
+    /// The stored value of `x`: rounded to nearest even; integers and 8-bit floats saturate. Subnormal results are out
+    /// of scope.
     pub fn stored(self, x: f64) -> f64 {
         let clamp = |x: f64, limit: f64| x.clamp(-limit, limit);
         let integer = match self {
@@ -179,7 +179,7 @@ impl Format {
             Format::E5M2 => vec![(f16_bits(x) >> 8) as u8],
             Format::BF16 => ((x as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec(),
             Format::F64 => x.to_le_bytes().to_vec(),
-            // What does not fit is cut off, as `holds` then finds.
+            // Values that do not fit are truncated; `holds` detects that.
             Format::Nibble { .. } => vec![(x as i128 & 15) as u8],
             Format::Int { bytes, .. } => (x as i128).to_le_bytes()[..usize::from(bytes)].to_vec(),
         }

@@ -125,7 +125,7 @@ fn bytes(elem: Elem, encodings: &[u64]) -> Vec<u8> {
     out
 }
 
-/// What the interpreter stores in each tensor, and how far a device may be from it.
+/// The interpreter's result in each tensor, with error bounds.
 fn interpreted(source: &str, elem: Elem, inputs: &[Vec<u64>; 2], outs: &[Elem]) -> Vec<Vec<(Number, f64)>> {
     let kernel = parse_one(source).unwrap();
     let tensor = |bits: &Vec<u64>| {
@@ -153,7 +153,7 @@ fn interpreted(source: &str, elem: Elem, inputs: &[Vec<u64>; 2], outs: &[Elem]) 
     (0..outs.len()).map(of).collect()
 }
 
-/// What compiled code stores in each tensor.
+/// The result of compiled code in each tensor.
 fn simulated(
     source: &str,
     target: Target,
@@ -204,7 +204,7 @@ fn near(got: Number, (want, error): (Number, f64), elem: Elem, unsigned: bool) -
         || error > 0.0 && ((a - b).abs() <= error || edge(a) && edge(b) && a.signum() == b.signum())
 }
 
-/// What is wrong with a type on a target.
+/// Errors of a type on a target.
 fn faults(target: Target, elem: Elem) -> Vec<String> {
     let mut accepted = Vec::new();
     for &op in Op::ALL {
@@ -280,7 +280,7 @@ fn every_operator_on_every_type_for_sm_90a() {
     every_type_on(Target::Sm90a);
 }
 
-/// What an operator does not take is refused by the rules of types, and only that: numbers take what is for numbers, integers and floats what is theirs.
+/// Type rules reject operators that a type does not have, and no others.
 #[test]
 fn what_a_type_does_not_have_is_refused() {
     for elem in numeric() {

@@ -128,7 +128,7 @@ impl Problem {
         Ok(Problem { run: run.clone(), tensors, elems })
     }
 
-    /// What tensors hold after these numbers are stored in them.
+    /// The tensors after these numbers are stored in them.
     pub(crate) fn stored(&self, mut tensors: Vec<Tensor>) -> Vec<Tensor> {
         for (tensor, elem) in tensors.iter_mut().zip(&self.elems) {
             if let Some(format) = Format::from_name(elem.name()) {
@@ -229,7 +229,7 @@ pub fn parse(text: &str) -> Result<Module, String> {
     let module = tilec_ir::parser::parse(text, &mut sink);
     if let Ok(module) = &module {
         for kernel in &module.kernels {
-            // What it says is in the sink.
+            // The errors are in the sink.
             let _ = tilec_ir::verify::verify(kernel, &mut sink);
         }
     }
@@ -257,7 +257,7 @@ pub fn parse_program(text: &str) -> Result<Vec<Kernel>, String> {
     in_order(&module.sequences, module.kernels, |k| &k.name)
 }
 
-/// What is launched of the kernels of a file, in order.
+/// The launched kernels of a file, in order.
 fn in_order<T: Clone>(sequences: &[Sequence], kernels: Vec<T>, name: impl Fn(&T) -> &str) -> Result<Vec<T>, String> {
     match (sequences, kernels.len()) {
         ([], 1) => Ok(kernels),
@@ -280,7 +280,7 @@ fn of_source(kernel: &Kernel, made: &[Consts]) -> Consts {
 pub struct Share {
     turn: usize,
     of: usize,
-    /// Of the forms of a program, on runs too large for the simulator.
+    /// As `of`, for the forms of a program on runs too large for the simulator.
     of_large: usize,
 }
 

@@ -48,7 +48,7 @@ fn arguments() -> Result<Args, String> {
     Ok(args)
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct State {
     queue: Mutex<VecDeque<(Program, Vec<Problem>)>>,
     passed: AtomicUsize,
@@ -92,7 +92,7 @@ fn check(args: &Args) -> Result<bool, String> {
     problems.extend(cases::tables()?.into_iter().flat_map(|(_, problems)| problems));
     problems.extend(cases::random(args.random, args.seed));
     problems.retain(|p| p.name.contains(&args.filter));
-    // What is of one architecture alone runs on no later one.
+    // Code for one architecture only runs on no later one.
     let runs = |t: Target| if t == Target::Sm90a { cc == t.cc() } else { cc >= t.cc() };
     let meant = problems.len();
     problems.retain(|p| runs(p.program.target));
@@ -134,7 +134,7 @@ fn check(args: &Args) -> Result<bool, String> {
     Ok(failed == 0 && untried == 0)
 }
 
-/// A panic of another thread does not make what it left behind useless here.
+/// Locks a mutex even if another thread panicked while holding it.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,7 +21,7 @@ use tilec_tests::mutants::{Fate, judge, programs, stale};
 /// Whether a mutant belongs in a column.
 type Column = fn(Killer) -> bool;
 
-/// Columns of the table: what a mutant was killed by.
+/// Columns of the table: what killed a mutant.
 const COLUMNS: [(&str, Column); 8] = [
     ("race", |k| k == Killer::Report(ReportKind::Race)),
     ("init", |k| matches!(k, Killer::Report(ReportKind::Uninitialised | ReportKind::Undefined))),

@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the workers share.
+/// State shared by the workers.
 struct State<'a> {
     args: &'a Args,
     amounts: Amounts,
@@ -97,7 +97,7 @@ struct State<'a> {
     start: Instant,
 }
 
-/// A panic of another thread does not make what it left behind useless here.
+/// Locks a mutex even if another thread panicked while holding it.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -87,7 +87,7 @@ fn check(program: &Program, problems: &[Problem]) -> Result<(), String> {
         let exact = || -> Result<(), String> {
             let case = Case::new(&specialized, &problem)?;
             if i == 0 {
-                // What depends on the order of warps and on when copies land shows in the others, too.
+                // Dependence on the order of warps and on the landing of copies is found by the other runs.
                 let options = Options { fuel: 1 << 26, ..Options::default() };
                 let launched = executable.launch(&case.run, &case.memory.tensors, &case.expected, &options);
                 return launched.map(drop).map_err(|e| e.to_string());

@@ -31,8 +31,8 @@ fn all_orders() -> impl Iterator<Item = [Order; 3]> {
     both.into_iter().flat_map(move |a| both.into_iter().flat_map(move |b| both.into_iter().map(move |c| [a, b, c])))
 }
 
-/// `count` random problems over a fixed set of programs: every order with every promise of alignment, the types and tiles
-/// in turn.
+/// `count` random problems over a fixed set of programs: every order with every promised alignment; types and tiles
+/// rotate.
 pub fn random(count: usize, seed: u64) -> Vec<Problem> {
     let types = [(Format::F32, Format::F32), (Format::F16, Format::F16), (Format::F32, Format::F16)];
     let mut programs = Vec::new();

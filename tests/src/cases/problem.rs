@@ -110,8 +110,8 @@ impl Problem {
         Problem { batch: self.batch.min(2), slices: self.slices, ..other }
     }
 
-    /// What the simulator is given of the problems of a program: full tiles, tiles ragged along every dimension, and the problem that
-    /// has most to it when cut down.
+    /// The problems of a program that are simulated: full tiles, tiles ragged along every dimension, and the most
+    /// complex problem, cut down.
     pub(super) fn simulated(problems: &[Problem]) -> Vec<Problem> {
         let Some(reduced) = problems.iter().map(Problem::reduced).max_by_key(|p| (p.beta != 0.0, p.work())) else {
             return Vec::new();

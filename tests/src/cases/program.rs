@@ -72,7 +72,7 @@ impl Order {
 /// A variant of `gemm.tile`.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Program {
-    /// What it is compiled for.
+    /// The target it is compiled for.
     pub target: Target,
     /// Whether products are scalar, whatever the target has.
     pub fma: bool,
@@ -86,9 +86,9 @@ pub struct Program {
     pub acc: Format,
     /// Element type of C.
     pub out: Format,
-    /// What rows (columns) of A, B and C are promised to be multiples of, in elements.
+    /// The promised divisors of the rows (columns) of A, B and C, in elements.
     pub align: [i64; 3],
-    /// Index into [`Program::tiles`]; none: what the compiler chooses for large sizes.
+    /// Index into [`Program::tiles`]; `None`: the tile that the compiler chooses for large sizes.
     pub(super) tile: Option<usize>,
 }
 
@@ -109,7 +109,7 @@ impl Program {
         }
     }
 
-    /// The type in which elements are multiplied: bytes are converted to the float that they meet.
+    /// The type in which elements are multiplied: bytes are converted to the float type of the other operand.
     pub(super) fn multiplied(&self) -> Format {
         let [a, b] = self.inputs;
         if matches!(a, Format::Int { .. }) { b } else { a }

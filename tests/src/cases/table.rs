@@ -6,7 +6,7 @@ use crate::number::Format;
 use std::collections::BTreeMap;
 use tilec::Target;
 
-/// A table: what it is called, its text, and what its problems are compiled for. `fma`: without tensor cores.
+/// A table: its name, its text, and the targets of its problems. `fma`: without tensor cores.
 struct Table {
     name: &'static str,
     text: &'static str,
@@ -95,7 +95,7 @@ impl Row<'_> {
         let promised = [promised, other("align_B")?, other("align_C")?];
         let tb: Vec<i64> = self.cell("tb_mnk")?.split('x').filter_map(|t| t.parse().ok()).collect();
         let small = tb.iter().take(2).product::<i64>() < 128 * 128;
-        // Of Hopper's the large tile is the compiler's own.
+        // On Hopper, the large tile is the one that the compiler chooses.
         let chosen = table.target == Target::Sm90a && !small;
         let tile = (!chosen).then_some(usize::from(small));
         let ld = [self.first("lda")?, self.first("ldb")?, self.first("ldc")?];
@@ -113,7 +113,8 @@ impl Row<'_> {
                 problem.program = program;
                 problem.batch = batch;
                 turn += 1;
-                // Of several numbers of slices (one means none) each problem gets one in turn, beside the product in one piece.
+                // If there are several numbers of slices (one means none), the problems use them in rotation, besides
+                // the unsliced product.
                 let cut: Vec<i64> = slices.iter().copied().filter(|&s| s > 1 && form == Form::Plain).collect();
                 if let Some(&slices) = cut.get(turn % cut.len().max(1)) {
                     let program = Program { form: Form::Split, ..program };
@@ -125,7 +126,7 @@ impl Row<'_> {
                 }
             }
         }
-        // Of several numbers of matrices the others are for the last size, which is the largest.
+        // Further numbers of matrices are tried only with the last, largest size.
         for &batch in batches.iter().skip(1) {
             if let Some(last) = all.last().cloned() {
                 let program = Program { form: Form::Batched, ..last.program };

@@ -1,4 +1,4 @@
-//! Expected counts beside measured ones.
+//! Expected counts compared with measured ones.
 
 use super::csv::Measured;
 use super::launches::Counted;
@@ -44,7 +44,7 @@ pub fn csv(expected: &[Expected]) -> String {
     out
 }
 
-/// How a count compares.
+/// The result of comparing a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     Equal,
@@ -53,7 +53,7 @@ enum Verdict {
     Different,
 }
 
-/// What a table says at its end.
+/// The summary of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Launches of which something was measured.

@@ -1,5 +1,5 @@
-//! What `ncu --csv` writes: `--page raw` has a line for each launch and a column for each counter, the other pages a line for
-//! each counter of each launch.
+//! Reader of `ncu --csv`: `--page raw` has a line for each launch and a column for each counter, the other pages a line
+//! for each counter of each launch.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ pub struct Measured {
     pub values: BTreeMap<String, f64>,
 }
 
-/// The launches in their order. Lines that are not of the table (`==PROF== ...`, what the program printed) are skipped.
+/// The launches in their order. Lines outside the table (`==PROF== ...`, output of the program) are skipped.
 ///
 /// # Errors
-/// There is no table, or a line of it is too short.
+/// If there is no table, or a line of it is too short.
 pub fn read(text: &str) -> Result<Vec<Measured>, String> {
     let mut lines = text.lines();
     let Some(header) = lines.by_ref().find(|l| l.starts_with("\"ID\"")) else {

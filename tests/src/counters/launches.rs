@@ -95,12 +95,12 @@ const PRODUCTS: &[&[(&str, &str)]] = &[
 /// The hardware joins diverged lanes where the assembler says so (`BSYNC`), after the loop and the branch.
 const DIVERGED: &str =
     "the simulator joins lanes that a branch parted at the next barrier or exit, the machine code behind the branch";
-/// The one pattern of the probes that no rule fits: 60 wavefronts beside those that write zeros, expected 32.
+/// The one pattern of the probes that no rule explains: 60 wavefronts besides those that write zeros, expected 32.
 const SAME_SOURCE: &str = "not modelled: several lanes that copy the same 16 bytes";
-/// What is true of all code for sm_70.
+/// Holds for all code for sm_70.
 const EMULATED: &str = "Hopper has no m8n8k4 of f16: ptxas emulates it, without tensor cores";
 
-/// What ptxas does to single kernels when it assembles them for Hopper, as seen in the machine code.
+/// Effects of ptxas on single kernels when it assembles them for Hopper, as seen in the machine code.
 const APART: &[(&str, Group, &str)] = &[
     ("gemm_tiled", Group::SharedLoads, "ptxas joins four loads of the unrolled row into one of 16 bytes"),
     ("gemm_wmma", Group::SharedLoads, "wmma.load becomes ldmatrix"),
@@ -158,7 +158,7 @@ pub fn launches() -> Result<Vec<Counted>, String> {
 /// `examples/gemm.tile` for a target, 128 x 128 x 128, perhaps without a pass, with definitions.
 fn product(target: Target, disabled: Option<&str>, defines: &[(&str, &str)]) -> Result<Case, String> {
     const SIZE: usize = 128;
-    // What was measured: not what the model would choose today.
+    // The schedule that was measured, not the one the model would choose today.
     const SCHEDULE: [(&str, &str); 8] = [
         ("BM", "128"),
         ("BN", "128"),

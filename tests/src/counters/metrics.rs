@@ -94,12 +94,12 @@ pub struct Metric {
     pub number: Number,
     /// Counters, best first.
     pub names: &'static [&'static str],
-    /// A counter of what the first one counts beside.
+    /// A counter whose events the first one includes; it is subtracted.
     pub less: Option<&'static str>,
 }
 
 impl Metric {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub fn title(&self) -> String {
         let group = match self.group {
             Group::SharedLoads => "shared loads",
@@ -121,14 +121,14 @@ impl Metric {
         format!("{group}: {number}")
     }
 
-    /// What the profiler counted, if it did.
+    /// The profiler's count, if it has one.
     pub fn measured(&self, values: &BTreeMap<String, f64>) -> Option<u64> {
         let got = *self.names.iter().find_map(|name| values.get(*name))?;
         let less = self.less.and_then(|name| values.get(name)).copied().unwrap_or(0.0);
         Some((got - less).max(0.0) as u64)
     }
 
-    /// What the simulator counted.
+    /// The simulator's count.
     pub fn expected(&self, counters: &Counters) -> u64 {
         let counts = self.group.counts(counters);
         match self.number {

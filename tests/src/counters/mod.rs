@@ -1,8 +1,8 @@
-//! The simulator's counts against a GPU's counters.
+//! The simulator's counts compared with a GPU's counters.
 //!
-//! `launches` lists kernels whose counts are worth comparing, `metrics` says which counter of Nsight Compute (`ncu`) holds
-//! which count, `csv` reads what `ncu --csv --page raw` writes, `compare` sets one beside the other.
-//! `scripts/ncu_counters.sh` runs all of it.
+//! `launches` lists kernels whose counts are worth comparing, `metrics` maps counters of Nsight Compute (`ncu`) to
+//! counts, `csv` reads the output of `ncu --csv --page raw`, `compare` compares both. `scripts/ncu_counters.sh` runs
+//! all of it.
 
 pub mod compare;
 pub mod csv;

@@ -35,7 +35,7 @@ fn constants_loaded_on_the_tensor_pipe_are_no_products() {
     assert_eq!(products.measured(&BTreeMap::new()), None);
 }
 
-/// What the simulator expects agrees with itself through the profiler's form, and a changed count is seen.
+/// Expected counts written in the profiler's form compare equal, and a changed count is found.
 #[test]
 fn expected_counts_survive_the_table_and_changes_do_not() {
     let expected = compare::expected(launches().unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn expected_counts_survive_the_table_and_changes_do_not() {
     }
     let summaries = [unit, fewer].map(|rows| compare::table(&expected, &rows).unwrap().1);
     assert_eq!(summaries.map(|s| (s.different, s.explained)), [(0, 1), (1, 0)]);
-    // What arrives when is not modelled where lines are gathered by many warps, and explains no more than it may.
+    // Arrival order is not modelled if many warps gather lines; the allowed difference is limited.
     let wavefronts = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum";
     for (name, by, explained) in [("gemm.tile sm_80", 1.0, 1), ("gemm.tile sm_80", 448.0, 0), ("ring 11", 1.0, 0)] {
         let mut other = csv::read(&compare::csv(&expected)).unwrap();

@@ -1,7 +1,8 @@
-//! Programs of this repository as somebody might alter them: statement by statement, with their targets, definitions and runs.
+//! Plausible alterations of the repository's programs, by statements, with their targets, definitions and runs.
 //!
-//! Words are changed in [`mutate`](super::mutate), and most of what comes of it is no program. Here statements are moved, repeated, nested and
-//! taken out of blocks, attributes and schedule items come and go, and a number, a type or an order changes wherever it stands.
+//! [`mutate`](super::mutate) changes words, and most results are no programs. Here statements are moved, repeated,
+//! nested and taken out of blocks, attributes and schedule items are added and removed, and a number, a type or an
+//! order is replaced everywhere.
 
 use super::alterations::{AROUND, ATTRIBUTES, ITEMS, NUMBERS, PARAMETERS, ROLE_ITEMS, STATEMENTS, TYPES};
 use super::input::Input;
@@ -36,7 +37,7 @@ impl Alterer {
             let Ok(file) = TestFile::read(&path, &name) else { continue };
             let (Ok((_, text)), Ok((base, _))) = (file.program(), options::of(&file)) else { continue };
             let runs: Vec<Run> = file.values("run").filter_map(|line| Run::parse(line).ok()).collect();
-            // One combination of a matrix stands for all.
+            // One combination of a matrix represents all.
             let base = CompileOptions {
                 deny: std::collections::BTreeSet::new(),
                 ..options::matrix(&file, &base)?.swap_remove(0).1
@@ -208,7 +209,7 @@ impl Program {
         }
     }
 
-    /// A statement, or some that stand together, in a block of their own.
+    /// Puts a statement, or several consecutive ones, into a block.
     fn nest(&mut self, random: &mut Random) {
         let Some(range) = self.some(random, &|_| true).map(|at| self.statement(at)) else { return };
         let mut end = range.end;
@@ -276,7 +277,7 @@ impl Program {
         }
     }
 
-    /// A word wherever it stands.
+    /// Replaces a word everywhere.
     fn everywhere(&mut self, random: &mut Random, wanted: &dyn Fn(&str) -> bool, by: &[&str]) {
         let words: Vec<String> = self.lines.iter().flat_map(|l| split(l)).filter(|w| wanted(w)).collect();
         if words.is_empty() {

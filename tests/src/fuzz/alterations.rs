@@ -1,4 +1,4 @@
-//! What [`alter`](super::alter) puts into programs.
+//! The texts that [`alter`](super::alter) inserts into programs.
 
 pub(super) const NUMBERS: &[&str] = &[
     "0",
@@ -168,7 +168,7 @@ pub(super) const ITEMS: &[&str] = &[
     "target sm_80",
     "target sm_90a",
 ];
-/// What a statement is put into.
+/// The blocks around a statement.
 pub(super) const AROUND: &[&str] = &[
     "for q in 0..2 {",
     "for q in 0..4 unroll {",

@@ -27,7 +27,7 @@ const TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 2000 } 
 /// Bytes of PTX.
 const OUTPUT: usize = 16 << 20;
 
-/// How long this thread has computed, where the system says so: a machine that does other things beside is no slower then.
+/// CPU time of this thread, if the system reports it: other load on the machine does not count.
 fn computed() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
@@ -124,7 +124,7 @@ fn accepted(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'sta
     let before = guarded(|| problem.interpret(&source.kernel, &source.parameters))?;
     let after = guarded(|| problem.interpret(&kernel.tile.kernel, &BTreeMap::new()))?;
     match (before, after) {
-        // What has no meaning may become anything.
+        // A program without a meaning may compile to anything.
         (Err(e), _) if e.contains("[E0704]") || e.contains("[E0705]") => Ok("compiled, undefined"),
         (Err(e), _) => Err(failure(format!("the source: {}", &e[..12.min(e.len())]), e)),
         (Ok(_), Err(e)) => Err(failure(format!("the end: {}", &e[..12.min(e.len())]), format!("{e}\n{text}"))),

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// A failure: what kind, and the whole story.
+/// A failure: its kind, and the details.
 pub(super) struct Failure {
     pub(super) class: String,
     pub(super) message: String,

@@ -12,6 +12,6 @@ pub(super) struct Input {
     pub(super) run: Run,
     /// It was made to compile.
     pub(super) meant: bool,
-    /// What compiles is run as far as it means something, whatever it means.
+    /// If the program compiles, it is run as far as it has a meaning.
     pub(super) tried: bool,
 }

@@ -129,7 +129,7 @@ fn watch(current: &Arc<Mutex<(Instant, String)>>) {
     std::thread::spawn(move || {
         while let Some(current) = current.upgrade() {
             let (since, text) = current.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            // In a long run the assembler works beside, and other processes may.
+            // In a long run the assembler and other processes compete for the machine.
             let limit = if long().is_some() { 4 * HANG } else { HANG };
             if Instant::now().saturating_duration_since(since) > limit {
                 use std::io::Write as _;

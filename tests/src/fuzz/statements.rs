@@ -1,7 +1,8 @@
-//! Kernels of every form of statement with every form of operand: what `x = ..`, `let`, `var`, copies, reductions, loops and branches take is read from
-//! tensors, buffers, register tiles, windows of them, rows and columns that repeat, transposed tiles and tiles made of others.
+//! Kernels with every form of statement and every form of operand. `x = ..`, `let`, `var`, copies, reductions, loops
+//! and branches read tensors, buffers, register tiles, windows of them, broadcast rows and columns, transposed tiles
+//! and combined tiles.
 //!
-//! All of it compiles: a refusal is a gap.
+//! All of them must compile: a rejection is a gap in the compiler.
 
 use super::input::Input;
 use crate::problem::{Random, Run};
@@ -16,7 +17,7 @@ struct Writer<'r> {
     names: usize,
 }
 
-/// Statements inside one another, at most.
+/// Maximum nesting depth of statements.
 const DEPTH: usize = 2;
 
 /// A kernel of some statements.

@@ -16,11 +16,11 @@ use tilec_sim::{Device, Landing, Launch, Options, Order, Program};
 pub struct Entry {
     /// Name of the libFuzzer program.
     pub name: &'static str,
-    /// What it does with the bytes.
+    /// Runs the target on the bytes.
     pub run: fn(&[u8]),
     /// Bytes in front of the text, for options.
     pub header: usize,
-    /// What its inputs are made from.
+    /// The source of its inputs.
     corpus: Corpus,
     /// Inputs of the test: about a second.
     inputs: usize,

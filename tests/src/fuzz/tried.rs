@@ -20,7 +20,7 @@ use tilec_ir::typing::type_of;
 const FUEL: u64 = 1 << 23;
 /// Blocks of a launch and elements of all tensors up to which PTX is executed.
 const ELEMENTS: usize = 1 << 16;
-/// What launches are refused for, and races of a program with itself.
+/// Errors of launches, and races within a program, for which its author is responsible.
 const THE_AUTHORS: [&str; 6] = [
     "does not hold",
     "out of fuel",
@@ -29,7 +29,7 @@ const THE_AUTHORS: [&str; 6] = [
     "write of global address",
     "read of global address",
 ];
-/// What sums in another order, and functions, may change.
+/// Tolerance for sums in another order, and for functions.
 const TOLERANCE: f64 = 0.02;
 /// The same where numbers are rounded to 8 bits in between: a small difference makes it the next one, an eighth or a quarter away.
 const TOLERANCE_OF_BYTES: f64 = 0.25;
@@ -48,7 +48,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
         problem.interpret_with(std::slice::from_ref(kernel), std::slice::from_ref(consts), options)
     };
     let source = kernel.tile.written.as_ref().expect("one kernel means something by itself");
-    // What has no meaning may become anything.
+    // A program without a meaning may compile to anything.
     let Ok(before) = guarded(|| interpret(&source.kernel, &source.parameters, &options))? else {
         return Ok("compiled, undefined");
     };
@@ -89,7 +89,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     }
 }
 
-/// How elements of a tensor are in memory.
+/// The format of a tensor's elements in memory.
 fn format_of(kernel: &Kernel, name: &str) -> Option<Format> {
     let tensor = kernel.params.iter().copied().find(|&v| kernel.values[v].name == name)?;
     match kernel.tensor_ty(tensor)?.elem {
@@ -98,13 +98,13 @@ fn format_of(kernel: &Kernel, name: &str) -> Option<Format> {
     }
 }
 
-/// How far results may differ.
+/// The tolerance of a comparison.
 fn tolerance(kernel: &Kernel) -> f64 {
     let bytes = |e| matches!(type_of(kernel, e).ok().and_then(|t| t.elem()), Some(ElemRef::Known(e)) if e.is_float() && e.bits() == 8);
     if kernel.expressions().into_iter().any(bytes) { TOLERANCE_OF_BYTES } else { TOLERANCE }
 }
 
-/// A run with values for all sizes and scalars: those that an altered program has beside the original's are small.
+/// A run with values for all sizes and scalars; those that an altered program adds are small.
 fn completed(run: &Run, kernel: &Kernel) -> Run {
     let mut run = Run { tolerance: tolerance(kernel), ..run.clone() };
     for &v in &kernel.sizes {

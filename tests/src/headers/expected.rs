@@ -1,4 +1,4 @@
-//! What the driver must be requested, from the contract by the library's own evaluation.
+//! The expected driver calls, from the library's own evaluation of the contract.
 
 use super::problems::{Problem, contracts};
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ pub(super) fn param_bytes(kind: &ParamKind) -> u64 {
     }
 }
 
-/// Where the tensors of a kernel or program are: far from one another.
+/// The addresses of a kernel's or program's tensors, far apart.
 pub(super) fn addresses(image: &Image<'_>, name: &str) -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = Vec::new();
     for param in contracts(image, name).iter().flat_map(|c| &c.params).filter(|p| p.kind.tensor().is_some()) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What gcc and g++ must have nothing to say about.
+/// Warnings of gcc and g++ that must not occur.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
 /// A folder that is removed in the end.
@@ -61,7 +61,7 @@ impl Folder {
         run(gcc.args(options).args(files)).map(|_| ())
     }
 
-    /// Runs a program of this folder, with the driver that is there or without any: what it says, and its calls.
+    /// Runs a program of this folder with or without the recording driver: returns its output and its driver calls.
     pub(super) fn run_with_driver(&self, name: &str, driver: bool) -> Result<(String, String), String> {
         let calls = self.0.join("calls");
         let _ = std::fs::remove_file(&calls);
@@ -76,7 +76,7 @@ impl Folder {
         self.read_by_cpp(&format!("#include \"{header}\"\nint main() {{ return 0; }}\n"))
     }
 
-    /// The same of one whose functions other files call.
+    /// The same for a header whose functions are defined in another file.
     pub(super) fn check_cpp_defined(&self, header: &str) -> Result<(), String> {
         self.read_by_cpp(&format!("#define TILEC_DEFINE\n#include \"{header}\"\n"))?;
         self.read_by_cpp(&format!("#define TILEC_DECLARE_ONLY\n#include \"{header}\"\n"))
@@ -108,7 +108,7 @@ impl Drop for Folder {
     }
 }
 
-/// The library that is in for the driver: cargo builds it beside the tests, for this package depends on it.
+/// The library that replaces the driver: cargo builds it next to the tests, because this package depends on it.
 fn simulated_driver() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|e| e.to_string())?;
     let made = own.with_file_name("libtilec_libcuda.so");

@@ -1,4 +1,4 @@
-//! Whether two tensors share memory: what headers say, and what the library does.
+//! Whether two tensors overlap: headers and the library must agree.
 
 use super::folder::{Folder, exists};
 use crate::golden;

@@ -6,7 +6,7 @@ use crate::programs::Test;
 use tilec::c_header::{Image, header};
 use tilec::{CompileOptions, Compiled, Target, compile};
 
-/// What is done in a prepared folder.
+/// A check in a prepared folder.
 type Check = fn(&Folder) -> Result<(), String>;
 
 /// One test for each program.

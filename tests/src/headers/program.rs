@@ -80,7 +80,7 @@ fn function(image: &Image<'_>, problem: &Problem, symbol: &str, kernels: &str) -
         }
         seen.push(&param.name);
         let value = problem.args.get(&param.name).copied();
-        // What any launch has a default for needs no value.
+        // A parameter with a default in some launch needs no value.
         let has_default = contracts.iter().filter_map(|c| c.param(&param.name)).any(|p| match &p.kind {
             ParamKind::Scalar { default, .. } => default.is_some(),
             ParamKind::Stride { packed, .. } => packed.is_some(),

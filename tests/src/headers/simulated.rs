@@ -152,7 +152,7 @@ two (sm_80): no variant fits; `A=8` came nearest: the address of `X` must be a m
     if said == expected { Ok(()) } else { Err(said) }
 }
 
-/// What calls return, and say, when a program is wrong.
+/// Return values and messages of calls with errors.
 pub(super) fn mistakes() -> Result<(), String> {
     if !exists("gcc") {
         golden::skip("C on the simulator", "there is no gcc");

@@ -33,7 +33,7 @@ pub(super) fn sass(file: &TestFile) -> Result<(), String> {
     options::for_each(file, &options, |options| {
         let done = compile(file, options)?;
         let Some(stats) = lint(&file.name, &done.ptx, options.target)? else { return Ok(()) };
-        // Of several kernels each has its name.
+        // With several kernels, each is listed under its name.
         let json = match &stats[..] {
             [one] => serde_json::to_value(one),
             all => serde_json::to_value(all.iter().map(|s| (s.entry.as_str(), s)).collect::<BTreeMap<_, _>>()),

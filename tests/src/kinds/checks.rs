@@ -1,4 +1,4 @@
-//! What several kinds do.
+//! Checks that several kinds use.
 
 use crate::golden;
 use crate::test_file::TestFile;

@@ -15,7 +15,7 @@ use tilec::render::{self, SourceFile};
 use tilec::{CompileOptions, Diagnostics};
 use tilec_ir::diag::{Diagnostic, Severity, Sink};
 
-/// A message: where (0: nowhere), what kind, which code, what text.
+/// A message: its line (0: none), kind, code, and text.
 #[derive(Clone, PartialEq, Debug)]
 struct Message {
     line: usize,
@@ -30,7 +30,7 @@ pub(super) fn verify(file: &TestFile) -> Result<(), String> {
     let mut sink = Sink::new();
     if let Ok(module) = tilec_ir::parser::parse(&file.text, &mut sink) {
         for kernel in &module.kernels {
-            // What it says is in the sink.
+            // The errors are in the sink.
             let _ = tilec_ir::verify::verify(kernel, &mut sink);
         }
     }

@@ -1,4 +1,4 @@
-//! What each kind of test file checks.
+//! The kinds of test files, and their checks.
 
 pub mod assembled;
 mod checks;

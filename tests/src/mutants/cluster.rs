@@ -1,4 +1,5 @@
-//! What can be wrong where the blocks of a cluster meet: its barrier, the blocks a copy is for, and where an arrival goes.
+//! Mutations of cluster synchronisation: the cluster barrier, the blocks of a multicast copy, and the target of an
+//! arrival.
 
 use super::bulk::is_copy;
 use super::edit::{Edit, Unit, delete, edit, literal};

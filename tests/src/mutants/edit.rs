@@ -3,9 +3,9 @@
 use super::slice::Slices;
 use super::text::Statement;
 
-/// What an operator may know of the kernel around a statement.
+/// The kernel around a statement, as operators see it.
 pub struct Unit<'a> {
-    /// What registers are for.
+    /// The uses of registers.
     pub slices: Slices<'a>,
     /// Threads of a block.
     pub threads: u32,
@@ -17,7 +17,7 @@ pub struct Unit<'a> {
 
 /// A replacement of a statement.
 pub struct Edit {
-    /// What is done, in a word or two.
+    /// The mutation, in a word or two.
     pub variant: String,
     /// The new text of the statement.
     pub text: String,

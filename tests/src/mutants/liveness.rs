@@ -49,7 +49,7 @@ pub(super) fn needed<'a>(body: &'a Body) -> Vec<bool> {
     }
 }
 
-/// Whether it does something beside writing registers; what is fetched ahead changes no result.
+/// Whether it has an effect besides writing registers; prefetches change no result.
 fn has_effect(s: &Statement) -> bool {
     s.writes().is_empty() && !matches!(s.root(), "prefetch" | "prefetchu")
         || matches!(s.root(), "atom" | "mbarrier" | "bar" | "barrier")
@@ -84,7 +84,7 @@ mod tests {
         let body = body(text);
         let text = |i: usize| body.statements[i].shape();
         let dead: Vec<String> = needed(&body).iter().enumerate().filter(|(_, n)| !**n).map(|(i, _)| text(i)).collect();
-        // Those of %r2 and %r3 feed nobody else, %rd2 what has no effect; the last one is overtaken by the end.
+        // %r2 and %r3 feed only each other, and %rd2 a statement without effect; the last one is followed by the end.
         let want = [
             "mov.u32 %r, 5",
             "add.s32 %r, %r, %r",

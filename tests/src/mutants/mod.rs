@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 /// Mutants of one operator that the tests try in each kernel: with all kernels some dozens of each operator.
 const SAMPLE: usize = 1;
 
-/// What became of a mutant.
+/// The fate of a mutant.
 pub type Fate = (Name, Option<Killer>);
 
 /// The tests of this module, by name.
@@ -72,10 +72,10 @@ fn hash(text: &str) -> u64 {
     (h ^ h >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Demands that exactly the listed mutants survive.
+/// Checks that exactly the listed mutants survive.
 ///
 /// # Errors
-/// Who survives without being listed, and who is listed and killed.
+/// Survivors that are not listed, and listed mutants that were killed.
 pub fn judge(fates: &[Fate], entries: &[Entry]) -> Result<(), String> {
     let mut wrong = Vec::new();
     for (name, killer) in fates {

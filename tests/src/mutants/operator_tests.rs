@@ -1,4 +1,4 @@
-//! What the operators make of fences, mbarriers, named barriers, TMA copies and wgmma products, word for word.
+//! The results of the operators on fences, mbarriers, named barriers, TMA copies and wgmma, word for word.
 
 use super::edit::Unit;
 use super::operators::OPERATORS;
@@ -86,7 +86,7 @@ fn clusters_meet_less_or_elsewhere() {
     let masks: Vec<String> = changes(&format!("{copy}5;")).into_iter().filter(|c| c.starts_with("cluster")).collect();
     let want = [("not the first", 4), ("not the last", 1), ("one more", 15)];
     assert_eq!(masks, want.map(|(name, mask)| format!("cluster/{name}: {copy}{mask}")));
-    // Of a row or a column of four blocks.
+    // Masks of a row or a column of four blocks.
     let masks: Vec<String> =
         changes_in_clusters(&format!("{copy}%h0;"), 4).into_iter().filter(|c| c.starts_with("cluster")).collect();
     let with = |how: &str| format!("{{ .reg .b16 %mutant; {how} {copy}%mutant; }}");
@@ -121,7 +121,7 @@ fn parities_are_flipped_and_waits_pass_at_once() {
         "{changed:?}"
     );
     assert_eq!(changed.len(), 3, "{changed:?}");
-    // What a wait takes for the first phase, and nothing else that a move sets.
+    // The initial phase of a wait, and no other value that a move sets.
     let wait = "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;\n";
     assert_eq!(changes(&format!("{wait} mov.b32 %r2, 1;")), ["mbarrier/first phase: mov.b32 %r2, 0"]);
     assert_eq!(changes(&format!("{wait} mov.b32 %r3, 1;")), [""; 0]);
@@ -193,7 +193,7 @@ fn products_of_warpgroups_are_changed() {
         ("order of b", product("%f0, %f1, %f2, %f3", "%rd1, %rd2, %p1, 1, 1, 0, 0")),
     ];
     assert_eq!(changed, want.map(|(name, text)| format!("product/{name}: {text}")));
-    // Its sums are read as well as written: what sets them matters.
+    // An accumulator is read as well as written: its initial value matters.
     let sums = product("%f0", "%rd1, %rd2, %p1");
     let text = format!(".visible .entry k()\n{{\nmov.f32 %f0, 0f00000000;\n{sums};\nst.global.f32 [%rd3], %f0;\n}}\n");
     let body = text::body(&text);
@@ -240,7 +240,7 @@ fn matrices_are_stored_elsewhere_and_turned() {
             "transpose/transposed: stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%r1+32], {%r2, %r3}".to_owned(),
         ]
     );
-    // What is stored is read, and the address is not written: who computes either is needed.
+    // The stored value and the address are read, not written: the statements that compute them are needed.
     let body = text::body(&format!("k()\n{{\n{plain} [%r1+32], {{%r2, %r3}};\n}}\n"));
     let s = &body.statements[0];
     assert_eq!((s.writes(), s.reads()), (vec![], vec!["%r1", "%r2", "%r3"]));

@@ -1,7 +1,7 @@
-//! What can be wrong with a kernel, one thing at a time: a table of operators over the statements of a PTX text.
+//! Single-fault mutations of a kernel: a table of operators over the statements of a PTX text.
 //!
-//! An operator looks at one statement and proposes replacements of it. It goes by opcodes and by what a result is used for
-//! (`Slices`), never by which program it sees, so that new pipelines are covered as they come.
+//! An operator gets one statement and proposes replacements. It decides by opcodes and by the uses of results
+//! (`Slices`), never by the program, so that new pipelines are covered automatically.
 
 use super::bulk::is_copy;
 use super::cluster;
@@ -369,7 +369,7 @@ fn transpose(_: &Unit, s: &Statement) -> Vec<Edit> {
         };
         return vec![edit(name, s.with_opcode(&opcode))];
     }
-    // Of the products only m8n8k4 takes its operands in either order.
+    // Among warp-level products, only m8n8k4 takes its operands in either order.
     if s.root() != "mma" || !s.has("m8n8k4") || s.has("f64") {
         return Vec::new();
     }

@@ -105,7 +105,7 @@ fn compiled(row: &Row, with_cases: bool) -> Result<Subject, String> {
             });
         }
     }
-    // What matters least often comes last.
+    // Cases that rarely matter come last.
     cases.sort_by_key(|c| (c.label.contains("infinities"), c.mode.is_some()));
     Ok(Subject { name: row.name.to_owned(), ptx: compiled.ptx, contract, cases })
 }

@@ -86,7 +86,7 @@ const MIXED: &[&str] = &[
     "M=3 N=1..3/1 K=8 at=8 beta=1",
     "M=3 N=2 K=8..80/8 beta=1",
 ];
-/// What no precondition binds: rows of `row` operands and columns of `col` ones may be any number.
+/// Extents without a precondition: rows of `row` operands and columns of `col` ones may be any number.
 const ANY_M: &[&str] = &["M=1..65/1 N=8 K=24 beta=2", "M=1..33/1 N=8 K=8 beta=0"];
 const ANY_N: &[&str] = &["M=8 N=1..33/1 K=72 beta=2", "M=40 N=1..33/1 K=8 beta=0"];
 const ANY_K: &[&str] = &["M=8 N=8 K=1..66/1 beta=0", "M=72 N=40 K=1..19/1 beta=2"];

@@ -13,7 +13,7 @@ use tilec_sim::{Options, Program, ReportKind};
 
 /// One changed kernel.
 pub struct Mutant {
-    /// Where it stands and what was changed; stable while the statement and its like before it are.
+    /// The position and the change; stable while the statement and equal ones before it are unchanged.
     pub name: Name,
     /// The changed text.
     pub ptx: String,
@@ -38,7 +38,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// What noticed a mutant.
+/// The check that killed a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Killer {
     /// The simulator does not accept the text.
@@ -86,10 +86,10 @@ impl Bench {
         Ok(Bench { subject, mutants, fuel })
     }
 
-    /// What notices the mutant, if anything does.
+    /// The check that kills the mutant, if any.
     ///
     /// # Errors
-    /// The launch itself is impossible.
+    /// If the launch itself is impossible.
     pub fn try_mutant(&self, mutant: &Mutant) -> Result<Option<Killer>, String> {
         let Ok(program) = Program::parse(&mutant.ptx) else { return Ok(Some(Killer::Refused)) };
         let executable = Executable::of(program, self.subject.contract.clone());

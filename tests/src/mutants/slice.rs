@@ -1,4 +1,4 @@
-//! What a register is for: does it reach an address, a branch or guard? By name, without regard to the flow of control: a
+//! The uses of a register: whether it reaches an address, a branch or a guard. By name, without control flow: a
 //! register counts as soon as one of its values does.
 
 use super::bulk::descriptors;
@@ -47,7 +47,7 @@ impl<'a> Slices<'a> {
             while let Some(register) = open.pop() {
                 if closed.insert(register) {
                     let sources = definitions.get(register).into_iter().flatten();
-                    // What a load gives is data; where it loads from is an address already.
+                    // The result of a load is data; its address is an address use already.
                     open.extend(sources.filter(|s| s.addresses().next().is_none()).flat_map(|s| s.reads()));
                 }
             }

@@ -38,7 +38,7 @@ pub const MODES: &[(Landing, Order)] = &[
     (Landing::LateReads, Order::Forward),
 ];
 
-/// Run lines with their sweeps written out: each problem of a sweep is tried in one mode, in turn.
+/// Run lines with sweeps expanded: the problems of a sweep use the modes in rotation.
 pub(super) fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
     let mut all = Vec::new();
     for line in runs {
@@ -56,7 +56,7 @@ pub(super) fn expanded(runs: &[String]) -> Result<Vec<(String, Option<usize>)>, 
     Ok(all)
 }
 
-/// What is only written starts as NaN, and so does `C` where `beta`, which it is multiplied by, is zero.
+/// Tensors that are only written start as NaN, and so does `C` if its factor `beta` is zero.
 pub(super) fn poison_outputs(contract: &Contract, run: &Run, tensors: &mut [Tensor]) {
     for tensor in tensors {
         let kind = contract.param(&tensor.name).map(|p| &p.kind);

@@ -1,4 +1,4 @@
-//! What can be wrong with TMA copies and wgmma products: coordinates, barriers, descriptors, scales and orders.
+//! Mutations of TMA copies and wgmma: coordinates, barriers, descriptors, scales and orders.
 
 use super::bulk::{is_copy, is_product};
 use super::edit::{Edit, Unit, constant, delete, edit, literal, moved, swapped};

@@ -1,8 +1,6 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
-use super::super::registers::held;
-use super::super::threads::Team;
-use super::places::{elem_of, shape_of};
+use super::places::in_tile;
 use super::{Numbers, Spot, Way, by, element, in_base, place_in};
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
@@ -87,18 +85,11 @@ impl<'a> Way<'a> {
         };
         let first = if right { [0, which] } else { [which, 0] };
         let product = self.push("product", print_head(k, s), format!("added into {text}"), k.stmt_spans[s]);
-        let Some(shape) = k.const_shape(shape_of(k, sum)).filter(|s| s.len() == 2) else { return };
-        let Some(layout) = k.tile_ty(sum).and_then(|t| t.reg_layout.as_ref()) else { return };
-        let Some(elem) = elem_of(k, sum) else { return };
+        let Some(("registers", text)) = in_tile(k, sum, &first) else { return };
         let span = k.values[sum].span;
         self.from(product, false, |way| {
             let before = way.path.steps.len();
-            let here = way.push(
-                "registers",
-                element(name, &first),
-                held(&Team::of_tile(k, sum), layout, elem, &shape, &first),
-                span,
-            );
+            let here = way.push("registers", element(name, &first), text, span);
             let written = way.written.values.keys().find(|&v| way.written.values[v].name == *name);
             if let Some(v) = written.filter(|_| way.path.steps.len() > before) {
                 way.from(here, false, |way| {

@@ -5,11 +5,12 @@ use super::super::threads::Team;
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::facts::{Stride, contiguous_dim, strides};
-use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::SmemLayout;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::SECTOR_BYTES;
-use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::types::{Elem, ElemRef, Scratch};
+use tilec_ir::typing::resolve_view;
 
 /// Banks of shared memory, and bytes of each.
 const BANKS: u64 = tilec_ir::layout::access::BANKS;
@@ -64,13 +65,30 @@ fn bits(size: Bits, index: u64) -> String {
     }
 }
 
+/// The memory by which blocks pass partial sums of a tile to one another, if they do.
+fn passed_through(k: &Kernel, tile: Value) -> Option<(&str, &'static str)> {
+    k.statement_data().find_map(|s| {
+        let StmtData::Copy { src, dst, .. } = s else { return None };
+        let from = resolve_view(k, *src).filter(|from| from.base == tile);
+        let to = resolve_view(k, *dst).filter(|_| from.is_some())?;
+        let memory = match k.tensor_ty(to.base)?.scratch? {
+            Scratch::Cluster => "distributed shared memory",
+            _ => "scratch memory",
+        };
+        Some((k.values[to.base].name.as_str(), memory))
+    })
+}
+
 /// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
 pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static str, String)> {
     let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
     let tile = k.tile_ty(v)?;
     let elem = elem_of(k, v)?;
     if let Some(layout) = &tile.reg_layout {
-        return Some(("registers", held(&Team::of_tile(k, v), layout, elem, &shape, coords)));
+        let passed = passed_through(k, v).map_or(String::new(), |(name, memory)| {
+            format!("; blocks share the reduction, and pass partial sums through `{name}` ({memory}) to the one that stores the result")
+        });
+        return Some(("registers", held(&Team::of_tile(k, v), layout, elem, &shape, coords) + &passed));
     }
     if let Some(layout) = &tile.smem_layout {
         let index = layout.offset(coords);

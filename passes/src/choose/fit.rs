@@ -1,6 +1,6 @@
 //! Compares the constants of the model with measurements (`h200.csv`), and searches for better constants.
 //!
-//! cargo test --release -p tilec-passes -- --ignored --nocapture fit
+//!     cargo test --release -p tilec-passes -- --ignored --nocapture fit
 //!
 //! prints the error of the current model, searches for constants with a smaller error, and prints these.
 //! `fit_warpgroups` also reads rows from the file `TILEC_MEASURED`, and makes `TILEC_TURNS` steps (60,000).

@@ -1,10 +1,10 @@
-//! How much of a launch the device says that it runs at the same time: for programs that ask before they choose a grid.
+//! Active clusters of a launch, for programs that query them before they choose a grid.
 
 /// Multiprocessors of the device: few, so that persistent grids stay small.
 pub const MULTIPROCESSORS: u32 = 4;
 
-/// Clusters of so many blocks that run at the same time: a multiprocessor has one block. A cluster of more blocks than
-/// multiprocessors runs alone. A block without a cluster is a cluster of one.
+/// Active clusters of this size: a multiprocessor runs one block. A cluster of more blocks than multiprocessors runs
+/// alone. A block without a cluster is a cluster of one.
 pub fn max_active_clusters(cluster: [u32; 3]) -> u32 {
     let blocks = cluster.iter().fold(1u32, |blocks, n| blocks.saturating_mul(*n)).max(1);
     (MULTIPROCESSORS / blocks).max(1)

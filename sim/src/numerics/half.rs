@@ -295,7 +295,7 @@ mod tests {
 
     const TYPES: [Half; 2] = [Half::F16, Half::Bf16];
 
-    /// `fma` by exact arithmetic: what the fast one is tested against.
+    /// `fma` by exact arithmetic: the reference of the fast one.
     fn exact_fma(ty: Half, a: u16, b: u16, c: u16) -> u16 {
         encode(ty, Round::Nearest, exact::add(Round::Nearest, exact::mul(decode(ty, a), decode(ty, b)), decode(ty, c)))
     }

@@ -1,5 +1,5 @@
-//! What an H200 answered where the manual is silent or the device goes its own way: operands and results as `silicon_check`
-//! recorded them (2026-11-21, ptxas of the driver for sm_90). `docs/numerics.md` states the rules.
+//! Measured results of an H200 where the manual is silent or the device deviates from it: operands and results as
+//! recorded by `silicon_check` (2026-11-21, ptxas of the driver for sm_90). `docs/numerics.md` states the rules.
 
 use super::approx::{self, Function};
 use super::convert::{self, Float};
@@ -158,7 +158,7 @@ fn ftz_of_conversions() {
     assert_eq!(convert(Float::F16, Round::Down, true, 0x8000_0001), 0x8001);
     assert_eq!(convert(Float::F16, Round::Up, true, 3), 1);
     assert_eq!(convert(Float::F32, NEAREST, true, 3), 0);
-    // Where f64 becomes f32 the bounds are those that ptxas compares with.
+    // For f64 to f32 conversions, ptxas compares with these bounds.
     let narrow = |round, a| convert::float_to_float(Float::F64, Float::F32, Mode { round, ..FTZ }, a);
     assert_eq!(narrow(NEAREST, 0x380f_ffff_efff_ffff), 0);
     assert_eq!(narrow(NEAREST, 0x380f_ffff_f000_0000), 0x0080_0000);

@@ -44,7 +44,7 @@ impl Select {
     }
 }
 
-/// What is computed of two parts.
+/// The operation on two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the variants are PTX's own names")]
 pub enum Operation {
@@ -153,11 +153,11 @@ impl Video {
 /// A video instruction on two halves or four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Simd {
-    /// What is computed of each part.
+    /// The operation on each part.
     pub operation: Operation,
     /// Bits of a part.
     pub bits: u32,
-    /// For each part of the result, which part of `a` and then `b` is taken, lowest first.
+    /// For each part of the result, lowest first, the part of `a` (then `b`) that is its operand.
     pub a: [u8; 4],
     /// Likewise of the second source.
     pub b: [u8; 4],
@@ -169,7 +169,7 @@ pub struct Simd {
     pub sat: bool,
     /// Which parts of the result are computed, one bit each.
     pub mask: u8,
-    /// Whether the results are added to the third operand, not put beside its parts.
+    /// Whether the results are added to the third operand, rather than merged into it.
     pub add: bool,
 }
 

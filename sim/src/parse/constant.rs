@@ -1,9 +1,10 @@
 //! Constant expressions (PTX 4.5): literals, `WARP_SZ`, the operators of C, casts to `.s64` and `.u64`.
 //!
-//! Integers have 64 bits and are signed unless the literal says otherwise (`U`) or does not fit; floats are double. What type a result
-//! has is what ptxas 12.9 makes of it: `%` and `~` give unsigned numbers, comparisons, `!`, `&&` and `||` signed ones, shifts and
-//! `?:` the type of the value they pass on; other operators are unsigned as soon as one side is. Shifts look at six bits of
-//! their distance. Every part is evaluated, so that a division by zero is an error wherever it stands.
+//! Integers have 64 bits and are signed unless the literal has `U` or does not fit; floats are double. Result types are
+//! those of ptxas 12.9. `%` and `~` give unsigned numbers, comparisons, `!`, `&&` and `
+//! ` signed ones. Shifts and `?:` have the type of the value that they return; other operators are unsigned as soon as
+//! one operand is. Shifts use six bits of their distance. Every part is evaluated, so that a division by zero is always
+//! an error.
 
 use super::cursor::Parser;
 use super::error::Result;
@@ -49,7 +50,7 @@ const LEVELS: &[&[&str]] = &[
     &["*", "/", "%"],
 ];
 
-/// What is before an operand.
+/// A prefix of an operand.
 enum Prefix {
     Plus,
     Minus,
@@ -260,7 +261,7 @@ mod tests {
         if parser.peek() == Tok::End { Ok(value) } else { Err(format!("then {}", parser.peek().show())) }
     }
 
-    /// What ptxas 12.9 put into a `.u64` with such an initial value.
+    /// The values that ptxas 12.9 stores in a `.u64` with such an initial value.
     #[test]
     fn values_are_those_of_the_assembler() {
         for (text, want) in [

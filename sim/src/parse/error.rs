@@ -21,5 +21,5 @@ impl std::fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// What reading a text gives, or why it gives nothing.
+/// The result of parsing.
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;

@@ -5,7 +5,7 @@
 
 use super::error::ParseError;
 
-/// Where a token starts; both count from one.
+/// Position of a token; line and column count from one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Pos {
     /// Line.
@@ -20,7 +20,7 @@ impl Pos {
         ParseError { line: self.line, col: self.col, message: message.into(), limit: false }
     }
 
-    /// What is not executed, though the text may be right.
+    /// An error for valid text that the simulator does not execute.
     pub(crate) fn limit(self, message: impl Into<String>) -> ParseError {
         ParseError { limit: true, ..self.error(message) }
     }

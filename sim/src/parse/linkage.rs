@@ -1,5 +1,5 @@
-//! Directives about names and where they live: `.common`, `.alias`, and what a call through a pointer is told
-//! (PTX 5.4.8, 7.1, 11.4.5, 11.6.4). There is one module and one memory here, so most of them change nothing.
+//! Linkage directives: `.common`, `.alias`, and those for calls through pointers (PTX 5.4.8, 7.1, 11.4.5, 11.6.4).
+//! There is one module and one memory here, so most of them have no effect.
 
 use super::cursor::Parser;
 use super::error::Result;
@@ -27,7 +27,7 @@ impl<'a> Parser<'a> {
         Ok(RawAlias { name, pos, of, of_pos })
     }
 
-    /// `.callprototype (results) _ (params) directives;`: what a call through a pointer looks like.
+    /// `.callprototype (results) _ (params) directives;`: the signature of a call through a pointer.
     pub(super) fn prototype(&mut self) -> Result<()> {
         if self.is(b'(') {
             self.formals()?;
@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
         self.expect(b';')
     }
 
-    /// `.calltargets f, g;`: what a call through a pointer may call.
+    /// `.calltargets f, g;`: the possible targets of a call through a pointer.
     pub(super) fn call_targets(&mut self) -> Result<Vec<(&'a str, Pos)>> {
         let mut out = Vec::new();
         loop {

@@ -1,6 +1,6 @@
-//! PTX text to a [`Program`]: tokens, statements, then one table of instructions.
+//! Parses PTX text to a [`Program`]: tokens, statements, then one table of instructions.
 //!
-//! Strict: what the table does not hold is an error with line and column, never skipped.
+//! The parser is strict: an instruction that the table does not have is an error with line and column, never skipped.
 
 mod constant;
 mod cursor;

@@ -5,7 +5,7 @@ use super::lex::Pos;
 use crate::program::Area;
 use crate::program::types::{Space, Ty};
 
-/// The modifiers of the instruction at hand.
+/// The modifiers of the current instruction.
 pub(crate) struct Mods<'w> {
     pub(crate) words: &'w [&'w str],
     pub(crate) pos: Pos,

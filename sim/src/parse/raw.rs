@@ -123,7 +123,7 @@ pub(crate) struct RawInit<'a> {
     pub(crate) value: RawValue<'a>,
 }
 
-/// What an initial value is.
+/// An initial value.
 #[derive(Clone, Debug)]
 pub(crate) enum RawValue<'a> {
     /// Values next to each other.

@@ -1,4 +1,5 @@
-//! What carries no meaning for execution: `.loc` is kept for messages, `.pragma` and debug sections are dropped (PTX 11.3, 11.5).
+//! Directives without effect on execution: `.loc` is kept for messages, `.pragma` and debug sections are dropped (PTX
+//! 11.3, 11.5).
 
 use super::cursor::Parser;
 use super::error::Result;

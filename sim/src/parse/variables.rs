@@ -11,7 +11,7 @@ use crate::program::types::{Space, Ty};
 const MAX_ARRAY: u64 = 1 << 28;
 const MAX_DIMENSIONS: usize = 16;
 
-/// What initial values are for.
+/// The variable that an initial value is for.
 struct Shape<'n> {
     name: &'n str,
     ty: Ty,
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
         Ok(n)
     }
 
-    /// A number, or the address of a variable that stands further up.
+    /// A number, or the address of a variable declared before.
     fn initial_value(&mut self, of: &Shape<'_>) -> Result<RawValue<'a>> {
         let (ty, pos) = (of.ty, self.pos());
         let bytes = ty.bytes().min(8) as usize;

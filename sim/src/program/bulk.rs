@@ -1,4 +1,4 @@
-//! Copies by the engine beside the threads, as they are written.
+//! Bulk copies as decoded.
 
 use crate::program::operand::{Addr, Area, AtomOp};
 use crate::program::types::{R, Ty};

@@ -58,7 +58,7 @@ impl Generation {
     }
 }
 
-/// What becomes of the exact sum of a group.
+/// The rounding of the exact sum of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
     /// f32, rounded toward zero; too large a sum is an infinity.
@@ -98,8 +98,8 @@ pub enum Plan {
 }
 
 impl Generation {
-    /// How Hopper executes an asynchronous product with A of this type: as `mma.sync` where that is one instruction of the
-    /// tensor core; with 8-bit floats all 32 products at once, to 13 fraction bits (MMA-Sim; not measured here yet).
+    /// How Hopper executes a wgmma with A of this type: as `mma.sync` where that is one instruction of the tensor core.
+    /// 8-bit floats sum all 32 products at once, to 13 fraction bits (MMA-Sim; not measured here yet).
     #[must_use]
     pub fn wide_plan(a: Elem, d: Acc) -> Option<Plan> {
         let (products, fraction_bits) = match a {
@@ -116,7 +116,7 @@ impl Generation {
         Some(Plan::Fused(Model { products, fraction_bits, min_exponent, output }))
     }
 
-    /// How this generation executes a form; none if it cannot.
+    /// How this generation executes a form; `None` if it cannot.
     #[must_use]
     pub fn plan(self, form: &Form) -> Option<Plan> {
         use Generation::{Ada, Ampere, Hopper, Turing, Volta};

@@ -4,7 +4,7 @@ use super::layout;
 use super::model::Generation;
 use super::warp::{MmaError, Register};
 
-/// What is summed over k.
+/// The values that are summed over k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pairs {
     /// Products of 4-bit integers, each side signed or not.

@@ -223,7 +223,7 @@ fn fast_step<const M: usize, const K: usize, const STEP: usize>(
         };
         let mut largest = [floor; 8];
         for n in 0..8 {
-            // The field of a zero is 0, which stands for an exponent below the floor.
+            // The exponent field of zero is 0, which is below the smallest exponent.
             let field = ((c[m][n].to_bits() >> 23) & 0xff) as i16;
             largest[n] = largest[n].max(if field == 0 { -127 } else { (field - 127).max(least) });
         }

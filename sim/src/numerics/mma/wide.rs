@@ -61,7 +61,7 @@ impl Wide {
         8 * self.a.per_register()
     }
 
-    /// How a device executes it; none if it cannot.
+    /// How a device executes it; `None` if it cannot.
     #[must_use]
     pub fn plan(&self, device: Generation) -> Option<Plan> {
         if device != Generation::Hopper { None } else { Generation::wide_plan(self.a, self.d) }
@@ -184,7 +184,7 @@ mod tests {
         (*seed >> 33) as u32 & 0xbf7f_bf7f
     }
 
-    /// What the same numbers give as `mma.sync`, where the two share their arithmetic.
+    /// Compares with `mma.sync` of the same numbers, where both use the same arithmetic.
     #[test]
     fn wide_products_are_narrow_ones_side_by_side() {
         let mut seed = 1;

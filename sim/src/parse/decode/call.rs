@@ -71,7 +71,7 @@ pub(super) fn reachable<'m, 'a>(
     Ok(found)
 }
 
-/// Where a parameter of a function is.
+/// The location of a function's parameter.
 #[derive(Clone, Copy)]
 enum Formal {
     Stack { at: u64, bytes: u64 },
@@ -85,7 +85,7 @@ pub(super) struct Entered<'a, 'm> {
     back: Vec<(RawArg<'a>, Formal)>,
     /// The scopes of the caller.
     outside: Vec<Scope<'a>>,
-    /// What `ret` branches to, and where whoever does not call goes on.
+    /// The target of `ret`, and the target for lanes that do not call.
     ret: u32,
     end: u32,
 }
@@ -152,7 +152,7 @@ impl<'a, 'm> Cx<'a, 'm> {
         Ok(Some(Entered { body, back, outside, ret, end }))
     }
 
-    /// What comes after the body of a function.
+    /// Ends the inlined body of a function.
     pub(super) fn leave(&mut self, raw: &RawInst<'a>, entered: Entered<'a, 'm>) -> Result<()> {
         let Entered { back, outside, ret, end, .. } = entered;
         self.land(ret);

@@ -1,4 +1,4 @@
-//! What is known while one kernel is decoded.
+//! The state of decoding one kernel.
 
 use super::place::{place, target_number};
 use super::scope::{Scope, Var};
@@ -19,7 +19,8 @@ pub(crate) struct Cx<'a, 'm> {
     pub(super) module: &'m HashMap<&'a str, Var>,
     pub(super) funcs: &'m HashMap<&'a str, &'m RawFunc<'a>>,
     pub(super) kernels: &'m [RawEntry<'a>],
-    /// Variables of bodies that exist once, whoever runs the body: where they are, by the place of their declaration.
+    /// Addresses of variables in function bodies, by the position of their declaration: one instance for all inlined
+    /// copies.
     pub(super) statics: HashMap<Pos, u64>,
     /// Names of dynamic shared memory.
     pub(super) dynamic: HashMap<&'a str, u64>,
@@ -41,7 +42,7 @@ pub(crate) struct Cx<'a, 'm> {
     pub(super) carry: Option<R>,
     /// 64-bit slots with addresses of shared variables.
     pub(super) wide_shared: HashMap<u64, R>,
-    /// Registers that the instruction at hand names, and whether the operand being resolved is a destination.
+    /// Registers that the current instruction names, and whether the operand being resolved is a destination.
     pub(super) mentioned: Vec<Mention>,
     pub(super) written: bool,
     /// Those that asynchronous products name.
@@ -49,11 +50,11 @@ pub(crate) struct Cx<'a, 'm> {
     pub(super) opcode: &'a str,
     /// Whether the last address names a parameter of a call, which is in the stack of its thread.
     pub(super) stack_param: bool,
-    /// What `ret` branches to, in a function.
+    /// The target of `ret` in a function.
     pub(super) returns: Vec<u32>,
     /// Version and target of the module.
     pub(super) has: Need,
-    /// What the operands of the instruction at hand need, beyond what its words do.
+    /// Version and target that the operands of the current instruction need, beyond those of its words.
     pub(super) need: Need,
 }
 
@@ -176,7 +177,7 @@ impl<'a, 'm> Cx<'a, 'm> {
         self.has.target
     }
 
-    /// Says that the operands at hand need this version and target.
+    /// Requires this version and target for the current operands.
     pub(crate) fn require(&mut self, version: (u32, u32), target: u32) {
         self.need = self.need.and(Need { version, target, specific: false });
     }

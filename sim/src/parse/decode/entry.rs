@@ -13,7 +13,7 @@ use crate::program::types::{R, Space, Spot, TRUE};
 use crate::program::{Bank, Entry, Mention, Op, Placed};
 use std::collections::{HashMap, HashSet};
 
-/// Shared variables of a kernel: what any device has without requesting more at the launch.
+/// Static shared memory limit of a kernel: the amount that every device has without an attribute.
 const MAX_STATIC_SHARED: u64 = 48 << 10;
 /// Parameters of a kernel, from PTX 8.1 on and before.
 const MAX_PARAM: u64 = 32_764;
@@ -43,7 +43,7 @@ pub(super) fn decode_entry<'a>(
     Ok(entry)
 }
 
-/// What the head of a kernel says.
+/// The header of a kernel.
 fn head(from: &RawEntry<'_>) -> Entry {
     Entry {
         name: from.name.to_owned(),
@@ -102,7 +102,7 @@ fn shared_memory<'a>(
     mut shared: SharedLayout,
 ) -> Result<()> {
     let called = call::reachable(&from.body, cx.funcs)?;
-    // Of several kernels each has what it uses of the module's variables, which is not looked into.
+    // With several kernels, the module's variables do not count: which of them a kernel uses is not determined.
     let others = if raw.entries.len() == 1 { 0 } else { shared.packed };
     for body in std::iter::once(&from.body).chain(called.iter().filter_map(|f| f.body.as_ref())) {
         for var in variables(body).filter(|v| v.space == Space::Shared) {
@@ -148,7 +148,7 @@ fn land(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// What follows from the code of a kernel; `watched`: the registers of asynchronous products.
+/// Properties of the kernel's code; `watched`: the registers of wgmma operands.
 fn describe(entry: &mut Entry, watched: &HashSet<R>) {
     if !watched.is_empty() {
         let is_watched = |m: &&Mention| m.bank == Bank::Words && watched.contains(&m.slot);

@@ -1,10 +1,10 @@
-//! Plain loads whose value a loop then compares and swaps.
+//! Plain loads whose value is the first guess of a compare-and-swap loop.
 //!
-//! `old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);` reads `*p` plainly while others
-//! update it. That is a race by the letter of PTX ISA 8.7, and harmless: a value that is out of date only costs a turn of the
-//! loop. The idiom is everywhere (the CUDA Programming Guide has it for atomics on double), so such loads stand as relaxed
-//! ones. A load is taken for one if the kernel has an `atom.cas` of its size whose address is written the same way, registers
-//! that are copies of each other (`mov`, `cvta.to.global`) being one.
+//! `old = *p; do { assumed = old; old = atomicCAS(p, assumed, f(assumed)); } while (assumed != old);` reads `*p`
+//! plainly while other threads update it. That is a race according to PTX ISA 8.7, and harmless: a stale value only
+//! costs an iteration. The idiom is common (the CUDA Programming Guide has it for atomics on double), so such loads are
+//! treated as relaxed. A load is recognised if the kernel has an `atom.cas` of its size whose address is written the
+//! same way; registers that are copies of each other (`mov`, `cvta.to.global`) count as equal.
 
 use crate::program::types::R;
 use crate::program::{AtomOp, Base, Entry, Op, Special};

@@ -1,4 +1,4 @@
-//! A module: where its variables stand, and its kernels one by one.
+//! A module: the addresses of its variables, and its kernels one by one.
 
 use super::entry::decode_entry;
 use super::globals::Globals;

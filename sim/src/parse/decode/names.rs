@@ -11,7 +11,7 @@ use crate::program::{Bank, Mention, Special};
 const MAX_SLOTS: usize = 1 << 16;
 
 impl<'a> Cx<'a, '_> {
-    /// The register a name stands for, with its number in a range.
+    /// The register of a name, with its number in a range.
     pub(super) fn find(&self, name: &str) -> Option<(Reg, u32)> {
         for scope in self.scopes.iter().rev() {
             if let Some(&reg) = scope.regs.get(name)
@@ -34,7 +34,7 @@ impl<'a> Cx<'a, '_> {
         None
     }
 
-    /// The register that a name stands for, which is no vector.
+    /// The register of a name, if it is no vector.
     pub(super) fn scalar(&self, name: &str, pos: Pos) -> Result<Option<(Reg, u32)>> {
         match self.find(name) {
             Some((reg, _)) if reg.elements > 1 => {
@@ -46,7 +46,7 @@ impl<'a> Cx<'a, '_> {
         }
     }
 
-    /// The register that `name.field` stands for, if `name` is a vector.
+    /// The register of `name.field`, if `name` is a vector.
     pub(super) fn element(&self, name: &str, field: &str, pos: Pos) -> Result<Option<(Reg, u32)>> {
         let Some((reg, index)) = self.find(name).filter(|(reg, _)| reg.elements > 1) else { return Ok(None) };
         let at = FIELDS.iter().position(|names| names.contains(&field)).map(|at| at as u32);
@@ -74,7 +74,7 @@ impl<'a> Cx<'a, '_> {
         Ok(slot)
     }
 
-    /// Notes that the instruction at hand names the register in a slot.
+    /// Records that the current instruction names the register in a slot.
     pub(super) fn mention(&mut self, ty: Ty, slot: R, written: bool) {
         self.mentioned.push(Mention { slot, bank: bank(ty), written });
     }
@@ -213,7 +213,7 @@ fn fresh(file: &mut usize, pos: Pos) -> Result<R> {
     Ok(u32::try_from(*file - 1).expect("the limit is far below 32 bits"))
 }
 
-/// The special register that a name without a field stands for.
+/// The special register of a name without a field.
 pub(super) fn special(name: &str) -> Option<Special> {
     Some(match name {
         "%laneid" => Special::LaneId,

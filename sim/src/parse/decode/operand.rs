@@ -12,7 +12,7 @@ use crate::parse::table::limits;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};
 use crate::program::{Addr, Area, Base, Special};
 
-/// What an operand kind is called in a message.
+/// The name of an operand kind in messages.
 fn describe(kind: &str) -> &'static str {
     match kind {
         "p" | "pq" => "a predicate register",
@@ -189,7 +189,7 @@ impl<'a> Cx<'a, '_> {
         }
     }
 
-    /// The address of a variable, and so many bytes on.
+    /// The address of a variable plus an offset in bytes.
     fn variable(&mut self, wide: bool, var: Var, offset: i64, pos: Pos) -> Result<R> {
         let at = var.at.wrapping_add_signed(offset);
         if var.space == Space::Shared { self.shared_address(wide, at, pos) } else { self.constant(wide, at, pos) }

@@ -1,9 +1,9 @@
-//! Where variables are in a space.
+//! Placement of variables in a state space.
 
 use crate::parse::error::Result;
 use crate::parse::raw::{RawStmt, RawVar};
 
-/// The place of a variable after `at`, in a space of so many bytes.
+/// The address of a variable placed after `at`, in a space of `limit` bytes.
 pub(super) fn place(at: &mut u64, var: &RawVar<'_>, limit: u64) -> Result<u64> {
     let bytes = var.bytes.unwrap_or(0);
     let start = at.checked_next_multiple_of(var.align);

@@ -1,19 +1,20 @@
-//! Loads that wait for others: strong ones in a loop that writes nothing to memory. What a lane reads there it reads again until
-//! it likes it, and it does not matter what is there at first.
+//! Polling loads: strong loads in a loop that writes nothing to memory. A lane repeats such a load until it gets the
+//! expected value, so the first values do not matter.
 //!
-//! And whether blocks may wait for each other: a superset of what does is marked, for [`crate::exec::watch`] to look at.
+//! Also determines whether blocks may wait for each other: a superset of the waiting loads is marked, for
+//! [`crate::exec::watch`].
 
 use crate::program::types::Space;
 use crate::program::{Area, Atom, AtomOp, Entry, Inst, Op};
 
-/// Plain loads are looked at in loops of so many instructions.
+/// Plain loads are examined in loops of up to this many instructions.
 const SHORT: usize = 64;
 
-/// How many loops there are around each instruction.
+/// Nesting depth of loops at each instruction.
 struct Loops(Vec<u32>);
 
 impl Loops {
-    /// Of the loops, instruction by instruction from the target of a branch to the branch, those that are requested.
+    /// Counts the loops that `wanted` accepts; a loop extends from the target of a backward branch to the branch.
     fn new(entry: &Entry, wanted: impl Fn(usize, usize) -> bool) -> Loops {
         let mut changes = vec![0i64; entry.code.len() + 1];
         for (at, inst) in entry.code.iter().enumerate() {
@@ -38,7 +39,7 @@ impl Loops {
     }
 }
 
-/// How many instructions of a kind there are before each.
+/// The number of instructions of a kind before each instruction.
 fn count(entry: &Entry, is: impl Fn(&Op) -> bool) -> Vec<u32> {
     let mut n = 0;
     let before = |inst: &Inst| {
@@ -68,13 +69,13 @@ fn may_leave(entry: &Entry, atom: &Atom) -> bool {
     }
 }
 
-/// Whether what an instruction reads or leaves depends on which block came first. Whole numbers may be added, compared and masked in any
-/// order, if nobody asks what was there before.
+/// Whether the value that an instruction reads or leaves depends on the order of blocks. Integers may be added,
+/// compared and masked in any order, if the old value is not used.
 fn is_ordered(op: &Op) -> bool {
     let beyond = |area: Area| matches!(area, Area::Generic | Area::In(Space::Global));
     match op {
         Op::Ld(access) | Op::St(access) => {
-            // Past the first-level cache data is streamed, too; of loads the others are enough to see what someone publishes.
+            // Streaming loads bypass L1 too; the other loads are enough to detect that a block observes another one.
             beyond(access.area) && access.order.strength.is_strong() && !access.order.uncached
         }
         Op::Atom(atom) => {
@@ -122,7 +123,7 @@ pub(super) fn mark(entry: &mut Entry, retried: &[usize]) {
         Op::Atom(atom) => beyond(atom.area) && atom.order.release,
         _ => false,
     };
-    // With a flag that is written as such, a plain load may be the look at it, wrongly.
+    // If a flag is written by a strong store, a plain load may poll it, incorrectly.
     let signalled = entry.code.iter().any(|i| signals(&i.op));
     let plain = |at: usize, op: &Op| matches!(op, Op::Ld(access) if signalled && beyond(access.area) && short.has(at));
     // Once blocks may wait, threads of a block may, for those that do.

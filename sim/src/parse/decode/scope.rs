@@ -1,4 +1,4 @@
-//! What names stand for, between braces.
+//! Names in nested scopes.
 
 use crate::parse::raw::RawReg;
 use crate::program::types::{Space, Ty};

@@ -1,4 +1,4 @@
-//! Where variables of shared memory stand.
+//! Placement of variables in shared memory.
 
 use super::place::{place, target_number, variables};
 use crate::parse::error::Result;
@@ -7,9 +7,9 @@ use crate::program::types::Space;
 
 const MAX_SHARED: u64 = 1 << 20;
 
-/// Shared memory as it is laid out: variables follow each other as the assembler puts them, except that after each there is room
-/// that belongs to nobody, so that whoever runs past a variable does not meet the next one. Addresses stay the same modulo
-/// 128, and with them the banks. From sm_90 on the first KiB of a block belongs to the system, so that no variable is at zero.
+/// The layout of shared memory: variables are in the assembler's order, but each is followed by a gap, so that an
+/// access past a variable does not reach the next one. Addresses stay the same modulo 128, and with them the banks.
+/// From sm_90 on the system reserves the first KiB of a block, so that no variable has address zero.
 #[derive(Clone, Debug)]
 pub(super) struct SharedLayout {
     /// The end without the gaps.
@@ -28,7 +28,7 @@ pub(super) struct SharedLayout {
 impl SharedLayout {
     /// Bytes of all gaps; after the variables that come later there is none.
     const MAX_GAPS: u64 = 16 << 10;
-    /// What the system has of a block's shared memory, from sm_90 on.
+    /// Bytes of a block's shared memory that the system reserves, from sm_90 on.
     const RESERVED: u64 = 1 << 10;
 
     pub(super) fn new(raw: &RawModule<'_>) -> SharedLayout {

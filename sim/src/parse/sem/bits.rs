@@ -131,7 +131,7 @@ pub(crate) fn lop3(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
     Ok(Op::Lop3 { d: slot(args, 0), a, b, c, lut })
 }
 
-/// A word with so many low bits set.
+/// A word with the `n` low bits set.
 pub(super) const fn low_bits(n: u32) -> u32 {
     if n > 31 { u32::MAX } else { (1 << n) - 1 }
 }

@@ -104,7 +104,7 @@ pub(crate) fn set_l(f: fn(&L64, &L64) -> u32, m: &Mods<'_>, args: &[Arg]) -> Op 
     Op::SetL { f, p, q, a: slot(args, 1), b: slot(args, 2), with: join(m, args) }
 }
 
-/// What `set` leaves in a register of this type where the comparison holds: all ones or 1.0.
+/// The result of `set` for a register of this type if the comparison holds: all ones or 1.0.
 pub(crate) fn truth(ty: Option<Ty>) -> u32 {
     match ty {
         Some(Ty::F32) => 0x3F80_0000,

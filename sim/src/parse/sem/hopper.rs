@@ -1,4 +1,4 @@
-//! What came with sm_90: clusters, bulk copies, asynchronous products.
+//! Instructions of sm_90: clusters, bulk copies, wgmma.
 
 use super::forms::{addr, four, int, many, pred, slot};
 use crate::numerics::mma::Wide;

@@ -11,13 +11,14 @@ use crate::program::lanewise::Function;
 use crate::program::types::{L32, L64, Ty};
 use crate::program::{Carry, CarryKind, Op};
 
-/// Two sources of the size of the result. A quotient and a remainder by zero are all ones: what the hardware's expansion
-/// yields where the manual leaves it open (measured on Hopper; the expansion is the same for all targets).
+/// Operations on two sources of the result's size. A quotient and a remainder by zero are all ones, where the manual
+/// leaves the result open: the hardware's instruction sequence gives that (measured on Hopper; the sequence is the same
+/// for all targets).
 pub(crate) fn int2(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let ty = m.ty()?;
     let op = cx.opcode();
     if matches!(op, "xor" | "sub") && slot(args, 1) == slot(args, 2) && ty.bytes() >= 2 {
-        // A register with itself is zero whatever it holds, also where nobody wrote it: compilers make zeros so.
+        // `xor` and `sub` of a register with itself give zero even if it is undefined: compilers make zeros so.
         let (d, wide) = (slot(args, 0), ty.bytes() == 8);
         let a = cx.constant(wide, 0, m.pos)?;
         return Ok(if wide { Op::Mov64 { d, a } } else { Op::Mov32 { d, a } });

@@ -20,7 +20,7 @@ pub(crate) fn mov(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op>
             Op::Pred { f, d: *d, a: *a, b: *a }
         }
         (Arg::Slot(d), Arg::Slot(a)) if wide => Op::Mov64 { d: *d, a: *a },
-        // What a special register holds need not fit 16 bits.
+        // The value of a special register need not fit 16 bits.
         (Arg::Slot(d), Arg::Slot(a)) if m.ty()?.bytes() == 2 && cx.is_special(*a) => {
             Op::WW { f: lanes!(x => x & 0xFFFF), d: *d, a: *a }
         }
@@ -94,7 +94,7 @@ pub(super) fn access(cx: &Cx<'_, '_>, m: &Mods<'_>, memory: &[Arg], regs: &[Arg]
 /// `ld`.
 pub(crate) fn load(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let mut access = access(cx, m, &args[1..], args)?;
-    // `ldu` reads what nobody writes while the kernel runs, as `.nc` does (PTX 9.7.9.10).
+    // `ldu` reads data that is constant while the kernel runs, as `.nc` does (PTX 9.7.9.10).
     access.order.constant |= cx.opcode() == "ldu";
     Ok(Op::Ld(access))
 }
@@ -137,9 +137,9 @@ pub(super) fn atomic(m: &Mods<'_>) -> Result<(AtomOp, u8, bool)> {
     Ok((op, ty.bytes() as u8, ty.signed()))
 }
 
-/// How an access orders others. Atomics are relaxed towards the whole device unless they say otherwise (PTX ISA, `atom`), volatile
-/// accesses are relaxed towards the system (`ld.volatile`). Accesses past the first-level cache were the way to read and write
-/// flags before there was a memory model, and are taken for relaxed ones.
+/// The memory-model semantics of an access. Atomics are relaxed at gpu scope unless they specify otherwise (PTX ISA,
+/// `atom`); volatile accesses are relaxed at system scope (`ld.volatile`). Accesses past L1 were used for flags before
+/// there was a memory model, and are treated as relaxed.
 pub(super) fn order(m: &Mods<'_>, atomic: bool) -> Semantics {
     let uncached = m.has("cg") || m.has("cv") || m.has("wt");
     let acquire = m.has("acquire") || m.has("acq_rel");

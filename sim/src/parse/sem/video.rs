@@ -86,7 +86,7 @@ pub(crate) fn video(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     Ok(words(Function::Video(video), d, [a, b, if add { slot(args, 3) } else { a }]))
 }
 
-/// What keeps a scalar form from being executed: what a GPU makes of it is not what the manual says (docs/numerics.md).
+/// Why a scalar form is not executed: GPUs deviate from the manual (docs/numerics.md).
 pub(crate) fn not_as_written(opcode: &str, words: &[&str], replaces_part: bool) -> Option<&'static str> {
     let has = |word: &str| words.contains(&word);
     let types = words.iter().filter(|w| matches!(**w, "s32" | "u32")).copied().collect::<Vec<_>>();

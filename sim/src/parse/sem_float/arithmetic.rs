@@ -12,7 +12,7 @@ use crate::parse::sem::lanes::{lanes, test};
 use crate::program::Op;
 use crate::program::types::{L32, L64, SINK, Ty};
 
-/// Calls a function generic over rounding, `.ftz` and `.sat` with the modifiers at hand.
+/// Calls a function generic over rounding, `.ftz` and `.sat` with the current modifiers.
 macro_rules! with_mode {
     ($m:expr, $f:ident) => {
         match (direction($m), $m.has("ftz"), $m.has("sat")) {
@@ -123,7 +123,7 @@ pub(crate) fn xorsign(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result
     Ok(www(f, args))
 }
 
-/// `testp`: what kind of number it is.
+/// `testp`: tests the class of a number.
 pub(crate) fn testp(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     macro_rules! kind {
         ($view:expr) => {
@@ -183,7 +183,7 @@ pub(crate) fn f32_1(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<O
     Ok(Op::WW { f, d: slot(args, 0), a: slot(args, 1) })
 }
 
-/// Chooses the function generic over rounding with the modifiers at hand.
+/// Selects the function generic over rounding for the current modifiers.
 macro_rules! with_round {
     ($m:expr, $f:ident) => {
         match direction($m) {

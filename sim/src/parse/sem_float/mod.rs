@@ -1,6 +1,7 @@
-//! What the floating-point rows of the table mean (PTX 9.7.3 to 9.7.5, `cvt`): modifiers to functions of `numerics`.
+//! Semantics of the floating-point rows of the table (PTX 9.7.3 to 9.7.5, `cvt`): maps modifiers to functions of
+//! `numerics`.
 //!
-//! The modifiers become constants of a generic function, so that the loop over the lanes has no test of them inside.
+//! The modifiers become constants of a generic function, so that the loop over the lanes does not test them.
 #![allow(
     clippy::neg_cmp_op_on_partial_ord,
     clippy::nonminimal_bool,

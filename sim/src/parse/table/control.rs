@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Row] = table! {
     "membar" "cta|gl|sys", "" => sem::fence;
     "membar" "proxy alias", "" => sem::nop;
     "fence" "sc|acq_rel|acquire|release? cta|cluster|gpu|sys", "" => sem::fence;
-    // What these restrict is what they order; here they order all of memory.
+    // The restriction limits which accesses are ordered; here the fence orders all.
     "fence" "acquire sync_restrict::shared::cluster cluster", "" => sem::fence;
     "fence" "release sync_restrict::shared::cta cluster", "" => sem::fence;
     "shfl" "sync up|down|bfly|idx b32", "dp s s s s" => sem::shfl;

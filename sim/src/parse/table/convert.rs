@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Row] = table! {
     "cvt" "rn|rz|rm|rp? ftz? f32 bf16", "d:U s" => sem_float::cvt_float;
     "cvt" "rn|rz|rm|rp? f64 bf16", "d:U s" => sem_float::cvt_float;
     "cvt" "rn|rz|rm|rp bf16 f64", "d:U s" => sem_float::cvt_float;
-    // Neither holds the other; to the nearest where no rounding stands.
+    // Neither type contains the other; without a rounding modifier it rounds to nearest.
     "cvt" "rn|rz|rm|rp? bf16 f16", "d:U s" => sem_float::cvt_float;
     "cvt" "rn|rz|rm|rp? f16 bf16", "d:U s" => sem_float::cvt_float;
     "cvt" "rni|rzi|rmi|rpi? bf16 bf16", "d:U s" => sem_float::cvt_float;

@@ -1,4 +1,4 @@
-//! What came with sm_90: clusters, bulk copies (TMA), asynchronous products (PTX 9.7.9.27, 9.7.13, 9.7.15).
+//! Instructions of sm_90: clusters, bulk copies (TMA), wgmma (PTX 9.7.9.27, 9.7.13, 9.7.15).
 
 use super::row::Row;
 use crate::parse::sem;

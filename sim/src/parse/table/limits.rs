@@ -1,5 +1,5 @@
-//! What the assembler takes and the simulator does not execute, by its first words, with the reason: so that a message does not call it
-//! unknown.
+//! Instructions that the assembler accepts and the simulator does not execute, by their first words, with the reason
+//! for the message.
 
 /// Opcode, a word that it has, why it is not executed.
 const INSTRUCTIONS: &[(&str, Option<&str>, &str)] = &[

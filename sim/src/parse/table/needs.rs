@@ -3,7 +3,7 @@
 use crate::parse::error::ParseError;
 use crate::parse::lex::Pos;
 
-/// What an instruction needs.
+/// The version and target that an instruction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// Major and minor.
@@ -55,7 +55,7 @@ pub(crate) fn exists((major, minor): (u32, u32)) -> bool {
     last.is_some_and(|last| minor <= *last)
 }
 
-/// What every module for these targets has.
+/// The minimum of every module for these targets.
 pub(crate) const BASE: Need = Need { version: (6, 0), target: 70, specific: false };
 
 /// Opcode, the words that call for it (bars between alternatives; `<f16`: the last word, the type of the sources), version and
@@ -195,14 +195,15 @@ const NEEDS: &[(&str, &str, (u32, u32), u32)] = &[
     ("wmma", "and", (7, 1), 80),
 ];
 
-/// Instructions that came to later targets before they came to earlier ones: what holds from this target on, whatever else
-/// their words request.
+/// Instructions that later targets got in an earlier PTX version: the version from this target on, whatever else their
+/// words need.
 const SOONER: &[(&str, &str, (u32, u32), u32)] = &[("cvt", "e4m3x2|e5m2x2", (7, 8), 90)];
 
 /// Opcodes of one architecture alone.
 const SPECIFIC: &[&str] = &["setmaxnreg", "wgmma"];
 
-/// What an instruction needs of a module for this target: the most that any row requests whose words it has.
+/// The version and target that an instruction needs in a module for this target: the maximum over the rows whose words
+/// it has.
 pub(crate) fn of(op: &str, words: &[&str], target: u32) -> Need {
     let has = |slot: &str| match slot.strip_prefix('<') {
         Some(word) => words.last() == Some(&word),

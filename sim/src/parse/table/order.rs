@@ -77,7 +77,7 @@ pub(crate) fn arrange<'w>(op: &str, pattern: &str, words: &[&'w str]) -> Option<
     left.is_empty().then_some(out)
 }
 
-/// How many words fill the slots of `pattern` in its own order; for messages.
+/// The number of words that fill the slots of `pattern` in its own order; for messages.
 pub(crate) fn reach(pattern: &str, words: &[&str]) -> usize {
     let mut at = 0;
     for slot in pattern.split_ascii_whitespace() {

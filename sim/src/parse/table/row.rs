@@ -1,11 +1,11 @@
-//! What a row of the table is.
+//! Rows of the instruction table.
 
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
 use crate::parse::mods::Mods;
 use crate::program::Op;
 
-/// What a row does with resolved operands.
+/// The function that a row applies to resolved operands.
 pub(crate) type Sem = fn(&mut Cx<'_, '_>, &Mods<'_>, &[Arg]) -> Result<Op>;
 
 /// One form of an instruction.

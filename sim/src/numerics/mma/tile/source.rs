@@ -13,7 +13,7 @@ pub(in super::super) trait Source {
     const FIELD_SHIFT: u32;
     /// The exponent field of infinities and NaN.
     const SPECIAL: u32;
-    /// What the exponent field is more than the exponent.
+    /// Bias of the exponent field.
     const BIAS: i16;
     /// The smallest exponent, where it is not that of the field 1.
     const SMALLEST: i16 = i16::MIN;

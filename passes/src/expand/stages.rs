@@ -1,7 +1,7 @@
 //! The expansion of a loop with stages.
 //!
 //! If one stage computes a value and a later one reads it, the value is in a register tile that is declared in front of the loop. Indices and names for windows are
-//! computed again for each iteration that needs them. [`laid`](super::laid) writes the resulting loop.
+//! computed again for each iteration that needs them. [`super::laid`] writes the resulting loop.
 
 use super::body::Body;
 use super::laid;

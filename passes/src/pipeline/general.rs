@@ -1,7 +1,6 @@
 //! Loops with more than copies and one product: attention, two products over one tile, a `let` before a copy.
 //!
-//! Their statements do not change, except that they read the waited slots; only the copies run ahead, as
-//! [`rolling`](super::rolling) arranges them.
+//! Their statements do not change, except that they read the waited slots; only the copies run ahead.
 
 use crate::analysis::made_of::can_be_written;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};

@@ -5,7 +5,7 @@
 //! computed, or loaded from a buffer ([`sources`]). So a kernel uses wgmma if each of these buffers can be
 //! fed; the form of its loops does not matter.
 //!
-//! All warpgroups share the rows of each product, or its columns if it is computed transposed ([`tiles`]). If the schedule does not give their number, it is chosen
+//! All warpgroups share the rows of each product, or its columns if it is computed transposed (`tiles`). If the schedule does not give their number, it is chosen
 //! so that a thread has registers for its tiles.
 //!
 //! Sums of 8-bit floats that a loop carries are promoted ([`promoted`]).

@@ -2,7 +2,7 @@
 //!
 //! Windows read as zero past the end, or as the value of `fill`. A reduction of a tile includes such elements, which is
 //! harmless if they are neutral: zeros in a sum, masked elements in an extreme. The analysis follows each tile through
-//! the kernel: the values of its elements past the end along a dimension ([`Pad`]), and the window from which they
+//! the kernel: the values of its elements past the end along a dimension (`Pad`), and the window from which they
 //! come. The rules for operators and neutral values are those for `auto` parameters (E0435).
 //!
 //! A window has no such elements if its start, and the ends that limit it, are known to be multiples of its extent, or

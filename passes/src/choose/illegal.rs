@@ -31,7 +31,7 @@ impl Illegal {
         match self {
             Illegal::Extent => {
                 "the model knows tiles of powers of two with at most 2^20 elements, and an extent here is another number, or not known at compile time \
-                 (with `wgmma`, columns may be any multiple of 16, and an operand that is contiguous along the reduction has at most 128 bytes of it)"
+                 (with `wgmma`, columns may be any multiple of 8, and an operand that is contiguous along the reduction has at most 128 bytes of it)"
             }
             Illegal::Precondition => "a condition of `where` does not hold with these sizes and parameters",
             Illegal::WarpTile => {

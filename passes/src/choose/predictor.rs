@@ -153,7 +153,7 @@ fn named(space: &Space<'_>, why: Illegal) -> String {
             });
             match tile {
                 Some(tile) => format!(
-                    "the model knows tiles of at most 2^20 elements whose extents are powers of two (columns of wgmma: multiples of 16), and {tile}"
+                    "the model knows tiles of at most 2^20 elements whose extents are powers of two (columns of wgmma: multiples of 8), and {tile}"
                 ),
                 None => why.why().to_owned(),
             }

@@ -4,21 +4,21 @@
 //!
 //! 1. One role fills a channel and another one empties it.
 //! 2. Each role alternately takes a slot (`acquire`, `wait`), uses it, and returns it (`publish`, `release`). It holds
-//! as many slots at the start of an iteration as at its end, and none at its own end. `.put` is accessed only between
-//! `acquire` and `publish`, `.get` only between `wait` and `release`. One slot of a channel is filled at a time. A role
-//! may hold several slots that it waited for, up to all: `.get` is the one waited for last, and `release` returns the
-//! oldest.
+//!    as many slots at the start of an iteration as at its end, and none at its own end. `.put` is accessed only between
+//!    `acquire` and `publish`, `.get` only between `wait` and `release`. One slot of a channel is filled at a time. A role
+//!    may hold several slots that it waited for, up to all: `.get` is the one waited for last, and `release` returns the
+//!    oldest.
 //! 3. Both roles run the same loops, with the same bounds, and the same operations in the same order: every published
-//! slot is waited for, and has been filled. No role waits for a slot of one channel while the other waits to fill a
-//! slot of another channel: if a slot is acquired before another channel's slot is published, not all slots of its
-//! channel are held.
+//!    slot is waited for, and has been filled. No role waits for a slot of one channel while the other waits to fill a
+//!    slot of another channel: if a slot is acquired before another channel's slot is published, not all slots of its
+//!    channel are held.
 //! 4. No role waits for ever. The graph of roles that fill channels for each other has no cycle, or the roles in the
-//! cycle can all run to their end ([`circles`]).
+//!    cycle can all run to their end ([`circles`]).
 //! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited. Before that, no slot
-//! that one reads is released, only products use a register tile that one reads, and nothing else reads or writes an
-//! accumulator. At the end of a role none is pending.
+//!    that one reads is released, only products use a register tile that one reads, and nothing else reads or writes an
+//!    accumulator. At the end of a role none is pending.
 //! 6. If blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations
-//! are the same in all of them.
+//!    are the same in all of them.
 //! 7. A buffer is used by one role, whose barriers order the accesses of its threads.
 //! 8. Replicas of a role share data only in `ordered` statements, each in one ([`turns`]).
 //!

@@ -5,13 +5,13 @@
 //! statements in the order of swing modulo scheduling (Llosa, González, Ayguadé and Valero, 1996):
 //!
 //! 1. Statements for which the backbone waits are as late as their latency allows, the last first. Fragments of a slice
-//! are loaded in front of the products of the previous slice, when their registers are free. The wait for a slot is in
-//! front of its first fragments, or after the last reads of the previous slot.
+//!    are loaded in front of the products of the previous slice, when their registers are free. The wait for a slot is in
+//!    front of its first fragments, or after the last reads of the previous slot.
 //! 2. A statement that frees a slot is at the next wait: the barrier there shows that all threads have read the slot,
-//! so no other barrier is needed.
+//!    so no other barrier is needed.
 //! 3. A statement that fills a slot is as early as a slot is free: after the first product from the barrier on, which
-//! keeps the tensor cores busy meanwhile, if registers suffice for addresses and operands; otherwise right after the
-//! barrier.
+//!    keeps the tensor cores busy meanwhile, if registers suffice for addresses and operands; otherwise right after the
+//!    barrier.
 //!
 //! Gaps are counted from the iteration in which a tile is computed. Gap `g` is in front of backbone statement `g`
 //! modulo their number, and negative gaps belong to earlier iterations. An iteration of the steady state has each

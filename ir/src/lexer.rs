@@ -37,7 +37,7 @@ pub(crate) struct Token<'s> {
     pub(crate) span: Span,
 }
 
-/// What some editors begin UTF-8 files with.
+/// The byte order mark with which some editors begin UTF-8 files.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// Characters that show nothing, besides white space.
@@ -332,7 +332,7 @@ impl<'s> Lexer<'s, '_> {
     }
 }
 
-/// Signs of other alphabets, and those of the language that they stand for.
+/// Characters of other alphabets, and the ASCII signs for which they are mistaken.
 const MEANT: &[(&str, &str)] = &[
     ("\u{d7}", "*"),
     ("\u{b7}", "*"),

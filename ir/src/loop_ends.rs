@@ -1,11 +1,13 @@
-//! Where windows that begin at a loop variable end.
+//! The ends of windows that begin at a loop variable.
 //!
-//! In the body of `for k in a..b step s` a window of a tensor that is written `k..` looks at a tile of the range `a..b`, so it ends at `b`: elements at and
-//! past `b` read as zero and are not written, whatever the extent of the tile is. So the result of a loop over tiles does not depend on their size. `k..e`
-//! ends at `e` instead, and `k..inf` at the end of the tensor alone.
+//! In the body of `for k in a..b step s`, a window of a tensor written `k..` is a tile of the range `a..b`, so it ends
+//! at `b`. Elements at and beyond `b` read as zero and are not written, whatever the extent of the tile is. The result
+//! of a loop over tiles therefore does not depend on their size. `k..e` ends at `e` instead, and `k..inf` only at the
+//! end of the tensor.
 //!
-//! The parser writes these ends out (`write_out`), so everything else sees windows that end where their ranges say. A window has no end where the loop's end
-//! is that of the tensor or past it. The printer writes `inf` where the parser would put an end ([`implied`]).
+//! The parser makes these ends explicit (`write_out`), so that all other code sees explicit ends. A window gets no end
+//! if the loop's end is at or beyond that of the tensor. The printer writes `inf` where the parser would add an end
+//! ([`implied`]).
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
@@ -53,7 +55,7 @@ pub fn loop_variable(k: &Kernel, e: Expr) -> Option<Value> {
     }
 }
 
-/// What an index is, names of index values looked up.
+/// The definition of an index, with names of index values resolved.
 pub fn meaning(k: &Kernel, e: Expr) -> Expr {
     let mut e = e;
     while let ExprData::Ref(v) = k.exprs[e]
@@ -96,7 +98,7 @@ fn covers_within(k: &Kernel, e: Expr, extent: Expr, depth: usize) -> bool {
     }
 }
 
-/// What the base of a window looks at, if that is a tensor.
+/// The window of a tensor that `base` names, if it does.
 fn tensor_of(k: &Kernel, base: Value) -> Option<ResolvedView> {
     match &k.values[base].def {
         ValueDef::Tensor(t) => Some(ResolvedView {

@@ -19,7 +19,7 @@ pub enum FastPath {
     TensorLoads,
     /// Copies by producer warps, for those of the threads that multiply.
     Producer,
-    /// A layout of shared memory in which accesses meet in no bank.
+    /// A layout of shared memory without bank conflicts.
     Banks,
     /// Statements of a loop in the order that hides most, for that of the text.
     Overlap,
@@ -32,8 +32,8 @@ pub struct Loss {
     pub path: FastPath,
     /// The statements that take longer for it: products, a loop, copies.
     pub at: Vec<Stmt>,
-    /// There is no room for it beside what the program has: smaller tiles would leave some.
+    /// Shared memory is too small for it: smaller tiles would leave room.
     pub room: bool,
-    /// What is missing is that rows of tensors are known to be multiples of 16 bytes.
+    /// A precondition is missing: that rows of tensors are multiples of 16 bytes.
     pub rows: bool,
 }

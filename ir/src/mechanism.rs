@@ -3,14 +3,14 @@
 //! Passes and the verifier ask whether threads move the elements and whether they land later; which mechanism it is concerns its own rule of the verifier,
 //! its lowering, and the pass that chooses it.
 
-/// What moves the elements of a copy. In the text each has a word of its own, and a copy has at most one.
+/// The mechanism that moves the elements of a copy. Each has a word in the text, and a copy has at most one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Mechanism {
     /// Threads load and store elements, between two memories through registers.
     #[default]
     Registers,
-    /// So too, but of the `vec` elements of an access to global memory only so many are known to be aligned: what covers them is read in
-    /// aligned words of that width and shifted into place: `unaligned 1`.
+    /// As above, but only this many of the `vec` elements of a global access are known to be aligned. The copy reads
+    /// aligned words of that width and shifts them into place: `unaligned 1`.
     Words {
         /// Elements that are known to be aligned.
         aligned: u32,
@@ -24,17 +24,17 @@ pub enum Mechanism {
     /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
     /// slot, has read the buffer at the latest at its `await`: `tma`.
     Tensor {
-        /// Of a window that several blocks of the cluster want, all of them or those of a row or column of it: each requests its
-        /// part, and they all get it: `tma multicast`.
+        /// For a window that several blocks of the cluster load (all, or those of a row or column): each block loads
+        /// its part and multicasts it to all: `tma multicast`.
         multicast: bool,
     },
-    /// To or from scratch memory, whose elements lie as the threads hold them in registers: `fragment`.
+    /// To or from scratch memory, whose elements are in the order of the threads' registers: `fragment`.
     Fragment,
     /// Nothing is copied: the second-level cache is requested the window: `prefetch`.
     Prefetch,
 }
 
-/// What a mechanism does.
+/// The properties of a mechanism.
 struct Row {
     /// Its word; empty: it needs none.
     word: &'static str,

@@ -1,15 +1,16 @@
-//! What names stand for: questions about an expression that look at each name in it once, however often and in how many others it stands.
+//! Resolution of names: analyses of an expression that visit each name once, however often it occurs.
 //!
-//! `let b = a + a`, `let c = b + b`, .. is short for a tree that doubles with each name. Whoever follows names without this walks that tree.
+//! `let b = a + a`, `let c = b + b`, .. abbreviates a tree that doubles with each name. An analysis that follows names
+//! without this module walks that tree.
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef, View};
 use cranelift_entity::EntitySet;
 use std::collections::BTreeMap;
 
-/// The parts of an expression, and those of what names in it stand for, in the order of the text.
+/// Iterates over the parts of an expression, and of the definitions of names in it, in the order of the text.
 ///
-/// The caller takes one after the other, and says which of them are looked into. Nothing here recurses.
+/// The caller takes the parts one by one, and decides which of them to enter. Nothing here recurses.
 pub struct Parts<'k> {
     k: &'k Kernel,
     rest: Vec<Expr>,
@@ -32,7 +33,7 @@ impl<'k> Parts<'k> {
         self.rest.pop()
     }
 
-    /// Looks into a part: at its operands, and at what a name stands for that it is.
+    /// Enters a part: its operands, and the definition of the name that it is.
     pub fn inside(&mut self, e: Expr) {
         if let ExprData::Ref(v) = self.k.exprs[e] {
             self.named(v);
@@ -42,7 +43,7 @@ impl<'k> Parts<'k> {
         self.rest[first..].reverse();
     }
 
-    /// Looks at what a name stands for, unless that was done before.
+    /// Enters the definition of a name, unless that was done before.
     pub fn named(&mut self, v: Value) {
         if let Some(init) = self.k.stands_for(v)
             && self.once(v)
@@ -56,14 +57,14 @@ impl<'k> Parts<'k> {
         self.rest.push(e);
     }
 
-    /// Whether this is the first time that a name is asked about.
+    /// Whether this is the first visit of a name.
     pub fn once(&mut self, v: Value) -> bool {
         self.seen.insert(v)
     }
 }
 
 impl Kernel {
-    /// The expression that a name stands for: of a `let`, or of what is computed of tuples.
+    /// The definition of a name: of a `let`, or of a value computed from tuples.
     pub fn stands_for(&self, v: Value) -> Option<Expr> {
         match self.values[v].def {
             ValueDef::Local(init) => Some(init),
@@ -71,7 +72,7 @@ impl Kernel {
         }
     }
 
-    /// Whether `found` is so for a part of `e`, or of what names in it stand for.
+    /// Whether `found` holds for a part of `e`, or of the definitions of names in it.
     pub fn has_part(&self, e: Expr, mut found: impl FnMut(Expr) -> bool) -> bool {
         let mut parts = Parts::of(self, e);
         while let Some(e) = parts.take() {
@@ -83,8 +84,8 @@ impl Kernel {
         false
     }
 
-    /// The names that `e` depends on, but for those that are `known` and those in front of these, with what they stand for: each after the names
-    /// that it depends on itself.
+    /// The names that `e` depends on, with their definitions, except those that are `known` and the names before these.
+    /// Each comes after the names that it depends on.
     pub fn names_below(&self, e: Expr, known: impl Fn(Value) -> bool) -> Vec<(Value, Expr)> {
         let mut found = Vec::new();
         let mut seen: EntitySet<Value> = EntitySet::new();
@@ -113,7 +114,8 @@ impl Kernel {
         }
     }
 
-    /// Nodes of the tree that `e` is with what these names stand for in their places, which may be more than anybody can write down.
+    /// Number of nodes of the tree of `e` with these names replaced by their definitions, which may be exponentially
+    /// large.
     pub fn unfolded(&self, e: Expr, names: impl Fn(Value) -> bool) -> u64 {
         fn of(k: &Kernel, e: Expr, known: &dyn Fn(Value) -> u64) -> u64 {
             let own = match k.exprs[e] {
@@ -128,7 +130,7 @@ impl Kernel {
         })
     }
 
-    /// What `of` finds of `e`, where it may request what it found of the names in `e`: of each it is asked once, in order.
+    /// The result of `of` for `e`, given its results for the names in `e`. It is computed once per name, in order.
     pub fn by_names<T>(&self, e: Expr, of: impl Fn(Expr, &BTreeMap<Value, T>) -> T) -> T {
         let mut known = BTreeMap::new();
         for (v, init) in self.names_below(e, |_| false) {

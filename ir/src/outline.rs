@@ -1,4 +1,5 @@
-//! What an editor wants to know of a text, whether or not it is a program: its words, its names, and where they mean what.
+//! Information for editors on a text, even if it is no valid program: its words, its names, and the scopes of their
+//! meanings.
 
 use crate::diag::{Sink, Span};
 use crate::entities::Value;
@@ -40,7 +41,7 @@ pub fn outline(source: &str, sink: &mut Sink) -> Outline {
     Outline { module, kernels: marks.kernels, declarations, mentions }
 }
 
-/// What a word of the text is by itself.
+/// The lexical kind of a word.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum WordKind {
     /// A name, or a word that is one elsewhere (`grid`, `step`).
@@ -111,17 +112,17 @@ pub fn header_words() -> &'static [&'static str] {
     HEADER_CLAUSES
 }
 
-/// What a schedule may say.
+/// The words of schedule items.
 pub fn schedule_words() -> &'static [&'static str] {
     SCHEDULE_ITEMS
 }
 
-/// What may follow the shape of a tensor.
+/// The words that may follow the shape of a tensor.
 pub fn tensor_words() -> &'static [&'static str] {
     AFTER_SHAPE
 }
 
-/// What may stand behind the operands of a statement, or of what a `let` names, by the word that these begin with.
+/// The words that may follow the operands of a statement or of a `let`'s initialiser, by its first word.
 const BEHIND: &[(&str, &[&str])] = &[
     (
         "copy",
@@ -158,7 +159,8 @@ const BEHIND: &[(&str, &[&str])] = &[
     ("await", &["after"]),
 ];
 
-/// Words that may stand behind the operands of what begins with a word: of `copy` its attributes, of `for` what follows the range.
+/// The words that may follow the operands of a statement with this first word: for `copy` its attributes, for `for` the
+/// clauses after the range.
 pub fn words_behind(beginning: &str) -> &'static [&'static str] {
     BEHIND.iter().find(|(word, _)| *word == beginning).map_or(&[], |(_, behind)| behind)
 }

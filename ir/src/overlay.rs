@@ -34,7 +34,7 @@ impl Overlays {
         found
     }
 
-    /// What `v` takes the memory of, sorted; empty if it has memory of its own.
+    /// The places whose memory `v` reuses, sorted; empty if it has its own memory.
     pub fn over(&self, v: Value) -> &[Value] {
         self.over.get(&v).map_or(&[], Vec::as_slice)
     }
@@ -44,7 +44,7 @@ impl Overlays {
         self.over.iter().map(|(&v, over)| (v, over.as_slice()))
     }
 
-    /// Everything else that lies, at least in part, where `v` lies.
+    /// All other places that overlap `v` in memory.
     pub fn sharing(&self, v: Value) -> Vec<Value> {
         let mine = self.over(v);
         let mut out = mine.to_vec();

@@ -1,4 +1,4 @@
-//! What an iteration of a scheduled loop takes, as data: what a remark says in words.
+//! The time of an iteration of a scheduled loop, as data; a remark says the same in words.
 
 use crate::entities::Block;
 
@@ -14,8 +14,9 @@ pub struct Pace {
     pub clocks: u64,
     /// The cycles of its statements ([`StmtPlan`](crate::attributes::StmtPlan)) are clocks; else they are the order of the statements.
     pub in_clocks: bool,
-    /// What each unit of a multiprocessor works in an iteration, in clocks; most first.
+    /// Busy clocks of each unit of a multiprocessor per iteration; the largest first.
     pub units: Vec<(&'static str, u64)>,
-    /// The same of units that the schedule does not count: copies from tensors take them beside it, and other blocks share them.
+    /// The same for units that the schedule does not model: copies from tensors also use them, and other blocks share
+    /// them.
     pub beside: Vec<(&'static str, u64)>,
 }

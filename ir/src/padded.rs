@@ -24,7 +24,7 @@ impl Step {
     }
 }
 
-/// What a mode with this stride steps along; `None`: not along padded lines.
+/// The step of a mode with this stride along lines; `None`: it does not step along padded lines.
 pub fn step(k: &Kernel, t: &TensorTy, stride: Expr) -> Option<Step> {
     let (literal, mut factors) = factor_list(k, &[stride]);
     let padded = |e: &Expr| match k.exprs[*e] {
@@ -67,7 +67,7 @@ pub fn mode_strides(t: &TensorTy, dim: usize) -> Option<Vec<Expr>> {
 /// The stride of a dimension of the memory of a padded tensor.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum MemoryStride {
-    /// Of a mode that has no padding.
+    /// A mode without padding.
     Mode(Expr),
     /// Of padded lines.
     Lines(Value),

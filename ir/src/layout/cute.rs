@@ -98,7 +98,7 @@ impl fmt::Display for IntTuple {
 pub struct LayoutError {
     /// The reason, in words.
     pub message: String,
-    /// What is written instead, if that is known.
+    /// The supported spelling, if it is known.
     pub instead: Option<String>,
 }
 
@@ -123,7 +123,7 @@ pub struct LayoutParseError {
     pub offset: usize,
     /// What was expected or is wrong, in words.
     pub message: String,
-    /// What is written instead, if that is known.
+    /// The supported spelling, if it is known.
     pub instead: Option<String>,
 }
 

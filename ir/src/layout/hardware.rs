@@ -25,7 +25,7 @@ fn apply_bits(exchange: Exchange, address: u64) -> u64 {
     exchange.apply(address >> BYTE_LOG2) << BYTE_LOG2 | address & ((1 << BYTE_LOG2) - 1)
 }
 
-/// Of an address that counts bits, those that are inside a row.
+/// Number of bits, of a bit address, that are within a row.
 fn row_log2(exchange: Exchange) -> u32 {
     exchange.row_bytes().ilog2() + BYTE_LOG2
 }
@@ -64,14 +64,14 @@ fn plain_rows(shape: &[u64], contiguous: usize, elem: Bits) -> Option<SmemLayout
     (few && whole).then_some(layout)
 }
 
-/// What becomes of several panels of rows whose number is not a power of two.
+/// The layout of several panels if the number of rows is not a power of two.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Odd {
     /// There are none.
     Linear,
     /// Pieces of as many rows as divide them.
     Cut,
-    /// Panels that follow one another as they end.
+    /// Panels in sequence, each beginning where the previous one ends.
     Pitch,
 }
 
@@ -117,7 +117,7 @@ pub const PERIOD: u64 = 8;
 /// Bytes of which panels begin at multiples: the longest period of an exchange.
 pub const PANEL_BYTES: u64 = PERIOD * 128;
 
-/// What one copy of TMA moves, and where the copies of a tile are.
+/// The box of one TMA copy, and the positions of a tile's copies.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Boxes {
     /// How its pieces are exchanged.
@@ -137,7 +137,7 @@ const BOX_BITS: u32 = 8;
 
 /// How copies of boxes fill a tile of these extents. `None` if they cannot.
 pub fn boxes(layout: &SmemLayout, shape: &[u64], elem: Bits) -> Option<Boxes> {
-    // Of few rows several tiles are in the period of an exchange, which would treat them differently.
+    // With few rows, several tiles share a swizzle period and would be swizzled differently.
     let exchanged = || Exchange::ALL.into_iter().find_map(|x| boxes_with(layout, shape, elem, x));
     plain_box(layout, shape, elem).or_else(exchanged)
 }
@@ -172,7 +172,7 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange
         dims.push(d);
         bits.push(run);
         at += run;
-        // What follows in memory is another box.
+        // The elements that follow in memory belong to another box.
         if run < layout.dim_bits()[d] {
             break;
         }
@@ -228,7 +228,8 @@ pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem: Bits) -> u64
 }
 
 impl Boxes {
-    /// Rows of every box that one of so many blocks requests, where they share the tile; `None`: their parts are no whole periods of an exchange.
+    /// Rows of each box that one of `blocks` blocks loads if they share the tile; `None`: the parts are not whole
+    /// swizzle periods.
     pub fn shared_rows(&self, blocks: u64) -> Option<u64> {
         self.extents.get(1).filter(|rows| rows.is_multiple_of(PERIOD * blocks)).map(|rows| rows / blocks)
     }

@@ -124,7 +124,8 @@ impl RegLayout {
         (0..bits[axis]).filter(|i| parts >> i & 1 == 1).map(place).collect()
     }
 
-    /// The layout of what `2^parts` segments of the rows of such a tile come to: a thread holds that of all segments of the rows of which it has elements.
+    /// The layout of the totals of `2^parts` segments of such a tile's rows: a thread holds the totals of all segments
+    /// of the rows of which it holds elements.
     pub fn of_totals(&self, shape: &[u64], axis: usize, parts: u32) -> Option<RegLayout> {
         let bits = shape_bits(shape);
         let base: u32 = bits.get(..axis)?.iter().sum();
@@ -303,7 +304,7 @@ mod tests {
         let apart = shared.in_segments(&[1, 256], 1).expect("a layout");
         assert_eq!(apart, of(&[0, 6], &[1, 2, 3, 4, 5, 7].map(Some), 8));
         assert_eq!(apart.in_segments(&[1, 256], 1), None);
-        // Every thread has two rows, and what both segments of each come to.
+        // Every thread holds two rows, and the totals of both segments of each.
         let rows = of(&[0], &[Some(1), Some(2), Some(3), Some(4), Some(5), Some(6), Some(7)], 8);
         let totals = rows.of_totals(&[2, 128], 1, 1).expect("a layout");
         assert_eq!(totals, of(&[1, 0], &[None; 7], 2));

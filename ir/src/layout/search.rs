@@ -31,13 +31,13 @@ pub struct PhaseAccess {
     pub lane_cols: Vec<u64>,
     /// Bytes each lane moves; a power of two up to 16.
     pub access_bytes: u32,
-    /// What an element takes; a power of two.
+    /// Size of an element; a power of two.
     pub elem: Bits,
     /// How often the access runs, relative to the others.
     pub weight: u64,
 }
 
-/// What [`search_xor`] found.
+/// The result of [`search_xor`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XorSearch {
     /// The base layout with the terms applied.
@@ -199,7 +199,7 @@ struct Term {
     delta: Vec<u8>,
 }
 
-/// What a walk over the sets of terms is for.
+/// The goal of a walk over the sets of terms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Goal {
     /// Only conflict-free sets count: a term raises a rank by at most one, which prunes.

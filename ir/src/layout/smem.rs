@@ -1,7 +1,7 @@
 //! The layout of a tile in shared memory.
 //!
-//! Inside a panel it is a linear map over bits. Panels may follow one another at any distance ([`Pitch`]): that is the strided
-//! outer loop in which an extent that is not a power of two stays, so that memory holds only what is there.
+//! Within a panel it is a linear map over bits. Panels may have any distance ([`Pitch`]): they form the strided outer
+//! loop for an extent that is not a power of two, so that no memory is reserved for missing elements.
 
 use super::convert::{f2_to_cute, swizzled_to_f2};
 use super::cute::{CuteLayout, LayoutError};
@@ -22,8 +22,8 @@ pub struct SmemLayout {
     pitch: Option<Pitch>,
 }
 
-/// Panels that follow one another at a distance that is not a power of two, the one mode of a layout that is no linear map of bits: of 176 rows of
-/// 128 bytes the next panel begins 22528 bytes on.
+/// Panels at a distance that is not a power of two, the one mode of a layout that is not linear over bits. For 176 rows
+/// of 128 bytes, the next panel begins 22528 bytes further.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Pitch {
     /// Bits of a place from this one on count panels.
@@ -52,7 +52,7 @@ impl SmemLayout {
         (fits && small && pure).then_some(SmemLayout { pitch: Some(pitch), ..self })
     }
 
-    /// How panels follow one another, where that is not a power of two.
+    /// The distance of panels, if it is not a power of two.
     pub fn pitch(&self) -> Option<Pitch> {
         self.pitch
     }
@@ -151,7 +151,7 @@ impl SmemLayout {
             SmemLayout::new(map, dim_bits).ok_or_else(|| LayoutError::new("layout has no dimensions"))
         };
         let whole = linear(layout);
-        // What carries is no map of bits, unless the one mode that makes it carry counts panels.
+        // An addition with carries is not linear over bits, unless the mode that causes them counts panels.
         let (Err(e), Some((pitch, places))) = (&whole, pitch_of(layout)) else { return whole };
         if let Some(pitched) = linear(&places).ok().and_then(|l| l.with_pitch(pitch)) {
             return Ok(pitched);

@@ -63,7 +63,7 @@ fn blocks(k: &Kernel, block: Block, f: &mut impl FnMut(&Kernel, Block)) {
     }
 }
 
-/// What a name stands for: all of a buffer, a slot or a register variable.
+/// The definition of a name: a whole buffer, slot or register variable.
 struct Named {
     base: Value,
     slot: Option<Slot>,

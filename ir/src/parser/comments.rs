@@ -7,7 +7,7 @@ use crate::lexer::{Tok, Token, clip};
 use crate::parser::reader::Parser;
 use std::collections::BTreeSet;
 
-/// What may be after a divisor.
+/// The tokens that may follow a divisor.
 const BEHIND: &[&str] = &[")", "]", ",", "->", "{"];
 
 impl Parser<'_, '_> {

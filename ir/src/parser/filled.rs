@@ -1,7 +1,8 @@
-//! What expressions read outside of tensors: `copy max(m, X[i.., j..]) -> m fill -inf`.
+//! Fill values in expressions: `copy max(m, X[i.., j..]) -> m fill -inf`.
 //!
-//! Each window of a tensor in such an expression is a tile of its own, which a copy of the window fills: `write_out` puts `var x_read = reg f32[64, 64]`,
-//! `copy X[i.., j..] -> x_read fill -inf` in front of the statement, and the expression reads `x_read`. So `fill` is said of copies of windows alone.
+//! Each window of a tensor in such an expression becomes a tile that is filled by a copy of the window. `write_out`
+//! puts `var x_read = reg f32[64, 64]`, `copy X[i.., j..] -> x_read fill -inf` before the statement, and the expression
+//! reads `x_read`. After that, `fill` occurs only in copies of windows.
 
 use crate::attributes::CopyAttrs;
 use crate::entities::{Expr, Stmt};

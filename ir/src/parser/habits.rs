@@ -1,4 +1,4 @@
-//! What people write out of habit of Python, NumPy, PyTorch and C, and what the language writes instead.
+//! Syntax of Python, NumPy, PyTorch and C that users write by habit, and the equivalent in the language.
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
@@ -9,7 +9,7 @@ use crate::lexer::Tok;
 use crate::ops::{Op, ReduceOp};
 use crate::parser::reader::{Parsed, Parser};
 
-/// What is written instead.
+/// The equivalent of a function.
 pub(super) fn instead(function: &str) -> Option<&'static str> {
     Some(match function {
         "mean" => "`sum(x, 1) / N`: an extent is a number of expressions",
@@ -55,12 +55,12 @@ pub(super) fn renamed(function: &str) -> Option<&'static str> {
     })
 }
 
-/// What the functions of a module are after: `np.exp(x)`.
+/// Whether a name is a module of functions, as in `np.exp(x)`.
 pub(super) fn is_module(name: &str) -> bool {
     ["np", "numpy", "jnp", "cp", "torch", "math", "tl", "F"].contains(&name)
 }
 
-/// What is written for a method or a field of `x`; the change that mends it where there is one.
+/// The equivalent of a method or a field of `x`, and a fix if there is one.
 pub(super) fn of_method(method: &str, x: &str) -> Option<(String, Option<String>)> {
     let function = match method {
         "T" | "mT" => return Some((format!("it is written `transpose({x})`"), Some(format!("transpose({x})")))),
@@ -79,7 +79,7 @@ pub(super) fn of_method(method: &str, x: &str) -> Option<(String, Option<String>
     Some((format!("there are no methods: write `{function}({x}{operands})`"), None))
 }
 
-/// What is said of a name that Python and NumPy know; the change that mends it.
+/// The equivalent of a name that Python and NumPy have, and a fix.
 pub(super) fn of_name(name: &str) -> Option<(&'static str, Option<&'static str>)> {
     Some(match name {
         "True" => ("a condition is a comparison; this one always holds: `(1 == 1)`", Some("(1 == 1)")),
@@ -94,7 +94,7 @@ pub(super) fn of_name(name: &str) -> Option<(&'static str, Option<&'static str>)
     })
 }
 
-/// What is said of a word that begins a statement elsewhere.
+/// The equivalent of a word that begins a statement in other languages.
 pub(super) fn of_statement(word: &str) -> Option<&'static str> {
     Some(match word {
         "assert" => "conditions on sizes are in the header of the kernel: `where N % 8 == 0`",
@@ -177,7 +177,7 @@ impl Parser<'_, '_> {
         Some(op).filter(|_| !self.names_value(word))
     }
 
-    /// Says how an operator is written for which a word stands.
+    /// Reports the spelling of an operator that was written as a word.
     pub(super) fn spelt_operator(&mut self, op: Op) {
         let d = self.expected_here("an operator");
         let span = self.span();
@@ -217,7 +217,7 @@ impl Parser<'_, '_> {
         let written = if squared { format!("({text_x} * {text_x})") } else { format!("pow({text_x}, {text_y})") };
         let d = Diagnostic::error(codes::EXPECTED, sign, "expected an operator, found `**`");
         let d = d.with_note("powers are written `pow(x, y)`, and a square `x * x`");
-        // Of `-x ** y` the sign belongs to the whole, and of `x ** y ** z` the last power comes first.
+        // The sign in `-x ** y` applies to the whole power, and `x ** y ** z` computes the last power first.
         let other = text_x.starts_with('-') || self.at_power() || text_x.contains("**");
         self.error(if other { d } else { d.with_fix(of_x.to(of_y), written) });
         self.node(ExprData::Op { op: Op::Pow, args: vec![x, y] }, of_x.to(of_y))

@@ -21,7 +21,7 @@ const MAX_KERNEL_NAME: usize = 64;
 /// The words that begin clauses of a kernel's header.
 pub const HEADER_CLAUSES: &[&str] = &["where", "grid", "schedule", "require"];
 
-/// What a schedule may say.
+/// The items of a schedule.
 pub(crate) const SCHEDULE_ITEMS: &[&str] = &[
     "target",
     "threads",

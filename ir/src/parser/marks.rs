@@ -1,4 +1,4 @@
-//! What a formatter and an editor want to know of a text, beside its tokens.
+//! Information for a formatter and an editor on a text, besides its tokens.
 
 use crate::diag::Span;
 use crate::entities::Value;

@@ -69,10 +69,10 @@ pub fn parse(source: &str, sink: &mut Sink) -> Result<Module, Reported> {
     Ok(module)
 }
 
-/// Parses demands that stand alone, as on a command line.
+/// Parses a list of requirements, as on a command line.
 ///
 /// # Errors
-/// Text that is no list of demands; `sink` has the mistakes, with places in `source`.
+/// If the text is not such a list; `sink` has the errors, with spans in `source`.
 pub fn parse_demands(source: &str, sink: &mut Sink) -> Result<Vec<Demand>, Reported> {
     let before = sink.error_count();
     let mut parser = Parser::new(source, sink);

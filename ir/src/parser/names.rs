@@ -80,7 +80,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The value called `name`. One that does not exist is declared or reported as [`Names::unknown`] says.
+    /// The value called `name`. One that does not exist is declared or reported, according to `Names::unknown`.
     pub(super) fn resolve(&mut self, name: &str, span: Span) -> Parsed<Value> {
         if let Some(&value) = self.names.visible.get(name) {
             self.marks.mentions.push(Mention { kernel: self.marks.kernels.len(), value, span });
@@ -129,7 +129,7 @@ impl Parser<'_, '_> {
             });
         }
         let near = self.suggest(name);
-        // What cannot be assigned is not what was meant.
+        // A name that cannot be assigned was not meant.
         let other = near.clone().filter(|(near, _)| assigned && !self.is_var(near));
         if let Some((near, declared)) = &other {
             d = d.with_place(*declared, format!("`{near}` is declared here, and keeps its value"));
@@ -150,7 +150,8 @@ impl Parser<'_, '_> {
         self.error(d)
     }
 
-    /// Whether what is assigned in this statement is read after it, and assigned nowhere else: what nobody reads is rather another name, misspelt.
+    /// Whether the value assigned in this statement is read after it, and assigned nowhere else. A value that is never
+    /// read is rather a misspelt name.
     fn begins_here(&mut self, name: &str) -> bool {
         if !self.may_suggest() {
             return false;

@@ -1,9 +1,10 @@
-//! Windows whose extents nothing says but what repeats: `let y = X[i.., j..] - sum(x, 1)`.
+//! Windows whose extents follow only from broadcast tiles: `let y = X[i.., j..] - sum(x, 1)`.
 //!
-//! A window has as many elements as the tile beside it. A tile of one column, beside tiles of more, repeats: the sum of a row, a mean, a vector. If there is nothing else, the
-//! window would have one column. That is not what such an expression means, so it is an error: the window must say its extent.
+//! A window takes its extents from the other operands. A tile of one column is broadcast if other operands have more
+//! columns: the sum of a row, a mean, a vector. Without other operands, the window would have one column. Such an
+//! expression does not mean that, so it is an error: the window must give its extent.
 //!
-//! A tile of extent 1 that holds other things says that there is one: a row that was loaded, a tile of one row of sums.
+//! A tile of extent 1 with other contents does determine the extent: a loaded row, a tile of one row of sums.
 
 use super::said::{Notes, Window, leaves, window};
 use crate::codes;
@@ -13,7 +14,7 @@ use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::typing::{Extent, let_init};
 use std::collections::BTreeMap;
 
-/// What tiles that were looked at have along a dimension; of those that are being looked at, [`Along::Number`].
+/// The extents of visited tiles along a dimension; [`Along::Number`] while a tile is being visited.
 type Seen = BTreeMap<(Value, usize), Along>;
 
 /// Returns what is wrong with windows that are combined. Dimensions count from the last one here, as operands align.
@@ -36,7 +37,7 @@ pub(super) fn check(k: &Kernel, notes: &Notes) -> Vec<Diagnostic> {
     cx.wrong
 }
 
-/// What there is along a dimension.
+/// The extent along a dimension.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Along {
     /// The same number in all elements.
@@ -50,7 +51,7 @@ enum Along {
 struct Narrow<'k> {
     k: &'k Kernel,
     notes: &'k Notes,
-    /// What is written to all of a tile; `None`: to a part.
+    /// The values written to all of a tile; `None`: only a part is written.
     written: BTreeMap<Value, Vec<Option<Expr>>>,
     wrong: Vec<Diagnostic>,
 }
@@ -151,7 +152,7 @@ impl Narrow<'_> {
         dim.said().is_none() && Extent::of(self.k, shape[shape.len() - 1 - d]).known() == Some(1)
     }
 
-    /// What `e` has along a dimension.
+    /// The extent of `e` along a dimension.
     fn along(&self, e: Expr, d: usize, seen: &mut Seen) -> Along {
         let k = self.k;
         let mut most = |all: &[Expr]| all.iter().map(|&e| self.along(e, d, seen)).max().unwrap_or(Along::Number);
@@ -193,7 +194,7 @@ impl Narrow<'_> {
         super::said::rank(self.k, self.notes, arg).checked_sub(1 + d) == Some(axis as usize)
     }
 
-    /// What is known by a name has along a dimension.
+    /// The extent of a name along a dimension.
     fn named(&self, e: Expr, v: Value, d: usize, seen: &mut Seen) -> Along {
         if let Some(window) = window(self.k, self.notes, e) {
             return if self.is_one(&window, d) { Along::Repeats } else { Along::Elements };
@@ -237,7 +238,7 @@ fn says_some(window: &Window) -> bool {
     window.dims.iter().any(|dim| dim.extent.is_some())
 }
 
-/// Of a window that says how many elements there are along some dimensions only.
+/// An error for a window that gives the number of elements along some dimensions only.
 fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
     let name = &k.values[window.base].name;
     let message = format!("this window of `{name}` has no extent along dimension {d}");

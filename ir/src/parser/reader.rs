@@ -38,7 +38,7 @@ pub(crate) const CLAUSES: &[&str] = &[
     "pending",
 ];
 
-/// Where one of [`CLAUSES`] stands, for one that is somewhere else.
+/// The position of a word of [`CLAUSES`], for a message about a misplaced one.
 pub(super) fn stands(word: &str) -> Option<String> {
     Some(match word {
         "sequence" => "`sequence name { first, second }` is outside of kernels".to_owned(),
@@ -71,7 +71,7 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) kernel: Kernel,
     /// Heights of its expression trees.
     pub(super) heights: SecondaryMap<Expr, u8>,
-    /// What its windows say.
+    /// The notes on its windows.
     pub(super) said: Notes,
     /// The axes of its grid that blocks walk along, and which axes they are.
     pub(super) walks: Vec<(usize, Walk)>,
@@ -84,7 +84,7 @@ pub(super) struct Parser<'s, 'd> {
     pub(super) copied_at: u8,
     /// The depth at which the indices of a grid are read.
     pub(super) grid_at: Option<u8>,
-    /// Its text alone is read: a name may stand for anything, and nothing is made of it.
+    /// Only the text is parsed: names are not resolved, and nothing is built from it.
     pub(super) text_alone: bool,
     /// The rest of the kernel makes no sense: give up on it.
     pub(super) hopeless: Option<Reported>,
@@ -153,7 +153,7 @@ impl<'s, 'd> Parser<'s, 'd> {
             self.marks.kernels.push(self.since(start));
             module.kernels.push(kernel);
         }
-        // Of a text with kernels that could not be read nobody knows which names it has.
+        // If a kernel could not be parsed, the names of the text are unknown.
         if !lost && module.kernels.iter().all(|k| !k.name.is_empty()) {
             self.check_sequences(&module);
         }

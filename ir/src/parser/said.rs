@@ -1,7 +1,8 @@
-//! What a window says beside where it begins and ends: how many elements it has, `i..+n`, how far they are apart, `i.. step n`, and along which dimensions a vector
-//! repeats, `_`.
+//! The extensions of window syntax: a number of elements, `i..+n`, their distance, `i.. step n`, and dimensions along
+//! which a vector is broadcast, `_`.
 //!
-//! The parser notes it, and writes out what it means ([`super::unnamed`], [`super::strided`], [`super::vectors`]); nothing else knows such windows.
+//! The parser records them and replaces them by equivalent forms ([`super::unnamed`], [`super::strided`],
+//! [`super::vectors`]); no other code sees them.
 
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
@@ -9,10 +10,10 @@ use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef};
 use crate::typing::{Extent, Type, let_init, type_of};
 use std::collections::BTreeMap;
 
-/// What stands for a dimension along which a tensor repeats.
+/// The sign of a dimension along which a tensor is broadcast.
 pub(super) const REPEATS: &str = "_";
 
-/// What one range of a window says.
+/// The notes on one range of a window.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub(super) struct Said {
     /// The number of elements: `i..+n`.
@@ -23,7 +24,7 @@ pub(super) struct Said {
     pub(super) step: Option<Expr>,
     /// The elements repeat: `_`.
     pub(super) repeats: bool,
-    /// Of `i..` and `..`, which say nothing but where they begin: where they are in the source.
+    /// For `i..` and `..`, which give only a start: their position in the source.
     pub(super) open: Option<Span>,
 }
 
@@ -34,7 +35,7 @@ impl Said {
     }
 }
 
-/// What the windows of a kernel say, those that say something: for each of their ranges.
+/// The notes on the windows of a kernel that have any: one per range.
 pub(super) type Notes = BTreeMap<Expr, Vec<Said>>;
 
 /// A dimension of a window.
@@ -62,7 +63,7 @@ impl Dim {
 /// A window, or all of what has windows.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// What it is a window of, names of windows looked up.
+    /// The tensor or place, with names of windows resolved.
     pub(super) base: Value,
     /// The dimensions that it has.
     pub(super) dims: Vec<Dim>,
@@ -73,7 +74,7 @@ pub(super) struct Window {
 /// How many names of names are looked up.
 const NAMES: usize = 64;
 
-/// What `e` is a window of; `None` if it is none, or all of a place that has extents of its own.
+/// The window that `e` is; `None` if it is none, or all of a place that has extents of its own.
 pub(super) fn window(k: &Kernel, notes: &Notes, e: Expr) -> Option<Window> {
     within(k, notes, e, NAMES)
 }
@@ -116,7 +117,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
     }
 }
 
-/// All of a tensor, or what a name of a window stands for.
+/// The window of a whole tensor, or the one that a name is defined as.
 fn whole(k: &Kernel, notes: &Notes, v: Value, names: usize) -> Option<Window> {
     match &k.values[v].def {
         ValueDef::Tensor(t) => Some(Window { base: v, dims: vec![Dim::default(); t.shape.len()], from: Vec::new() }),

@@ -4,7 +4,7 @@ use crate::entities::Value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a name that nothing declares becomes.
+/// The treatment of a name without declaration.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub(super) enum Unknown {
     /// An error.

@@ -42,7 +42,7 @@ impl Parser<'_, '_> {
         module.sequences.push(sequence);
     }
 
-    /// Sequences launch kernels of the file, wherever those stand.
+    /// Checks sequences: they launch kernels of the file, which may be declared before or after.
     pub(super) fn check_sequences(&mut self, module: &Module) {
         let names: Vec<&str> = module.kernels.iter().map(|k| k.name.as_str()).collect();
         for (name, span) in module.sequences.iter().flat_map(|s| &s.launches) {

@@ -7,7 +7,8 @@ use crate::kernel::{ExprData, ValueDef};
 use crate::parser::reader::Parser;
 
 impl Parser<'_, '_> {
-    /// Warns of sizes that stand once, beside one of nearly the same name that stands more often. To be called at the end of a kernel.
+    /// Warns of a size that occurs once, if one of nearly the same name occurs more often. Called at the end of a
+    /// kernel.
     pub(super) fn check_sizes(&mut self) {
         let kernel = self.marks.kernels.len();
         let used = |v: Value| self.marks.mentions.iter().any(|m| m.kernel == kernel && m.value == v);
@@ -41,7 +42,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Whether names differ in nothing but case, or in letters that stand twice or in exchanged places.
+/// Whether names differ only in case, in doubled letters, or in exchanged letters.
 fn is_like(a: &str, b: &str) -> bool {
     let once = |text: &str| {
         let mut letters: Vec<char> = text.to_ascii_lowercase().chars().collect();

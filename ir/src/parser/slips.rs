@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
         self.error(d.with_fix(span, "=="));
     }
 
-    /// The place of two signs that stand beside each other here.
+    /// The span of two adjacent signs at this position.
     fn two_signs(&self, first: &str, second: &'static str) -> Option<Span> {
         let next = self.tokens.get(self.pos + 1)?;
         let here = self.at_sign(first) && next.tok == Tok::Sign(second) && self.span().end == next.span.start;
@@ -78,7 +78,7 @@ impl Parser<'_, '_> {
         let d = d.with_label("expected `->`").with_note(NOTE).with_fix(arrow, "->");
         self.pos += 2;
         self.error(match backward {
-            // Who means what `<-` means elsewhere has the two sides to exchange.
+            // If `<-` was meant as in other languages, the two sides must be exchanged.
             true => d.with_meaning("what is on the left is copied"),
             false => d,
         });

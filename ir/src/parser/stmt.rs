@@ -19,7 +19,7 @@ pub(crate) const BEGINNINGS: &[&str] = &[
     "wait", "release",
 ];
 
-/// What is between a loop's variable and its body.
+/// The part of a loop between its variable and its body.
 #[derive(Copy, Clone)]
 struct ForHeader {
     /// Start, end, step.
@@ -257,7 +257,7 @@ impl Parser<'_, '_> {
             Some(meant) => d.with_spelling(meant),
             None => d.with_note(BEGINS),
         });
-        // What is wrong with the rest is reported as well.
+        // Errors in the rest are reported as well.
         let _ = if meant.unwrap_or(first) == "var" { self.var_stmt(stmts) } else { self.let_stmt(stmts) };
         Err(reported)
     }
@@ -285,13 +285,13 @@ impl Parser<'_, '_> {
         Ok(index)
     }
 
-    /// The value that a name stands for.
+    /// The value of a name.
     fn named(&mut self, what: &str) -> Parsed<Value> {
         let (name, span) = self.name(what)?;
         self.resolve(name, span)
     }
 
-    /// What a statement of CUDA or C is here.
+    /// The equivalent of a statement of CUDA or C.
     fn of_another_language(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
         if let Some(note) = habits::of_statement(name) {
             let message = format!("no statement begins with `{name}`");
@@ -302,7 +302,7 @@ impl Parser<'_, '_> {
             let note = format!("there is no `{op}=`: write `{0} = {0} {op} ..`", clip(name));
             let d = self.expected_here(&format!("`=` after `{}`", clip(name))).with_note(note);
             let whole = Span { start: span.start, end: self.span().start + 2 };
-            // Of the others the right side may need parentheses.
+            // For other operators the right side may need parentheses.
             return Some(if op == "+" { d.with_fix(whole, format!("{name} = {name} +")) } else { d });
         }
         if matches!(name, "__syncthreads" | "syncthreads" | "__syncwarp") {
@@ -542,7 +542,7 @@ impl Parser<'_, '_> {
         let here = self.span();
         let dst = self.expr()?;
         if !matches!(self.kernel.exprs[dst], ExprData::Ref(_) | ExprData::View(_)) {
-            // A stand-in for an unknown name has been reported already.
+            // The placeholder of an unknown name has been reported already.
             let stand_in = matches!(self.kernel.exprs[dst], ExprData::Int(0)) && self.sink.error_count() > 0;
             if !stand_in {
                 self.error(
@@ -643,7 +643,7 @@ impl Parser<'_, '_> {
             let d = self.expected_here("the name of a loop variable");
             let note = "a loop counts through a range: `for j in 0..N { .. }`, or `for j in 0..N step 32 { .. }`";
             let header: Parsed<()> = Err(self.error(d.with_note(note)));
-            // What its head would declare is not known in its body.
+            // The names that its header would declare are unknown in its body.
             self.names.incomplete = true;
             return self.body_after(header).map(drop);
         }

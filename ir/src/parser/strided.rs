@@ -114,7 +114,7 @@ fn rows(
     Ok(front)
 }
 
-/// What steps along a dimension of a window.
+/// The stepped dimension of a window.
 struct Numbers<'v> {
     view: &'v View,
     dim: usize,

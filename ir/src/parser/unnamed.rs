@@ -45,7 +45,7 @@ struct Writer<'n> {
     wrong: Vec<Diagnostic>,
 }
 
-/// What is combined element by element.
+/// The operands that are combined element by element.
 struct Parts {
     /// Windows that have no extents of their own.
     windows: Vec<(Expr, Window)>,
@@ -89,7 +89,7 @@ pub(super) fn with_windows(k: &Kernel) -> BTreeSet<Value> {
 }
 
 impl Writer<'_> {
-    /// What is in front of the statement goes to `front`.
+    /// Appends the statements that precede `s` to `front`.
     fn statement(&mut self, k: &mut Kernel, s: Stmt, front: &mut Vec<Stmt>) {
         for e in k.stmts[s].exprs() {
             self.reduced(k, e, front);
@@ -122,7 +122,7 @@ impl Writer<'_> {
                 ) {
                     self.tile_among(k, init, front);
                 }
-                // What has windows is a register tile.
+                // A name that has windows is a register tile.
                 if self.windowed.contains(&value)
                     && let Some(tile) = register_tile(k, init)
                 {
@@ -134,7 +134,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What `e` is a window of, if that has windows.
+    /// The window that `e` is, if it has extents.
     fn window(&self, k: &Kernel, e: Expr) -> Option<Window> {
         window(k, self.notes, e).filter(|window| !matches!(k.values[window.base].def, ValueDef::Let))
     }
@@ -154,7 +154,7 @@ impl Writer<'_> {
                 parts.tiles.push(e);
                 parts.tile = match parts.tile.take() {
                     Some(tile) if tile.len() > t.shape.len() => Some(tile),
-                    // A row repeats beside a matrix. Whether they go together the types say.
+                    // A row is broadcast to a matrix. The type rules check compatibility.
                     Some(tile) if tile.len() == t.shape.len() => {
                         let joined = tile.iter().zip(&t.shape).map(|(&a, &b)| join_extent(k, a, b).unwrap_or(a));
                         Some(joined.collect())
@@ -190,7 +190,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What windows say must be what the tile beside them has.
+    /// The extents that windows give must equal those of the other operands.
     fn agree(&mut self, k: &Kernel, parts: &Parts, tile: &[Extent]) {
         for (_, window) in &parts.all() {
             self.used.extend(&window.from);

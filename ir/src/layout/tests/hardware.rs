@@ -85,7 +85,7 @@ fn assert_boxes(shape: [u64; 2], contiguous: usize, elem: Bits, exact: bool) {
     assert!(boxes.bytes(elem) >= elem.bytes_of(layout.span(&shape).expect("its extents")));
 }
 
-/// Few rows lie one after the other, since an exchange repeats after eight.
+/// Few rows are not swizzled, since a swizzle repeats after eight.
 #[test]
 fn few_rows_are_plain() {
     for (shape, contiguous) in [([64, 1], 0), ([1, 256], 1), ([32, 1], 0), ([4, 64], 1)] {

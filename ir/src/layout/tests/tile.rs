@@ -277,7 +277,7 @@ fn a_transposed_layout_has_the_coordinates_the_other_way_round() {
     assert_eq!(layout.transposed(8), None);
 }
 
-/// Panels that follow one another at a distance that is not a power of two: the sum that CuTe's notation says, and back to the text.
+/// Panels at a distance that is not a power of two: CuTe notation, and back from the text.
 #[test]
 fn panels_have_a_pitch() {
     for (text, shape) in [

@@ -173,7 +173,7 @@ fn misspelt_assignments_begin_nothing() {
     // Nobody reads it, or it is assigned twice: `let` would not mend it.
     assert_eq!(fix("var acc = reg f32[8] = 0.0 abc = acc + 1.0"), None);
     assert_eq!(fix("other = alpha other = other + 1 copy other -> A"), None);
-    // What it is like cannot be assigned.
+    // The similar name cannot be assigned.
     assert_eq!(fix("let total = alpha totals = total"), None);
     assert_eq!(fix("let total = alpha totals = total copy totals -> A"), replaced("", "let "));
     assert_eq!(fix("other = alpha copy other -> A"), replaced("", "let "));
@@ -202,7 +202,7 @@ fn misspelt_words_are_replaced_by_words() {
     assert_eq!(errors("kernl k() {}")[0].notes, ["did you mean `kernel`?"]);
 }
 
-/// A word of a clause in another place is no misspelling of itself.
+/// A clause word at the wrong position is not reported as misspelt.
 #[test]
 fn words_in_another_place_are_said_to_be_so() {
     for (source, place) in [

@@ -18,7 +18,7 @@ const PAGE: &str = include_str!("../../../../docs/grammar.md");
 /// A part of a rule.
 #[derive(Debug)]
 enum Part {
-    /// A word or sign that stands for itself.
+    /// A literal word or sign.
     Quoted(String),
     /// A token of a kind: `NAME`.
     Class(String),
@@ -292,7 +292,7 @@ fn every_rule_is_used() {
     assert_eq!(rules, named);
 }
 
-/// What a list of the parser has, the grammar has, whether or not a program of the repository uses it.
+/// The grammar has every word of the parser's lists, whether or not a program of the repository uses it.
 #[test]
 fn every_word_of_a_list_is_in_the_grammar() {
     let grammar = Grammar::of_page();

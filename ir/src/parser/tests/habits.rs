@@ -1,4 +1,4 @@
-//! What Python and C write in another way: the change that mends it, and no other message.
+//! Habits from Python and C: the suggested fix, and no other message.
 
 use super::{errors, parsed};
 
@@ -80,7 +80,8 @@ fn words_of_python_may_be_names() {
     parsed(&typed("var or = reg f32[1, BN] = 0.0\n    let y = x\n    or = y"));
 }
 
-/// What would mean something else than in Python is not changed: a reduction in place of a maximum of two, powers from the left.
+/// Text whose meaning differs from Python's is not changed: a reduction in place of a maximum of two, left-associative
+/// powers.
 #[test]
 fn what_means_something_else_here_is_not_mended() {
     for line in ["let y = np.maximum(x, 0.0)", "let y = tl.max(x, 0)", "let y = x ** x ** 2"] {

@@ -1,4 +1,4 @@
-//! Execution of a launch: blocks, their warps, and the scheduler (see [`Device::run`]).
+//! Execution of a launch: blocks, their warps, and the scheduler (see [`crate::Device::run`]).
 //!
 //! A block is a plain state machine. The scheduler runs one warp until it blocks at a synchronising instruction, ends,
 //! or has used its turn, then picks another by a seeded generator. The blocks of a cluster are one such machine

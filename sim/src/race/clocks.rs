@@ -17,7 +17,7 @@ use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE,
 use super::slots::Slots;
 
 /// The clocks of a block or cluster. Agents are numbered: warps, then their copy engines, then the agents of the async
-/// proxy ([`super::slots`]).
+/// proxy ([`mod@super::slots`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
     warps: usize,

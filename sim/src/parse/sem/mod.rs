@@ -1,6 +1,6 @@
 //! Semantics of the table's rows: integers, logic, movement, control, synchronisation (PTX 9.7.1 to 9.7.14).
 //!
-//! Each function turns the resolved operands of one row into an [`Op`]. Values of 8 and 16 bits are zero-extended in
+//! Each function turns the resolved operands of one row into an [`Op`](crate::program::Op). Values of 8 and 16 bits are zero-extended in
 //! their slot, so functions of small types extend first and truncate last.
 mod bits;
 mod compare;

@@ -2,7 +2,7 @@
 //!
 //! Written from the PTX manual (section 9.7), in its order of modifiers. A modifier pattern is a list of slots; a slot lists
 //! its words between bars and ends in `?` if it may be absent. Widening the machine by an instruction is a row here, a
-//! function in `sem`, and for a new kind of effect a variant of [`Op`] with its execution. Text may give modifiers in other
+//! function in `sem`, and for a new kind of effect a variant of [`Op`](crate::program::Op) with its execution. Text may give modifiers in other
 //! orders ([`order`]); what an instruction needs of the module's target and version is in [`needs`].
 
 mod control;

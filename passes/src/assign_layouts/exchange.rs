@@ -199,7 +199,7 @@ impl Work<'_> {
                 let shape = &reduced_shape(b);
                 let leaf = held_as(k, leaf);
                 let elem = unrounded(k, leaf);
-                self.own_tile(k, at, leaf, Own { elem, shape, layout: from.clone(), what: "reduced" });
+                self.own_tile(k, at, leaf, Own { elem, shape, layout: from.clone(), what: "reduced", is_part: false });
                 let source = self.source(k, leaf, reduced_shape(b), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }
@@ -382,7 +382,7 @@ impl Work<'_> {
                     let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
                     let e = held_as(k, e);
                     let elem = unrounded(k, e);
-                    self.own_tile(k, at, e, Own { elem, shape: &node.shape, layout, what: "tile" });
+                    self.own_tile(k, at, e, Own { elem, shape: &node.shape, layout, what: "tile", is_part: false });
                 }
                 What::Tile(_) => {}
             }
@@ -396,7 +396,7 @@ impl Work<'_> {
         };
         let shape = self.graph.nodes[edge.b].shape.clone();
         let elem = k.tile_ty(dst).expect("a register tile").elem;
-        let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed" };
+        let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
         let value = self.own_tile(k, edge.at, src, own);
         let span = k.stmt_spans[edge.at];
         let into = k.value_ref(dst, span);
@@ -426,7 +426,7 @@ impl Work<'_> {
             ExprData::Ref(v) => v,
             _ => {
                 let elem = type_of(k, dst).ok().and_then(|t| t.elem()).expect("a tile has an element type");
-                let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed" };
+                let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
                 self.own_tile(k, edge.at, src, own)
             }
         };

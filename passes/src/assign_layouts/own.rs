@@ -22,6 +22,8 @@ pub(super) struct Own<'a> {
     pub(super) shape: &'a [u64],
     pub(super) layout: RegLayout,
     pub(super) what: &'a str,
+    /// It is a part of the value, not the value: it has the type in which it is computed, also where a name for the value has another one.
+    pub(super) is_part: bool,
 }
 
 /// The value of a name, and its type.
@@ -53,10 +55,10 @@ pub(super) fn keep_type(k: &mut Kernel, named: Option<Named>) {
 /// Moves an expression to a tile of its own in front of the statement `at`, which then refers to the tile. Returns the
 /// tile, the statement that computes it, and the expression there.
 pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
-    let Own { mut elem, shape, layout, what } = own;
+    let Own { mut elem, shape, layout, what, is_part } = own;
     let span = k.expr_spans[e];
     let named = named(k, at);
-    if let Some(Named { elem: of, .. }) = named.filter(|named| named.init == e) {
+    if let Some(Named { elem: of, .. }) = named.filter(|named| named.init == e && !is_part) {
         elem = of;
     }
     let ty = tile(k, at, elem, shape, Some(layout));

@@ -69,7 +69,12 @@ impl Work<'_> {
         if op.is_place() && !matches!(k.exprs[arg], ExprData::Ref(_)) {
             // The partial maximum is read twice, so it needs a tile.
             let elem = unrounded(k, arg);
-            self.own_tile(k, at, arg, Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand" });
+            self.own_tile(
+                k,
+                at,
+                arg,
+                Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand", is_part: false },
+            );
         }
         let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
         let span = k.expr_spans[leaf];
@@ -96,7 +101,7 @@ impl Work<'_> {
     fn parts_of(&mut self, k: &mut Kernel, at: Stmt, part: Expr, shared: &Shared) -> (String, Value) {
         let [partial, to] = &shared.layouts;
         let elem = unrounded(k, part);
-        let own = Own { elem, shape: &shared.shape, layout: partial.clone(), what: "parts" };
+        let own = Own { elem, shape: &shared.shape, layout: partial.clone(), what: "parts", is_part: true };
         let value = self.own_tile(k, at, part, own);
         let source = Source { value, elem, shape: shared.shape.clone(), layout: partial.clone() };
         let all = self.gathered(k, at, &source, to);

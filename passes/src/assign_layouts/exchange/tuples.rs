@@ -85,7 +85,7 @@ impl Work<'_> {
                 let Some(shape) = fixed_shape(k, arg).filter(|_| !memory_views(k, arg).is_empty()) else { continue };
                 let Some(layout) = layout.repeated(&log2_shape(&node.shape), &log2_shape(&shape)) else { continue };
                 let elem = unrounded(k, arg);
-                self.own_tile(k, at, arg, Own { elem, shape: &shape, layout, what: "component" });
+                self.own_tile(k, at, arg, Own { elem, shape: &shape, layout, what: "component", is_part: false });
             }
         }
     }

@@ -25,7 +25,8 @@ pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&D
         let own = tried.moved(d.span);
         let (before, after) =
             (narrowest(&kernel.lowered.copies, d.span), narrowest(&tried.kernel().lowered.copies, own));
-        if before.is_none() || after.is_none() || after > before {
+        // Words that are shifted into place are as wide; without a remark the access is what was asked for.
+        if before.is_none() || after.is_none() || after > before || tried.why(own).is_none() {
             continue;
         }
         let needs = std::mem::take(&mut d.needs);

@@ -44,19 +44,23 @@ impl Team {
         k.blocks[k.body].iter().find_map(within).unwrap_or(outside)
     }
 
-    /// `thread 140 (warp 4, lane 12)`.
+    /// `thread 140 of the block (warp 4, lane 12; thread 12 of role `consumer`)`.
     pub(super) fn thread(&self, number: u64) -> String {
         if let Some(threads) = self.of_block {
             let place = warp_and_lane(number % threads);
             return format!("thread {} of block {} of the cluster ({place})", number % threads, number / threads);
         }
         let own = self.first + number;
-        let role = match &self.role {
-            Some((name, 1)) => format!(" of role `{name}`"),
-            Some((name, n)) => format!(" of the first of {n} replicas of role `{name}`"),
-            None => String::new(),
-        };
-        format!("thread {own}{role} ({})", warp_and_lane(own))
+        let place = warp_and_lane(own);
+        match &self.role {
+            Some((name, 1)) => format!("thread {own} of the block ({place}; thread {number} of role `{name}`)"),
+            Some((name, n)) => {
+                format!(
+                    "thread {own} of the block ({place}; thread {number} of the first of {n} replicas of role `{name}`)"
+                )
+            }
+            None => format!("thread {own} ({place})"),
+        }
     }
 
     /// What a picture with numbers of the layout says of them; `None`: they are those of the block.

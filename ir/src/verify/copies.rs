@@ -15,7 +15,7 @@ use crate::own_end::own_end;
 use crate::space::Space;
 use crate::target::{MAX_TENSOR_RANK, is_asynchronous_access, is_shifted};
 use crate::types::{Elem, ElemRef, Scratch};
-use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, resolve_view, shape_text};
+use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, copy_shape, resolve_view, shape_text};
 use crate::verify::cx::{Cx, condition};
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
@@ -511,6 +511,19 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
             bad(
                 format!("`fragment` on `{name}`, which is no whole tile of scratch memory"),
                 "write `sums: gmem f32[n, 64, 64] strides (4096, 64, 1) scratch`, and `copy acc -> sums[i, 0.., 0..] fragment`",
+            );
+        }
+        let extents = |of: &[Expr]| of.iter().map(|&e| const_int(k, e)).collect::<Option<Vec<i64>>>();
+        let own: Option<Vec<i64>> = extents(tensor.shape.get(1..).unwrap_or_default());
+        let moved: Option<Vec<i64>> =
+            copy_shape(k, src, dst).map(|n| n.into_iter().filter_map(|n| i64::try_from(n).ok()).collect::<Vec<_>>());
+        if let (Some(own), Some(moved)) = (own, moved)
+            && own != moved
+        {
+            let text = |n: &[i64]| n.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
+            bad(
+                format!("`fragment` copies {} elements of `{name}`, whose tiles have {}", text(&moved), text(&own)),
+                "copy a whole tile, or declare the tensor with the extents of what is copied",
             );
         }
     }

@@ -120,6 +120,13 @@ impl Lower<'_> {
         let own = self.emit.pure(Class::B32, P::ShlB32, [tid.into(), Operand::Imm(i64::from(bytes.ilog2()))]);
         let (base, space) = match self.cluster_place(view.base) {
             Some(place) => {
+                // The mbarrier counts the bytes of a whole tile: fewer would be waited for forever.
+                if elem.bytes_of(dim_bits.extents().iter().product()) != place.bytes {
+                    return Err(self.unfit(
+                        e,
+                        "a tile of distributed shared memory that is not stored as a whole, as its extents are padded",
+                    ));
+                }
                 let at = self.entry_address((view.base, place), (place.offset, place.bytes), index)?;
                 (self.emit.pure(Class::B32, P::AddS32, [at.into(), own.into()]), Space::Smem)
             }

@@ -348,6 +348,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
         .max(1);
     let mut svg = Svg::new(t.x(last) + 30.0, 36.0 + rows as f64 * ROW, &title);
     let mut y = 30.0;
+    let waited = !mbarriers && t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt));
     let first_full = known.iter().map(|(_, _, [a, p, ..])| a + t.filling(*a, *p)).min().unwrap_or(0);
     let first_read = known.iter().map(|(.., [_, _, w, _])| *w).min().unwrap_or(0);
     for (v, n, [acquire, publish, wait, release]) in &known {
@@ -365,7 +366,8 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
                     (true, None) => (acquire + i * t.length / (2 * n)).min(read.saturating_sub(filling)),
                     (true, Some(before)) => release + late + before * t.length,
                 };
-                let full = (begin + filling).min(read).max(begin);
+                // That copies have landed is known when they are waited for.
+                let full = if waited { read } else { (begin + filling).min(read).max(begin) };
                 for (from, to, text, fill) in
                     [(begin, full, "f", TINTS[6]), (full, read, "=", TINTS[3]), (read, free, "r", TINTS[0])]
                 {
@@ -386,25 +388,32 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
         }
     }
     svg.key(Key::Cell(TINTS[6]), "f3: being filled for iteration 3");
-    svg.key(Key::Cell(TINTS[3]), "=3: full, and nobody reads it yet");
+    if !waited {
+        svg.key(Key::Cell(TINTS[3]), "=3: full, and nobody reads it yet");
+    }
     svg.key(Key::Cell(TINTS[0]), "r3: being read in iteration 3");
-    let (released, full) = handed_over(t, mbarriers);
+    let (released, full) = handed_over(mbarriers, waited);
     svg.key(Key::Line(STRONG), released);
-    svg.note(format!("{full} How long a load takes is not a part of a schedule: it is drawn as half an iteration."));
+    match waited {
+        true => svg.note(full),
+        false => svg.note(format!(
+            "{full} How long a load takes is not a part of a schedule: it is drawn as half an iteration."
+        )),
+    }
     Some((title, svg.done()))
 }
 
 /// What a released slot means, and what ends its filling.
-fn handed_over(t: &Timed<'_>, mbarriers: bool) -> (&'static str, &'static str) {
+fn handed_over(mbarriers: bool, waited: bool) -> (&'static str, &'static str) {
     if mbarriers {
         let released = "the slot was released: its `empty` barrier completes, and the producer goes on";
         return (released, "Where f ends, the `full` barrier completes.");
     }
     let released =
         "the slot was released: all warps have passed a barrier (`bar.sync`) after their reads, and it is filled again";
-    let full = match t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt)) {
+    let full = match waited {
         true => {
-            "Where f ends, the group of its `cp.async` copies is waited for (`cp.async.wait_group`), and all warps pass a barrier."
+            "Where f ends, the group of its `cp.async` copies is waited for (`cp.async.wait_group`), and all warps pass a barrier. The copies may have landed long before."
         }
         false => "Where f ends, threads have stored what they loaded, and all warps pass a barrier.",
     };

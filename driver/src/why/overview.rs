@@ -5,8 +5,11 @@ use super::not::{self, places_of, premise};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, Judged};
 use tilec_ir::demands::{Figure, Property, What};
-use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::loss::FastPath;
+use tilec_ir::roles::{all_warps, first_warp, replicas};
+use tilec_ir::typing::resolve_view;
 use tilec_passes::{RegisterTile, register_tiles};
 
 /// Places, and ways out, that are shown of each loss; the question about it alone shows all.
@@ -48,12 +51,47 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
+        parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));
         parts.push(part("Threads without elements of their own, in", idle_threads(kernel)));
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
     parts.retain(|p| !p.facts.is_empty());
     (about, parts)
+}
+
+/// The warps of each role, and what they do; empty: all warps do the same.
+fn warps(k: &Kernel) -> Vec<String> {
+    let fact = |&s: &Stmt| {
+        let StmtData::Role { name, body, .. } = &k.stmts[s] else { return None };
+        let (first, count) = (first_warp(k, s)?, all_warps(k, s)?);
+        let mut does: Vec<&str> = Vec::new();
+        k.walk(*body, &mut |k, _, s| {
+            let what = match &k.stmts[s] {
+                StmtData::Copy { attrs, dst, .. } if attrs.is_tensor() => match resolve_view(k, *dst) {
+                    Some(to) if to.space(k).is_of_block() => "TMA loads",
+                    _ => "TMA stores",
+                },
+                StmtData::Copy { dst, .. } => match resolve_view(k, *dst).map(|to| to.space(k)) {
+                    Some(to) if to.has_bounds() => "stores by threads",
+                    Some(to) if to.is_of_block() => "copies to shared memory",
+                    _ => return,
+                },
+                StmtData::Assign { src, .. } if matches!(k.exprs[*src], ExprData::Mma(_)) => "products",
+                _ => return,
+            };
+            does.push(what);
+        });
+        unrepeated(&mut does);
+        let warps =
+            if count == 1 { format!("warp {first}") } else { format!("warps {first} to {}", first + count - 1) };
+        let replicas = match replicas(k, s) {
+            Some(n @ 2..) => format!(" in {n} replicas, which take tiles in turn"),
+            _ => String::new(),
+        };
+        Some(format!("{warps}: role `{name}`{replicas}: {}", does.join(", ")))
+    };
+    k.blocks[k.body].iter().filter_map(fact).collect()
 }
 
 /// Where even the largest tile in registers has fewer elements than threads.

@@ -2,6 +2,8 @@
 
 use crate::entities::Block;
 
+/// The tensor cores as a unit.
+pub const TENSOR_CORES: &str = "tensor cores";
 /// Memory as a unit, were nothing in the cache.
 pub const UNCACHED: &str = "memory, uncached";
 

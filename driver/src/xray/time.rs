@@ -7,8 +7,8 @@ use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::CompiledKernel;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
-use tilec_ir::pace::{Pace, UNCACHED};
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::pace::{Pace, TENSOR_CORES, UNCACHED};
 use tilec_ir::print::print_head;
 use tilec_ir::typing::resolve_view;
 
@@ -39,6 +39,8 @@ struct Timed<'a> {
     /// From one iteration to the next.
     length: u64,
     events: Vec<Event>,
+    /// The time of the product is that of all warpgroups, and longer than the schedule's.
+    shared: bool,
 }
 
 impl<'a> Timed<'a> {
@@ -63,7 +65,37 @@ impl<'a> Timed<'a> {
             let begin = stage * length + cycle;
             events.push(Event { stmt, begin, end: begin + (next - cycle).max(1), producer });
         }
-        Some(Timed { k, pace, length, events })
+        let mut timed = Timed { k, pace, length, events, shared: false };
+        timed.share_tensor_cores();
+        Some(timed)
+    }
+
+    /// Has the slots of a loop with one asynchronous product be read as long as the tensor cores take for all warpgroups: the schedule has the time of one alone.
+    fn share_tensor_cores(&mut self) {
+        let is_product = |e: &Event| match &self.k.stmts[e.stmt] {
+            StmtData::Assign { src, .. } => match &self.k.exprs[*src] {
+                ExprData::Mma(mma) => mma.atom.is_some_and(|atom| atom.row().asynchronous()),
+                _ => false,
+            },
+            _ => false,
+        };
+        let products: Vec<usize> = (0..self.events.len()).filter(|&i| is_product(&self.events[i])).collect();
+        let clocks = self.pace.units.iter().find(|(unit, _)| *unit == TENSOR_CORES).map(|&(_, clocks)| clocks);
+        let ([product], Some(clocks), true) = (&products[..], clocks, self.pace.in_clocks) else { return };
+        let begin = self.events[*product].begin;
+        let end = begin + clocks.min(self.length);
+        let released: Vec<bool> = self
+            .events
+            .iter()
+            .map(|e| matches!(self.operation(e), Some((ChannelOp::Release, _))) && (begin..end).contains(&e.begin))
+            .collect();
+        for (e, _) in self.events.iter_mut().zip(released).filter(|(_, released)| *released) {
+            (e.begin, e.end) = (end, e.end.max(end + 1));
+            self.shared = true;
+        }
+        if self.shared {
+            self.events[*product].end = end;
+        }
     }
 
     /// What a statement does with channels.
@@ -223,6 +255,9 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
         false => "Boxes have one width each, in the order of the statements.",
     };
     svg.note(lasts);
+    if t.shared {
+        svg.note("The product lasts as long as the tensor cores take for all warpgroups; the cycles of the list are those of one warpgroup alone.");
+    }
     if under {
         svg.note(
             "The numbers of narrow boxes stand under iteration 0; the boxes of the other iterations are the same.",

@@ -18,6 +18,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::pace::TENSOR_CORES;
 use tilec_ir::target::{SCHEDULERS, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 
@@ -78,7 +79,7 @@ pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64
     let all = clocks(k, cx, &stmts);
     let filled = plan.bytes / plan.stages / SHARED;
     let mut units = [
-        ("tensor cores", all.tensor),
+        (TENSOR_CORES, all.tensor),
         ("shared memory", all.shared + filled),
         ("issue slots", all.issue + fill(k, plan)),
     ];

@@ -32,7 +32,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::loss::FastPath;
-use tilec_ir::pace::Pace;
+use tilec_ir::pace::{Pace, TENSOR_CORES};
 use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 
@@ -156,7 +156,7 @@ impl Loop<'_> {
         let sum = |of: fn(&Cost) -> u64| costs.iter().map(|&cost| of(cost)).sum::<u64>();
         // Warpgroups have separate issue slots, and share the other units.
         let mut all = [
-            ("tensor cores", sum(|c| c.tensor) * self.groups),
+            (TENSOR_CORES, sum(|c| c.tensor) * self.groups),
             ("special functions", sum(|c| c.special) * self.groups),
             ("issue slots", sum(|c| c.issue)),
         ];

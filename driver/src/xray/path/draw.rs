@@ -154,8 +154,7 @@ mod tests {
 
     #[test]
     fn a_long_text_goes_on_in_the_next_line() {
-        let text =
-            "byte 33594 of the block's shared memory, in slot 0: bank 12, of which the other lanes of the phase read other bytes";
+        let text = "byte 33594 of the block's shared memory, in slot 0: bank 12, of which the other lanes of the phase read other bytes";
         let all = lines(text, 300.0);
         assert!(all.len() > 1, "{all:?}");
         assert_eq!(all.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" "), text);

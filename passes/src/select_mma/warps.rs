@@ -56,8 +56,12 @@ impl Shares {
         if self.decided.is_none() {
             self.decided = Some(decide(k, cx, span)?);
         }
-        let found = self.decided.iter().flatten().find(|&&(v, _)| v == acc);
-        Ok(found.expect("every accumulator of a product of warps has a share").1)
+        let found = self.decided.iter().flatten().find(|&&(v, _)| v == acc).map(|&(_, share)| share);
+        found.ok_or_else(|| {
+            let message = "warps cannot divide this product among them as the schedule says: an instruction of other threads is written for it";
+            let note = "leave the instruction out, `mma(a, b, acc)`, or `k_warps` and `warp_tile`";
+            cx.report(Diagnostic::error(codes::NO_ATOM, span, message).with_note(note))
+        })
     }
 }
 

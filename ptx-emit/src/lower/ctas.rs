@@ -34,7 +34,7 @@ use crate::report::MbarrierReport;
 use tilec_ir::ctas;
 use tilec_ir::diag::{Reported, counted};
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::kernel::StmtData;
+use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
 use tilec_ir::typing::resolve_view;
 
@@ -64,6 +64,8 @@ impl Lower<'_> {
         self.emit.func.cluster = [self.ctas(), 1, 1];
         let list = &self.k.blocks[self.k.body];
         self.writes_first = list.iter().copied().find(|&s| ctas::stores_shared(self.k, s));
+        let before = list.iter().take_while(|&&s| Some(s) != self.writes_first);
+        self.meets_at_start = before.copied().any(|s| has_barrier(self.k, s));
         Ok(())
     }
 
@@ -95,6 +97,11 @@ impl Lower<'_> {
         }
         self.emit.comment("this block has begun: others may store to its memory");
         self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
+        if self.meets_at_start {
+            // The next barrier of the cluster comes before the first store, and a thread must not arrive at two.
+            self.report_cluster_barrier("at the start: all blocks have begun");
+            self.emit.push(P::BarrierClusterWaitAligned, []);
+        }
     }
 
     /// Emits a branch past code that only thread 0 runs, and returns its label.
@@ -207,7 +214,7 @@ impl Lower<'_> {
     /// In front of the first statement that stores to the memory of other blocks: waits until they have begun.
     pub(super) fn meet_ctas(&mut self, s: Stmt) {
         self.counts = self.counted.iter().position(|counted| counted.of.stores.contains(&s));
-        if self.writes_first == Some(s) {
+        if self.writes_first == Some(s) && !self.meets_at_start {
             self.emit.comment("all blocks of the cluster have begun");
             self.report_cluster_barrier("before the first store to another block: all blocks have begun");
             self.emit.push(P::BarrierClusterWaitAligned, []);
@@ -279,4 +286,10 @@ impl Lower<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a statement is a barrier, or has one inside.
+fn has_barrier(k: &Kernel, s: Stmt) -> bool {
+    matches!(k.stmts[s], StmtData::Barrier)
+        || k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&inner| has_barrier(k, inner)))
 }

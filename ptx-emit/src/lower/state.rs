@@ -67,6 +67,8 @@ pub(crate) struct Lower<'a> {
     pub(super) block_threads: u32,
     /// If blocks share tiles: the first statement of the kernel's body that stores to the memory of all of them.
     pub(super) writes_first: Option<Stmt>,
+    /// The blocks meet at the start: a barrier of all of them stands in front of that statement.
+    pub(super) meets_at_start: bool,
     /// Barriers that count the stores of these blocks.
     pub(super) counted: Vec<CountedAt>,
     /// Tiles of distributed shared memory.
@@ -160,6 +162,7 @@ impl<'a> Lower<'a> {
             loops: Vec::new(),
             block_threads: 0,
             writes_first: None,
+            meets_at_start: false,
             counted: Vec::new(),
             cluster_places: Vec::new(),
             passed: None,

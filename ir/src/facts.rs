@@ -271,12 +271,8 @@ mod tests {
         let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
         let k = &module.kernels[0];
         let facts = Facts::new(k);
-        let mut found = std::collections::BTreeMap::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Let { value, init } = k.stmts[s] {
-                found.insert(k.values[value].name.clone(), init);
-            }
-        });
+        let found: BTreeMap<&str, Expr> =
+            facts.lets.iter().map(|(&v, &init)| (k.values[v].name.as_str(), init)).collect();
         let multiple = |name: &str, n: u64| facts.is_multiple(k, found[name], n);
         assert!(multiple("t", 480) && multiple("t", 96) && !multiple("t", 960));
         assert!(multiple("a", 20) && multiple("a", 10) && !multiple("a", 40));

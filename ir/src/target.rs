@@ -1,13 +1,14 @@
 //! Targets: what a pass or the emitter may know about a chip, a row each.
 //!
-//! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`).
+//! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`). The unit of shared memory is the allocation granularity of
+//! `cuda_occupancy.h` (CUDA toolkit).
 
 use crate::bits::Bits;
 pub use tilec_core::hardware::MAX_TENSOR_RANK;
 
 macro_rules! targets {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal cc $cc:literal ptx ($maj:literal, $min:literal)
-        smem_optin $optin:literal smem_sm $sm:literal ctas $ctas:literal warps $warps:literal;)+) => {
+        smem_optin $optin:literal smem_sm $sm:literal smem_unit $unit:literal ctas $ctas:literal warps $warps:literal;)+) => {
         /// A compilation target.
         #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Target { $($(#[doc = $doc])+ $variant,)+ }
@@ -31,6 +32,9 @@ macro_rules! targets {
             /// Shared memory of a multiprocessor, in bytes.
             pub fn smem_per_sm(self) -> u64 { match self { $(Target::$variant => $sm * 1024,)+ } }
 
+            /// Bytes in which a multiprocessor's shared memory is allotted.
+            pub fn smem_granularity(self) -> u64 { match self { $(Target::$variant => $unit,)+ } }
+
             /// Blocks that can be resident on a multiprocessor.
             pub fn ctas_per_sm(self) -> u32 { match self { $(Target::$variant => $ctas,)+ } }
 
@@ -45,19 +49,19 @@ macro_rules! targets {
 
 targets! {
     /// Volta (V100): tensor cores through mma.m8n8k4
-    Sm70 "sm_70" cc 70 ptx (6, 0) smem_optin 96 smem_sm 96 ctas 32 warps 64;
+    Sm70 "sm_70" cc 70 ptx (6, 0) smem_optin 96 smem_sm 96 smem_unit 256 ctas 32 warps 64;
     /// Turing (T4, RTX 20): ldmatrix, mma.m16n8k8
-    Sm75 "sm_75" cc 75 ptx (6, 3) smem_optin 64 smem_sm 64 ctas 16 warps 32;
+    Sm75 "sm_75" cc 75 ptx (6, 3) smem_optin 64 smem_sm 64 smem_unit 256 ctas 16 warps 32;
     /// Ampere (A100): cp.async, mma.m16n8k16
-    Sm80 "sm_80" cc 80 ptx (7, 0) smem_optin 163 smem_sm 164 ctas 32 warps 64;
+    Sm80 "sm_80" cc 80 ptx (7, 0) smem_optin 163 smem_sm 164 smem_unit 128 ctas 32 warps 64;
     /// Ampere (RTX 30, A10)
-    Sm86 "sm_86" cc 86 ptx (7, 1) smem_optin 99 smem_sm 100 ctas 16 warps 48;
+    Sm86 "sm_86" cc 86 ptx (7, 1) smem_optin 99 smem_sm 100 smem_unit 128 ctas 16 warps 48;
     /// Ada (RTX 40, L4): fp8 mma
-    Sm89 "sm_89" cc 89 ptx (7, 8) smem_optin 99 smem_sm 100 ctas 24 warps 48;
+    Sm89 "sm_89" cc 89 ptx (7, 8) smem_optin 99 smem_sm 100 smem_unit 128 ctas 24 warps 48;
     /// Hopper (H100, H200), portable subset
-    Sm90 "sm_90" cc 90 ptx (7, 8) smem_optin 227 smem_sm 228 ctas 32 warps 64;
+    Sm90 "sm_90" cc 90 ptx (7, 8) smem_optin 227 smem_sm 228 smem_unit 128 ctas 32 warps 64;
     /// Hopper (H100, H200): TMA, wgmma, warp roles
-    Sm90a "sm_90a" cc 90 ptx (8, 0) smem_optin 227 smem_sm 228 ctas 32 warps 64;
+    Sm90a "sm_90a" cc 90 ptx (8, 0) smem_optin 227 smem_sm 228 smem_unit 128 ctas 32 warps 64;
 }
 
 /// Registers of a multiprocessor, and of a block, on every target.
@@ -98,11 +102,6 @@ impl Target {
     /// cannot have of all (CUDA programming guide, "Shared Memory" of compute capability 8.x).
     pub fn smem_reserved(self) -> u64 {
         self.smem_per_sm() - self.smem_per_block()
-    }
-
-    /// Bytes of a multiprocessor's shared memory are allotted in so many at a time (`cuda_occupancy.h` of the CUDA toolkit, allocation granularity): 256 on Volta and Turing, 128 from sm_80 on.
-    pub fn smem_granularity(self) -> u64 {
-        if self.cc() < 80 { 256 } else { 128 }
     }
 
     /// Bytes of a multiprocessor's shared memory that a block with so many takes.

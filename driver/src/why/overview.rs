@@ -9,6 +9,7 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::roles::{all_warps, first_warp, replicas};
+use tilec_ir::target::WARP;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::{RegisterTile, register_tiles};
 
@@ -104,12 +105,17 @@ fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
         return Vec::new();
     }
     let name = &k.values[largest.value].name;
+    // A block has a power of two of threads, in whole warps.
+    let fewer = own.next_power_of_two().max(u64::from(WARP));
+    if fewer >= threads {
+        return Vec::new();
+    }
     vec![
         format!(
             "the largest register tile, `{name}`, has {own} elements for {threads} threads: {} threads hold each",
             threads / own
         ),
-        format!("to change it: larger tiles, or `threads {}` in the schedule", own.next_multiple_of(32)),
+        format!("to change it: larger tiles, or `threads {}` in the schedule", fewer),
     ]
 }
 

@@ -101,7 +101,6 @@ impl Residues<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::StmtData;
 
     #[test]
     fn residues_are_those_of_all_values() {
@@ -112,12 +111,8 @@ mod tests {
         let module = crate::parser::parse(source, &mut crate::diag::Sink::new()).expect("it parses");
         let k = &module.kernels[0];
         let facts = Facts::new(k);
-        let mut found = std::collections::BTreeMap::new();
-        k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::Let { value, init } = k.stmts[s] {
-                found.insert(k.values[value].name.clone(), init);
-            }
-        });
+        let found: BTreeMap<&str, Expr> =
+            facts.lets.iter().map(|(&v, &init)| (k.values[v].name.as_str(), init)).collect();
         let residue = |name: &str| facts.residue(k, found[name], 8, &|_| false);
         assert_eq!(["a", "c", "e"].map(residue), [(1, 8), (7, 8), (7, 8)]);
         // 3 (4 b + 2) is 2 more than a multiple of 4, and b is anything.

@@ -523,7 +523,7 @@ fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAtt
             let text = |n: &[i64]| n.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
             bad(
                 format!("`fragment` copies {} elements of `{name}`, whose tiles have {}", text(&moved), text(&own)),
-                "copy a whole tile, or declare the tensor with the extents of what is copied",
+                "copy a whole tile of the same extents; those of register tiles are padded to powers of two, so declare both with powers of two",
             );
         }
     }

@@ -121,12 +121,8 @@ impl Lower<'_> {
         let (base, space) = match self.cluster_place(view.base) {
             Some(place) => {
                 // The mbarrier counts the bytes of a whole tile: fewer would be waited for forever.
-                if elem.bytes_of(dim_bits.extents().iter().product()) != place.bytes {
-                    return Err(self.unfit(
-                        e,
-                        "a tile of distributed shared memory that is not stored as a whole, as its extents are padded",
-                    ));
-                }
+                let bytes = elem.bytes_of(dim_bits.extents().iter().product());
+                assert_eq!(bytes, place.bytes, "bug: a part of a tile of distributed shared memory");
                 let at = self.entry_address((view.base, place), (place.offset, place.bytes), index)?;
                 (self.emit.pure(Class::B32, P::AddS32, [at.into(), own.into()]), Space::Smem)
             }

@@ -11,49 +11,49 @@
 //!   copied to another layout by shuffles (`copy acc -> acc_out`, [`epilogue`]). Operands of the store that broadcast
 //!   along a dimension are loaded once ([`broadcast`]).
 //! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross
-//!   warps, it reuses the memory of dead buffers ([`spent`]).
-//! * Tiles that are loaded and converted keep the order of memory within registers ([`words`]).
+//!   warps, it reuses the memory of dead buffers ([`dead_buffers`]).
+//! * Tiles that are loaded and converted keep the order of memory within registers ([`packed_elements`]).
 //! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the
-//!   tiles with which they are combined ([`beside`]).
+//!   tiles with which they are combined ([`row_vectors`]).
 //! * Shared-memory tiles have the order of the tensor from which they are filled.
 //!
 //! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads
 //! have single elements, and stores keep the fragment layout. Exchanges are still made.
 
-mod beside;
 mod broadcast;
 mod coalesced;
 mod cost;
+mod dead_buffers;
 pub(crate) mod epilogue;
 mod exchange;
 mod fragments;
 mod graph;
-mod held;
-mod in_windows;
 mod infer;
-mod own;
-mod places;
-mod scattered;
+mod materialise;
+mod packed_elements;
+mod row_vectors;
+mod sliced_operands;
 mod sorts;
-mod spent;
+mod storage_types;
 pub(crate) mod threads;
+mod transposing_copies;
+mod window_starts;
 mod windows;
-mod words;
 
+use crate::analysis::access_width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
+use crate::analysis::contiguous_dim::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::facts::Facts;
-use crate::analysis::order::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{goes_to_registers, has_registers, memory_views, moved_shape, plain_var, unassigned};
-use crate::analysis::width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
 use crate::rewrite::inherit_stages;
-use crate::{Cx, feeds, thread_fills};
-pub(crate) use beside::{Reduced, reduced_axes};
+use crate::{Cx, producer_fills, thread_fills};
 use broadcast::By;
 pub(crate) use coalesced::coalesced;
 use coalesced::{blocked, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
-pub(crate) use held::in_memory;
-use held::is_truth;
+pub(crate) use row_vectors::{Reduced, reduced_axes};
+pub(crate) use storage_types::in_memory;
+use storage_types::is_truth;
 pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -90,7 +90,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     exchange::insert(k, cx, threads)?;
     if cx.enabled {
         broadcast::load_once(k, cx, By::Tiles);
-        words::in_order(k, &open);
+        packed_elements::in_order(k, &open);
     }
     if windows::settle(k, cx) {
         // Copies from buffers to windows of buffers.
@@ -227,7 +227,7 @@ fn numbers_of_producer(k: &mut Kernel) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { unreachable!("it is a copy") };
         let (view, shape) = (resolve_view(k, src).expect("the producer copies windows"), moved_shape(k, src, dst));
         let threads = attrs.threads.clone();
-        let gathered = view.gathered().into_iter().zip(feeds::gathered_by(k, src));
+        let gathered = view.gathered().into_iter().zip(producer_fills::gathered_by(k, src));
         for ((dim, _), rows) in gathered.collect::<Vec<_>>() {
             let layout = threads.as_ref().and_then(|layout| layout.alone(&log2_shape(&shape), dim));
             if let Some(tile) = k.tile_ty_mut(rows).filter(|tile| tile.reg_layout.is_none()) {
@@ -298,7 +298,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         let chunk = if cx.enabled { width.ilog2() } else { least.min(width).ilog2() };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let elem = shared.map_or(Elem::F32, |v| known_elem(k, v.base)).size();
-        let scattered = across.is_some() && scattered::applies(k, cx, s);
+        let scattered = across.is_some() && transposing_copies::applies(k, cx, s);
         let filling = Threads::that_fill(k, cx, &facts, s);
         let scalar = if shape.is_empty() { threads.scalar() } else { None };
         let found = scalar.or_else(|| {
@@ -306,7 +306,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                 let bits = log2_shape(part);
                 match across {
                     None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
-                    Some(across) if scattered => scattered::layout(k, s, &bits, contiguous, across, threads),
+                    Some(across) if scattered => transposing_copies::layout(k, s, &bits, contiguous, across, threads),
                     Some(across) => {
                         let least = least.min(width).ilog2();
                         blocked(&bits, (contiguous, across), (least, chunk), threads, elem)

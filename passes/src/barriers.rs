@@ -1,7 +1,7 @@
 //! `barriers`: places the barriers that shared memory needs, and proves that they suffice.
 //!
 //! All threads of a block access buffers and channel slots. A `barrier` (`bar.sync`) orders two
-//! accesses that conflict. [`place`] decides where barriers go. [`prove()`] then explores the
+//! accesses that conflict. [`placement`] decides where barriers go. [`prove()`] then explores the
 //! synchronisation of the result, independently of the placement. It reports errors: channel operations in the wrong
 //! order, or races. The pass is the last one, so it checks what is lowered.
 //!
@@ -16,22 +16,22 @@
 //! Needs: bound compile-time parameters. Cannot be switched off.
 
 mod accesses;
-mod apart;
+mod disjoint;
 mod fences;
 mod global;
-mod kind;
-mod place;
-mod proof;
+mod hazard_kind;
+mod kernel_proof;
+mod placement;
 mod prove;
 mod roles;
 #[cfg(test)]
 mod tests;
 
 use crate::Cx;
-pub(crate) use apart::{StoredTwice, stored_twice_by_tiles};
+pub(crate) use disjoint::{StoredTwice, stored_twice_by_tiles};
 use global::Meetings;
-use place::Placed;
-pub use proof::prove;
+pub use kernel_proof::prove;
+use placement::Placed;
 pub(crate) use prove::uses::buffer_uses;
 use tilec_ir::diag::{Diagnostic, Reported, Severity, counted};
 use tilec_ir::entities::Block;
@@ -55,7 +55,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if role.is_some() && !buffers && Meetings::of(k).is_empty() {
         return proved(k, cx);
     }
-    let placement = place::place(k);
+    let placement = placement::place(k);
     for placed in &placement.barriers {
         explain(k, cx, placed);
     }
@@ -65,7 +65,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if !shared && placement.barriers.is_empty() {
         return Ok(());
     }
-    place::insert(k, &placement.barriers);
+    placement::insert(k, &placement.barriers);
     let inner = innermost(k, k.body);
     let inner = inner.map_or(String::new(), |n| format!(", {n} per iteration of the innermost loop"));
     cx.remark(k.name_span, format!("{} placed{inner}", counted(placement.barriers.len(), "barrier")));

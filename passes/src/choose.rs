@@ -10,65 +10,65 @@
 //! off: tiles of 64 x 64 x 32 in warps of 32 x 32, one stage, no rasterisation, no `k_warps`; 64 along each dimension of other
 //! tiles.
 
-mod asked;
 mod block;
 mod cards;
+mod choice_dependence;
+mod choice_independent;
 mod combinations;
+mod copied_elements;
+mod copies;
 mod cost;
-mod depends;
-mod depth;
+mod dispatch_rule;
 mod domains;
+mod exact_steps;
 #[cfg(test)]
 mod fit;
-mod found;
 mod illegal;
-mod independent;
-mod issue;
-pub(crate) mod losses;
+mod issue_counts;
 mod model;
-mod moves;
-mod one;
-mod other;
+mod other_values;
 mod parameters;
-mod parts;
-mod places;
+pub(crate) mod predicted_losses;
 mod prediction;
 mod predictor;
 mod product;
-mod ranked;
+mod ranking;
 mod registers;
-mod rule;
 mod search;
-mod setting;
+mod search_context;
+mod search_result;
+mod search_space;
 mod several_products;
+mod single_product;
 mod sizes;
-mod space;
+mod stage_count;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod trial;
+mod unit_work;
 mod work;
 
 pub use cards::{CARDS, Card, Rates};
-pub use depth::depth;
-pub use found::Ranked;
-pub use issue::{Runs, launched, runs};
+pub use copied_elements::{Place, Unknown};
+pub use dispatch_rule::{AtLeast, Branch, rule};
+pub use issue_counts::{Runs, launched, runs};
 pub use model::launch::{Term, Terms};
-pub(crate) use model::sharing;
-pub use other::{Other, with_other_values};
+pub(crate) use model::stream_k;
+pub use other_values::{Other, with_other_values};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
-pub use places::{Place, Unknown};
 pub use prediction::{Choice, Lost, Prediction, RunnerUp};
 pub use predictor::Predictor;
-pub use ranked::{Candidates, candidates};
-pub use rule::{AtLeast, Branch, rule};
+pub use ranking::{Candidates, candidates};
+pub use search_result::Ranked;
+pub use stage_count::depth;
 
 use crate::specialize::given;
 use crate::{Cx, Options};
-use found::Failed;
 use illegal::Illegal;
 use parameters::{Auto, autos, bound, known_sizes, set};
-use space::Space;
+use search_result::Failed;
+use search_space::Space;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::Value;
@@ -125,8 +125,8 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
         // `specialize` reports parameters without a value.
         return Ok(None);
     }
-    independent::check(k, cx, &autos)?;
-    depends::check(k, cx, &autos)?;
+    choice_independent::check(k, cx, &autos)?;
+    choice_dependence::check(k, cx, &autos)?;
     let mut reason = None;
     let space = Space::new(k, cx.options, &autos);
     let found = space.and_then(|space| if cx.enabled { search::best(space) } else { search::plain(space) });
@@ -156,7 +156,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
     for (p, value) in values {
         set(k, p, ConstValue::Int(value));
     }
-    independent::name_chosen(k, cx, &autos)?;
+    choice_independent::name_chosen(k, cx, &autos)?;
     Ok(reason)
 }
 

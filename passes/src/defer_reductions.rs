@@ -20,11 +20,11 @@
 //! reduction is complete at once.
 
 use crate::Cx;
-use crate::analysis::live::{held, ranges, registers};
+use crate::analysis::live_ranges::{held, ranges, registers};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
 use crate::analysis::wgmma::is_scheduled;
 use crate::assign_layouts::Threads;
-use crate::registers::beside::ADDRESSES;
+use crate::registers::overhead::ADDRESSES;
 use crate::roles::consumer_registers;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt, Value};

@@ -10,18 +10,18 @@
 
 mod awaits;
 mod body;
-mod laid;
+mod iterations;
 mod names;
-mod past;
+mod overrun;
 mod roles;
 mod stages;
 mod tiles;
 
 use crate::Cx;
-use crate::analysis::live::zeroed;
+use crate::analysis::live_ranges::zeroed;
 use crate::analysis::wgmma::{is_product, is_scheduled};
 use crate::graph::accesses::Accesses;
-use crate::schedule_loops::{broken, lag};
+use crate::schedule_loops::{dependence_check, lag};
 use crate::specialize::drop_idle;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -75,16 +75,18 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let asked = |e: &Expr| k.as_int(*e) == Some(1);
     let none = "no product is a `wgmma`";
     if let Some(e) = k.schedule.split_k.filter(|_| tilec_ir::cluster::split(k).is_some_and(|n| n > 1)) {
-        return Err(crate::walk::stream_refused(k, cx, e, "there are no producer warps"));
+        return Err(crate::tile_scheduler::stream_refused(k, cx, e, "there are no producer warps"));
     }
-    if let Some(e) = crate::walk::queue::asked(k) {
+    if let Some(e) = crate::tile_scheduler::work_queue::asked(k) {
         let message = "there are no producer warps: each block computes one tile, and the card begins blocks in the order of the grid";
         cx.remark(k.expr_spans[e], message);
     }
     match (k.schedule.stream_k.filter(asked), k.schedule.pending.filter(asked), crate::roles::ping_pong(k)) {
-        (Some(e), _, _) => Err(crate::walk::stream_refused(k, cx, e, none)),
+        (Some(e), _, _) => Err(crate::tile_scheduler::stream_refused(k, cx, e, none)),
         (None, Some(e), _) => Err(lag::refused(k, cx, e, none)),
-        (None, None, Some(e)) => Err(crate::walk::turns::refused(k, cx, e, "there are no wgmma products")),
+        (None, None, Some(e)) => {
+            Err(crate::tile_scheduler::ping_pong::refused(k, cx, e, "there are no wgmma products"))
+        }
         (None, None, None) => Ok(()),
     }
 }
@@ -117,7 +119,7 @@ fn sink_zeros(k: &mut Kernel, block: Block) {
 /// Refuses a schedule that breaks a dependence.
 fn legal(k: &Kernel, cx: &mut Cx<'_>, s: Stmt) -> Result<(), Reported> {
     let StmtData::For { body, .. } = k.stmts[s] else { unreachable!("stages are those of a loop's statements") };
-    let Some((first, second, value, why)) = broken::broken(k, cx, body) else { return Ok(()) };
+    let Some((first, second, value, why)) = dependence_check::broken(k, cx, body) else { return Ok(()) };
     let name = &k.values[value].name;
     let what = match why {
         crate::graph::Why::Flow => format!("reads `{name}` before it is written"),

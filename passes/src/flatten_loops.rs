@@ -16,7 +16,7 @@
 //!
 //! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
 
-use crate::analysis::made_of::{of_indices, of_sizes};
+use crate::analysis::index_operands::{of_indices, of_sizes};
 use crate::analysis::reduction;
 use crate::analysis::uses::mentions;
 use crate::{Cx, Sizes};

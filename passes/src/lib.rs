@@ -11,31 +11,32 @@ mod align_rows;
 pub mod analysis;
 mod assign_layouts;
 mod barriers;
+mod bool_storage;
 pub mod caller;
 pub mod choose;
+mod context;
 mod contract;
-mod cx;
 mod defer_reductions;
-pub mod depth;
 mod expand;
-mod feeds;
 mod flatten_loops;
 mod graph;
 mod hand_over;
 pub mod occupancy;
+mod ordered;
 mod overlap_launches;
 mod pipeline;
 mod place_shared;
 mod predicate;
-mod refused;
+mod producer_fills;
+mod refusal;
 mod registers;
 mod residue;
 mod rewrite;
 mod roles;
-mod runs;
 mod schedule;
 mod schedule_loops;
 mod select_mma;
+pub mod single_stage;
 mod skip_scaling;
 mod specialize;
 mod stage_stores;
@@ -43,16 +44,15 @@ mod swizzle;
 mod table;
 mod tensor_copies;
 mod thread_fills;
-mod truths;
-mod turns;
+mod tile_scheduler;
+mod trial_passes;
 mod unaligned;
 mod vectorize;
-mod walk;
 
 pub use barriers::prove;
-pub use cx::{Cx, Options, Sizes};
+pub use context::{Cx, Options, Sizes};
 pub use pipeline::MAX_SLOTS;
-pub use registers::listed::{Pressure, RegisterTile, pressure as register_pressure, tiles as register_tiles};
+pub use registers::tile_list::{Pressure, RegisterTile, pressure as register_pressure, tiles as register_tiles};
 pub use table::{PASSES, PassInfo};
 
 use tilec_ir::diag::{Reported, Severity, Sink};
@@ -73,7 +73,7 @@ fn run_of(pass: &PassInfo) -> Run {
         flatten_loops::NAME => Run::File(flatten_loops::run),
         align_rows::NAME => Run::File(align_rows::run),
         choose::NAME => Run::Kernel(choose::run),
-        _ => Run::Kernel(runs::of(pass)),
+        _ => Run::Kernel(trial_passes::of(pass)),
     }
 }
 
@@ -124,7 +124,7 @@ pub fn run(
         after(pass.name, kernel);
     }
     let chosen = chosen.expect("`choose` is one of the passes");
-    choose::losses::settle(&chosen, options, said, sink);
+    choose::predicted_losses::settle(&chosen, options, said, sink);
     sink.check()
 }
 

@@ -3,41 +3,41 @@
 //! A loop whose body copies tiles from global memory into buffers and then multiplies them is software-pipelined:
 //! each buffer becomes a channel of `stages` slots, tiles are loaded ahead, and fragments are double-buffered across slices
 //! and across iterations. If the target has asynchronous copies (`cp.async`) and a copy can use them, it goes
-//! directly into its slot. If no copy can, tiles pass through registers ([`iteration`]). A modulo schedule decides the order of statements ([`swing`]). The results
+//! directly into its slot. If no copy can, tiles pass through registers ([`iteration`]). A modulo schedule decides the order of statements ([`modulo`]). The results
 //! are stages and cycles, from which `expand` makes prologue, steady state and drain.
 //!
-//! In a loop with other statements these keep their order, and only its copies run ahead ([`general`]). If loops use the same buffer,
-//! each gets its own ([`separate`]). A loop whose warps exchange parts of rows loads its register tiles ahead ([`registers`]).
+//! In a loop with other statements these keep their order, and only its copies run ahead ([`general_loops`]). If loops use the same buffer,
+//! each gets its own ([`buffer_renaming`]). A loop whose warps exchange parts of rows loads its register tiles ahead ([`registers`]).
 //!
 //! Needs: layouts and widths; `expand`. Declines, with a remark, if copies cannot run ahead, if one stage is requested, or
 //! if the slots do not fit. Switched off: nothing.
 
+mod buffer_renaming;
+mod expected_mechanism;
 mod fills;
-mod general;
+mod general_loops;
 mod iteration;
-mod pieces;
+mod loop_plan;
+mod modulo;
 mod plan;
-mod planned;
-mod rates;
 mod registers;
-mod separate;
-mod swing;
-mod wanted;
+mod tile_statements;
+mod unit_rates;
 
 use crate::Cx;
-use crate::analysis::{units as beside, uses::all_stmts};
+use crate::analysis::{unit_usage as beside, uses::all_stmts};
 use crate::assign_layouts::Threads;
-use crate::pipeline::planned::Plan;
-use crate::refused::Refused;
+use crate::pipeline::loop_plan::Plan;
+use crate::refusal::Refused;
 use crate::schedule_loops::special_clocks;
-use pieces::{Build, Lane};
+pub(crate) use expected_mechanism::{NAME, asynchronous};
 use plan::Declined;
+use tile_statements::{Build, Lane};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::loss::FastPath;
 use tilec_ir::pace::Pace;
-pub(crate) use wanted::{NAME, asynchronous};
 
 /// Most slots of a loop's buffers.
 pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;
@@ -46,7 +46,7 @@ pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;
 pub(crate) fn usual_slots(direct: bool, multiplies_only: bool) -> u64 {
     match (direct, multiplies_only) {
         (true, true) => plan::DIRECT_SLOTS,
-        (true, false) => general::SLOTS,
+        (true, false) => general_loops::SLOTS,
         (false, _) => plan::STAGED_SLOTS,
     }
 }
@@ -108,13 +108,13 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
     let names = |k: &Kernel, list: &[Value]| {
         list.iter().map(|&v| format!("`{}`", k.values[v].name)).collect::<Vec<_>>().join(", ")
     };
-    let shared = separate::shared(k, s);
+    let shared = buffer_renaming::shared(k, s);
     let mut own = k.clone();
-    let others: Vec<Value> = shared.iter().map(|&v| separate::separate(&mut own, s, v)).collect();
+    let others: Vec<Value> = shared.iter().map(|&v| buffer_renaming::separate(&mut own, s, v)).collect();
     let mut again = Vec::new();
-    while let Some((v, stmts)) = separate::filled_again(&own, s) {
+    while let Some((v, stmts)) = buffer_renaming::filled_again(&own, s) {
         again.push(v);
-        separate::instead(&mut own, s, v, stmts);
+        buffer_renaming::instead(&mut own, s, v, stmts);
     }
     let mut said = Vec::new();
     if !shared.is_empty() {
@@ -149,7 +149,7 @@ fn loaded_ahead(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt) -> Option<Plan> {
 
 fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let span = k.stmt_spans[plan.at];
-    let (schedule, units) = (rates::of(k, cx, plan), rates::units(k, cx, plan));
+    let (schedule, units) = (unit_rates::of(k, cx, plan), unit_rates::units(k, cx, plan));
     let mut decls = Vec::new();
     let lanes: Vec<Lane> = plan.fills.iter().map(|fill| Lane::new(k, fill, plan.stages, &mut decls)).collect();
     let channels: Vec<Value> = lanes.iter().map(|l| l.channel).collect();

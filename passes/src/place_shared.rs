@@ -6,19 +6,19 @@
 //! ```
 //!
 //! Needs: layouts, channels, and the final order of statements. Decides: the address of each buffer and channel that has none. Buffers that are not live at
-//! the same time ([`lives`]) share bytes if the barrier that this costs is outside of loops. Small buffers, and those in loops, share only if the block has not enough memory otherwise.
+//! the same time ([`live_ranges`]) share bytes if the barrier that this costs is outside of loops. Small buffers, and those in loops, share only if the block has not enough memory otherwise.
 //! The declaration of a buffer that shares bytes moves to the start of its live range, so that the prover sees the reuse.
 //! Switched off: only buffers with `over` share bytes.
 //!
 //! [`bytes`] returns the memory of a kernel with additional channels, for passes that need to know how many slots fit.
 
-mod lives;
+mod live_ranges;
 mod plan;
 mod stores;
 
 pub(crate) use plan::Supposed;
 
-use crate::analysis::width::slots_of;
+use crate::analysis::access_width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use crate::{Cx, Options};
 use plan::{Buffers, Plan, Planner, Sharing, Torn};

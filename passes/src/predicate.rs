@@ -7,11 +7,11 @@
 //! Needs: expanded loops. Switched off: every access checks everything.
 
 use crate::Cx;
+use crate::analysis::access_width::kept_dims;
 use crate::analysis::bounds::ends_within;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape};
-use crate::analysis::width::kept_dims;
 use crate::rewrite::{add_condition, same_expr};
 use crate::specialize::drop_idle;
 use tilec_ir::deferred::Deferred;

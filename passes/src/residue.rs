@@ -13,13 +13,13 @@
 //! reduction is cut. Switched off: every tile is checked.
 
 use crate::Cx;
+use crate::analysis::access_width::kept_dims;
 use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
-use crate::analysis::sums::{accumulator, cut_elsewhere, outlives, unfinished_sum};
+use crate::analysis::product_loops::{accumulator, cut_elsewhere, outlives, unfinished_sum};
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::is_scheduled;
-use crate::analysis::width::kept_dims;
 use crate::rewrite::{add_condition, same_expr};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

@@ -2,7 +2,7 @@
 
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_scheduled;
-use crate::registers::beside::{ADDRESSES, EPILOGUE};
+use crate::registers::overhead::{ADDRESSES, EPILOGUE};
 use tilec_ir::cluster;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt};

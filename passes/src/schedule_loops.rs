@@ -20,11 +20,11 @@
 //!
 //! Needs: layouts of buffers. Decides: slots, channels, stages, cycles. Switched off: `select-mma` marks no copies.
 
-pub(crate) mod broken;
 mod channels;
 mod cost;
-mod held;
+pub(crate) mod dependence_check;
 pub(crate) mod lag;
+mod live_slots;
 pub(crate) mod modulo;
 mod pressure;
 
@@ -32,7 +32,7 @@ use crate::Cx;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::wgmma::is_product;
 pub(crate) use crate::analysis::wgmma::is_scheduled;
-use crate::feeds;
+use crate::producer_fills;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -57,7 +57,7 @@ pub(crate) fn plan(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Block, u64)>,
     if buffers.is_empty() {
         return Ok(lengths);
     }
-    let feeds = feeds::plan(k, cx.options, &buffers)
+    let feeds = producer_fills::plan(k, cx.options, &buffers)
         .unwrap_or_else(|refused| panic!("bug: `{}` marked copies that cannot be fed: {}", k.name, refused.why));
     channels::make(k, cx, &feeds)?;
     for body in loops_with_products(k) {

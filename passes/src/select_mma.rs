@@ -15,43 +15,43 @@
 //! product is computed transposed (`swap`) if the result is stored to a column-major tensor, so that threads always have runs of
 //! adjacent elements of the output.
 //!
-//! With `k_warps` in the schedule the warps of a block share the reduction as well: see [`sliced`].
+//! With `k_warps` in the schedule the warps of a block share the reduction as well: see [`k_warps`].
 //!
 //! Needs: literal extents. Breaks: nothing. Switched off: scalar multiply-add, never transposed.
 
-mod apart;
+mod apply_wgmma;
 pub(crate) mod atoms;
-mod converted;
-mod factors;
-mod fed;
+mod converted_operands;
 mod from_registers;
 mod in_roles;
-mod lost;
+pub(crate) mod k_slices;
+pub(crate) mod k_warps;
+mod missed_wgmma;
 mod operand_loads;
+mod operand_sources;
 mod operands;
-mod promoted;
+mod producer_mma;
+mod promotion;
+mod row_spread;
 mod rows_in_memory;
 mod scalar;
-mod settle;
-pub(crate) mod sliced;
-pub(crate) mod slices;
-mod sources;
-mod spread;
+mod scale_factors;
+mod shared_operands;
 pub(crate) mod threads;
 pub(crate) mod tiles;
 pub(crate) mod warpgroup;
 mod warps;
 pub(crate) mod wgmma;
-mod written;
+mod written_mma;
 
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::accumulator_layout;
 use crate::rewrite::inherit_stages;
+use crate::select_mma::k_slices::{declare, in_slices};
+use crate::select_mma::operand_sources::Product;
 use crate::select_mma::operands::{acc_shape, known, operand, operand_name, stored_column_major};
-use crate::select_mma::slices::{declare, in_slices};
-use crate::select_mma::sources::Product;
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
@@ -84,12 +84,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         pad::extents(k, cx, pad::Windows::Whole, &[]);
     }
     if let Some(refused) = &none {
-        lost::refuse_odd_extents(k, cx, &refused.why)?;
+        missed_wgmma::refuse_odd_extents(k, cx, &refused.why)?;
     }
-    let cut = sliced::cut(k, cx)?;
+    let cut = k_warps::cut(k, cx)?;
     let mut given = Given { cut, shares: Shares::default() };
     if none.is_some() {
-        fed::select(k, cx, &mut given.shares)?;
+        producer_mma::select(k, cx, &mut given.shares)?;
     }
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
@@ -120,7 +120,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     });
     default_threads(k, cx, products)?;
     if !products {
-        lost::refuse_odd_extents(k, cx, "the kernel has no such product")?;
+        missed_wgmma::refuse_odd_extents(k, cx, "the kernel has no such product")?;
     }
     // Written layouts may be for another thread count or instruction than the chosen one.
     if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
@@ -131,7 +131,7 @@ fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
     let operands = [(mma.a, !mma.swap), (mma.b, mma.swap)];
     let computed = operands.map(|(e, _)| plain_var(k, e).is_none());
     let laid_out = || k.tile_ty(acc).is_some_and(|tile| tile.reg_layout.is_some());
-    let apart = || operands.iter().any(|&operand| apart::is_taken(k, s, mma, operand));
+    let apart = || operands.iter().any(|&operand| shared_operands::is_taken(k, s, mma, operand));
     computed == [true, true] || !atom.row().asynchronous() && !laid_out() && (computed.contains(&true) || apart())
 }
 
@@ -151,7 +151,7 @@ fn check_written(
     let span = k.expr_spans[src];
     // The accumulator's layout then gives the warp tile.
     let laid_out = k.tile_ty(acc).is_some_and(|t| t.reg_layout.is_some());
-    written::exists(k, cx, span, (atom, !laid_out))?;
+    written_mma::exists(k, cx, span, (atom, !laid_out))?;
     if laid_out {
         return Ok(());
     }
@@ -161,11 +161,11 @@ fn check_written(
                 .with_note("a product with a named instruction takes register tiles of fixed shape"),
         ));
     };
-    let depth = depth / sliced::groups(k, acc);
+    let depth = depth / k_warps::groups(k, acc);
     let (wm, wn) = match atom.row().unit {
         Unit::Warpgroup(_) => {
             let elem = known(k.tile_ty(acc).map(|t| t.elem)).unwrap_or(Elem::F32);
-            written::warp_tile(k, cx, shape, elem.size(), span)?
+            written_mma::warp_tile(k, cx, shape, elem.size(), span)?
         }
         Unit::Warp => {
             let share = shares.of(k, cx, acc, span)?;
@@ -217,13 +217,13 @@ fn select(
     };
     from_registers::name(k, s, &mut mma);
     operand_loads::write_out(k, &mma);
-    if cx.enabled && mma.atom.is_none() && sliced::groups(k, acc) == 1 && path_to(k, s).len() > 1 {
+    if cx.enabled && mma.atom.is_none() && k_warps::groups(k, acc) == 1 && path_to(k, s).len() > 1 {
         let product = Product { s, src, acc, mma };
         let share = given.shares.of(k, cx, acc, span)?;
-        if let Some((inputs, atom, swap)) = converted::whole(k, cx, &product, share.tile) {
+        if let Some((inputs, atom, swap)) = converted_operands::whole(k, cx, &product, share.tile) {
             say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
             lay_out(k, acc, (atom, swap), inputs, share);
-            converted::multiply(k, &product, (atom, swap));
+            converted_operands::multiply(k, &product, (atom, swap));
             return Ok(());
         }
     }
@@ -236,17 +236,17 @@ fn select(
                 .with_note("copy at least one operand into a shared-memory or register tile of fixed shape first"),
         ));
     };
-    let groups = sliced::groups(k, acc);
+    let groups = k_warps::groups(k, acc);
     let share = given.shares.of(k, cx, acc, span)?;
     let (wm, wn) = share.tile;
     let inputs = Inputs { a: a.elem, b: b.elem };
-    let tile = (wm, wn, sliced::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
+    let tile = (wm, wn, k_warps::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
     let cut = given.cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
     let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
     let types = (inputs, acc_elem);
     let (atom, swap) = match mma.atom {
         Some(atom) => {
-            let atom = written::check(k, cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
+            let atom = written_mma::check(k, cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
             (atom, mma.swap || column_major && fits(atom, transposed(tile)))
         }
         None => {
@@ -261,7 +261,8 @@ fn select(
     say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
     if a.space.in_registers() && b.space.in_registers() {
-        let taken = [(mma.a, !swap), (mma.b, swap)].map(|operand| apart::is_taken(k, s, &Mma { swap, ..mma }, operand));
+        let taken = [(mma.a, !swap), (mma.b, swap)]
+            .map(|operand| shared_operands::is_taken(k, s, &Mma { swap, ..mma }, operand));
         for (e, operand, taken) in [(&mut mma.a, &a, taken[0]), (&mut mma.b, &b, taken[1])] {
             if taken || plain_var(k, *e).is_none() {
                 *e = from_registers::operand(k, cx, s, *e, operand.elem, true);

@@ -7,28 +7,28 @@
 //! ends of windows only if they cut something off; `transpose` of register tiles only in copies between them and in
 //! products; a target in the schedule.
 
-mod begun;
 mod bind;
 mod coalesce;
-mod counted;
-mod ends;
+mod conditions;
+mod counted_loops;
+mod loaded_tiles;
+mod loop_steps;
 mod loops;
-mod moves;
+mod multiples;
 pub(crate) mod pad;
-mod past;
-mod promises;
-mod raced;
-mod repeats;
+mod past_end;
 mod reshaped;
-mod steps;
+mod single_row;
+mod store_races;
 mod transposed;
-mod truths;
-mod uncovered;
-mod zero;
+mod uncovered_elements;
+mod window_ends;
+mod zero_init;
+mod zero_sizes;
 
 pub(crate) use bind::{given, substitute};
-pub(crate) use ends::drop_idle;
-pub(crate) use promises::assume;
+pub(crate) use multiples::assume;
+pub(crate) use window_ends::drop_idle;
 
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
@@ -64,16 +64,16 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     substitute(k, &bindings);
     k.const_params.clear();
     fold(k);
-    truths::converted(k);
-    counted::turns(k);
+    conditions::converted(k);
+    counted_loops::turns(k);
     coalesce::run(k);
     check_requires(k, cx, &written)?;
-    promises::expand(k, cx)?;
-    if zero::literals(k) {
+    multiples::expand(k, cx)?;
+    if zero_sizes::literals(k) {
         fold(k);
-        zero::drop_idle(k).into_iter().for_each(|b| forget(k, b));
+        zero_sizes::drop_idle(k).into_iter().for_each(|b| forget(k, b));
     }
-    if zero::single_blocks(k) {
+    if zero_sizes::single_blocks(k) {
         fold(k);
     }
     loops::bound(k);
@@ -83,19 +83,19 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let stay = pad::of_products(k, cx.options.target);
     reshaped::by_numbers(k, &stay);
     if cx.heard {
-        past::check(k, cx);
-        uncovered::check(k, cx);
+        past_end::check(k, cx);
+        uncovered_elements::check(k, cx);
     }
     check_extents(k, cx, &stay)?;
     check_written(k, cx)?;
-    steps::check(k, cx);
-    raced::check(k, cx);
+    loop_steps::check(k, cx);
+    store_races::check(k, cx);
     drop_idle(k);
     drop_zero_fills(k);
-    repeats::check(k, cx);
-    moves::settle(k);
+    single_row::check(k, cx);
+    loaded_tiles::settle(k);
     transposed::settle(k);
-    truths::settle(k);
+    conditions::settle(k);
     // Rules about extents and layouts can only be checked now that parameters have values.
     cx.verify(k)
 }

@@ -16,32 +16,32 @@
 //! do tensors that are loaded, or stored in another way, on the same path.
 //!
 //! If different branches store different tiles (a full tile, and one that contains rows of another owner), each store is decided separately. Tiles that begin at numbers from memory, whose windows do not show that
-//! they are disjoint, are marked `apart` ([`mod@apart`]).
+//! they are disjoint, are marked `apart` ([`mod@disjoint_tiles`]).
 //!
 //! If sizes are given and every block computes one tile, threads store, because there is nothing that TMA stores could overlap with.
 //!
 //! TMA cannot store tensors whose rows are not multiples of 16 bytes, padded tensors, and dimensions of several modes. Threads store their tiles from the buffer, in an order in
-//! which the lanes of a warp have adjacent elements ([`pieces`]).
+//! which the lanes of a warp have adjacent elements ([`thread_stores`]).
 //!
 //! Needs: wgmma products of `select-mma`. Switched off, or `stage_stores 0`: threads store.
 
-mod apart;
+mod disjoint_tiles;
 mod loads;
-mod pieces;
+mod thread_stores;
 
 use crate::Cx;
+use crate::analysis::access_width::{elem_of, known_elem};
 use crate::analysis::conditions::{guarded, is_fixed};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::uses::{all_stmts, path_to, place_of};
 use crate::analysis::views::{for_each_tile, memory_views};
-use crate::analysis::width::{elem_of, known_elem};
 use crate::assign_layouts::threads::Threads;
-use crate::refused::Refused;
+use crate::refusal::Refused;
 use crate::roles::slots_room;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
-use crate::walk::tiles_and_blocks;
+use crate::tile_scheduler::tiles_and_blocks;
 use loads::Load;
-use pieces::{Pieces, Way};
+use thread_stores::{Pieces, Way};
 use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;
@@ -126,7 +126,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     }
     let by_tma: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
     let known = match accelerated {
-        true => apart::of(k, &by_tma, &apart::others(k, tensor, &by_tma)),
+        true => disjoint_tiles::of(k, &by_tma, &disjoint_tiles::others(k, tensor, &by_tma)),
         false => Ok(false),
     };
     let apart = match known {
@@ -153,7 +153,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     }
     stage(k, first, tensor, &staged);
     if apart {
-        apart::note(k, tensor);
+        disjoint_tiles::note(k, tensor);
     }
     let name = &k.values[tensor].name;
     let message =
@@ -290,7 +290,7 @@ fn fits(
     if attrs.reduce.is_some() {
         return Err(format!("it is a reduction into global memory, which TMA cannot do here: {why}"));
     }
-    match pieces::of(&shape, dim, Threads::of(k).count()) {
+    match thread_stores::of(&shape, dim, Threads::of(k).count()) {
         Some(pieces) => Ok(Some(pieces)),
         None if missing.is_empty() => Err(why),
         None => Err(format!("{why}; {}", declare_where(&missing))),

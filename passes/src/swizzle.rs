@@ -8,15 +8,15 @@
 //! Needs: layouts and access widths. Switched off: natural layouts.
 
 use crate::Cx;
+use crate::analysis::access_width::{elem_of, known_elem, tile_shape};
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::distribution::copy_layout;
-use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{copy_shape, memory_views};
 use crate::analysis::wgmma::read_by_warpgroups;
-use crate::analysis::width::{elem_of, known_elem, tile_shape};
 use crate::assign_layouts::log2_shape;
-use crate::feeds::{self, How};
-use crate::refused::Refused;
+use crate::producer_fills::{self, How};
+use crate::refusal::Refused;
 use crate::vectorize::matrix_rows;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
@@ -85,7 +85,8 @@ fn of_hardware(k: &Kernel, cx: &Cx<'_>, v: Value, natural: &SmemLayout) -> Optio
 fn will_be_tensor_copies(k: &Kernel, cx: &Cx<'_>, v: Value) -> bool {
     let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if memory_views(k, dst).iter().any(|to| to.base == v));
     let producers = all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer && into(s));
-    producers && feeds::plan(k, cx.options, &[v]).is_ok_and(|found| found.iter().all(|feed| feed.how == How::Tensor))
+    producers
+        && producer_fills::plan(k, cx.options, &[v]).is_ok_and(|found| found.iter().all(|feed| feed.how == How::Tensor))
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

@@ -3,10 +3,10 @@
 //! A tensor map has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). Elements past
 //! an extent read as zero, as in the language.
 
+use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape};
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
-use crate::analysis::order::smem_contiguous;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape};
-use crate::refused::Refused;
+use crate::refusal::Refused;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};

@@ -9,11 +9,11 @@
 //! B to aligned rows in front of the product).
 
 use crate::Options;
+use crate::analysis::access_width::{elem_of, window_contiguous_dim};
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::Facts;
-use crate::analysis::order::smem_contiguous;
 use crate::analysis::wgmma::read_by_warpgroups;
-use crate::analysis::width::{elem_of, window_contiguous_dim};
-use crate::refused::Refused;
+use crate::refusal::Refused;
 use crate::tensor_copies;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Slot, StmtData, ValueDef};

@@ -5,13 +5,13 @@
 //! so that it can be computed in front of the loop. So the rows of a thread are a multiple of 16 apart (for elements of
 //! one byte; of 8 for two bytes, ..), for any distance between rows.
 
+use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
+use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::facts::{Facts, contiguous_dim};
-use crate::analysis::order::smem_window_dim;
 use crate::analysis::uses::path_to;
 use crate::analysis::views::plain_var;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::assign_layouts::log2_shape;
-use crate::registers::beside::{ADDRESSES, SHIFTED};
+use crate::registers::overhead::{ADDRESSES, SHIFTED};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::extents::begins_in_front;

@@ -2,23 +2,23 @@
 //!
 //! A copy gets the largest power of two of elements that all of these allow: 16 bytes; the run of adjacent elements
 //! that a thread has in the copy's register layout; for global memory, what the preconditions prove
-//! ([`crate::analysis::width::global_width`]); for shared memory, the alignment of the window. For an
+//! ([`crate::analysis::access_width::global_width`]); for shared memory, the alignment of the window. For an
 //! access of less than 16 bytes a remark names the missing fact. A width in the source (`vec 8`) that cannot be proved
 //! is an error, unless it was written for layouts of a pass that is switched off.
 //!
 //! Needs: layouts. Switched off: one element per access.
 
 use crate::Cx;
-use crate::analysis::distribution::{copy_layout, owned_run};
-use crate::analysis::facts::Facts;
-use crate::analysis::order::smem_window_dim;
-use crate::analysis::uses::all_stmts;
-use crate::analysis::views::{accessed_views, copy_shape, memory_views};
-use crate::analysis::width::{
+use crate::analysis::access_width::{
     MAX_ACCESS_BYTES, Width, elem_of, global_width, global_width_up_to, known_elem, window_contiguous_dim,
 };
+use crate::analysis::contiguous_dim::smem_window_dim;
+use crate::analysis::distribution::{copy_layout, owned_run};
+use crate::analysis::facts::Facts;
+use crate::analysis::uses::all_stmts;
+use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::assign_layouts::log2_shape;
-use crate::refused::Refused;
+use crate::refusal::Refused;
 use crate::unaligned::Unaligned;
 use tilec_ir::codes;
 use tilec_ir::combining::combination;

@@ -22,9 +22,9 @@ pub(crate) const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[];
 
 /// Files of passes that choose the mechanism of a copy, and which.
 pub(crate) const CHOOSE_MECHANISMS: &[(&str, &str)] = &[
-    ("passes/src/pipeline/pieces.rs", "asynchronous copies, and what is asked for ahead"),
+    ("passes/src/pipeline/tile_statements.rs", "asynchronous copies, and what is asked for ahead"),
     ("passes/src/schedule_loops/channels.rs", "copies that producer warps do"),
     ("passes/src/unaligned.rs", "words, where nothing is written"),
     ("passes/src/vectorize.rs", "matrices and words"),
-    ("passes/src/walk/cluster.rs", "what blocks of a cluster share"),
+    ("passes/src/tile_scheduler/cluster.rs", "what blocks of a cluster share"),
 ];

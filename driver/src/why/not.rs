@@ -13,7 +13,7 @@ use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loss::FastPath;
 use tilec_ir::typing::{resolve_view, type_of};
-use tilec_passes::analysis::width::MAX_ACCESS_BYTES;
+use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
 use tilec_passes::occupancy::Occupancy;
 
 /// The answer to `--not WHAT`: of each kernel whether it holds, and why not.

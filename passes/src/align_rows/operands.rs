@@ -1,10 +1,10 @@
 //! Operands that TMA and wgmma cannot read directly from their memory.
 
 use crate::Options;
+use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width};
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::{Facts, contiguous_dim, repeats};
-use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width};
 use crate::choose::sketch;
 use crate::select_mma::warpgroup;
 use std::collections::BTreeMap;

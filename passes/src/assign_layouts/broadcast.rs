@@ -12,12 +12,12 @@
 use super::threads::Threads;
 use super::{infer, log2_shape};
 use crate::Cx;
+use crate::analysis::access_width::known_elem;
 use crate::analysis::distribution::copy_layout;
 use crate::analysis::facts::repeats;
-use crate::analysis::live::{self, Tile};
+use crate::analysis::live_ranges::{self, Tile};
 use crate::analysis::uses::{all_stmts, mentions, place_of};
 use crate::analysis::views::{copy_shape, for_each_tile, plain_var};
-use crate::analysis::width::known_elem;
 use crate::rewrite::same_expr;
 use crate::roles;
 use std::collections::BTreeSet;
@@ -202,7 +202,8 @@ fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
         return None;
     }
     // Nothing is read twice if each element of a thread needs another element of the window.
-    let again = || live::held(&small_layout(reader, &small), &small) < live::held(&reader.layout, &reader.shape);
+    let again =
+        || live_ranges::held(&small_layout(reader, &small), &small) < live_ranges::held(&reader.layout, &reader.shape);
     (reader.to.is_some() || again()).then_some(small)
 }
 
@@ -230,11 +231,11 @@ fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String
     tiles.extend(filled(k, reader.stmt).filter(|v| !tiles.contains(v)));
     let held = |&v: &Value| {
         let tile = Tile { shape: k.const_shape(&k.tile_ty(v)?.shape)?, elem: known_elem(k, v).size() };
-        Some(live::registers(k, v, &tile, threads))
+        Some(live_ranges::registers(k, v, &tile, threads))
     };
     let sums: u64 = tiles.iter().filter_map(held).sum();
     let base = resolve_view(k, e).expect("what repeats is a window").base;
-    let own = known_elem(k, base).words(live::held(&small_layout(reader, small), small));
+    let own = known_elem(k, base).words(live_ranges::held(&small_layout(reader, small), small));
     let has = roles::epilogue_registers(k, threads);
     (own > FEW && sums + own > has).then(|| {
         format!(

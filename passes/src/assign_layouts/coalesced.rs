@@ -118,9 +118,9 @@ pub(crate) fn blocked(
     let (along, across) = (columns(first), columns(second));
     let (along_run, along_rest) = along.split_at(run as usize);
     let (across_run, across_rest) = across.split_at(run as usize);
-    let missing = elem.per(super::scattered::WIDE).ilog2().saturating_sub(run);
+    let missing = elem.per(super::transposing_copies::WIDE).ilog2().saturating_sub(run);
     let words = elem.per(4) <= 1 << run;
-    let (near, far) = along_rest.split_at(along_rest.len().min(super::scattered::UNITS as usize));
+    let (near, far) = along_rest.split_at(along_rest.len().min(super::transposing_copies::UNITS as usize));
     let (piece, beyond) = across_rest.split_at(if words { across_rest.len().min(missing as usize) } else { 0 });
     let mut rest = [near, piece, far, beyond].concat();
     for dim in (0..dim_bits.len()).rev().filter(|&d| d != first && d != second) {

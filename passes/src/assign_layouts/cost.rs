@@ -8,8 +8,8 @@
 
 use super::graph::Access;
 use super::log2_shape;
+use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::analysis::distribution::owned_run;
-use crate::analysis::width::MAX_ACCESS_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::layout::{Reach, RegLayout};

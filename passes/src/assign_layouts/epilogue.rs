@@ -8,13 +8,13 @@
 //! A store with a written `vec` or `threads` stays as it is written.
 
 use super::broadcast::only_loaded;
-use super::own;
+use super::materialise;
 use crate::Cx;
+use crate::analysis::access_width::{elem_of, global_width, window_contiguous_dim};
 use crate::analysis::distribution::owned_run;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::for_each_tile;
-use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -73,7 +73,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
             continue;
         };
         // Numbers per row that were computed keep their layout.
-        if !super::beside::still_beside(k, &deferred, src, &shape, &better) {
+        if !super::row_vectors::still_beside(k, &deferred, src, &shape, &better) {
             continue;
         }
         let place = in_front_of(k, place(k, s, var), s, &lets);
@@ -114,7 +114,7 @@ fn whole(k: &mut Kernel, cx: &mut Cx<'_>, at: Stmt, wanted: &(usize, Vec<u64>)) 
         ExprData::Ref(v) => format!("{}_out", k.values[*v].name),
         _ => "stored".to_owned(),
     };
-    let tile = own::tile(k, at, ElemRef::Known(elem), &shape, Some(better));
+    let tile = materialise::tile(k, at, ElemRef::Known(elem), &shape, Some(better));
     let out = k.value(&name, span, ValueDef::Var(tile));
     let decl = k.stmt(StmtData::Var { value: out, init: None }, span);
     let to = k.value_ref(out, span);

@@ -16,14 +16,14 @@ mod shared_barrier;
 mod tuples;
 
 use super::cost;
+use super::dead_buffers;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
-use super::held::{held_as, in_memory, is_truth, loaded, stored};
 use super::infer::{self, given, goes_with, wanted};
-use super::own::{Own, own_tile, tile, unrounded};
-use super::spent;
+use super::materialise::{Own, own_tile, tile, unrounded};
+use super::storage_types::{held_as, in_memory, is_truth, loaded, stored};
 use super::threads::Threads;
 use crate::Cx;
-use crate::analysis::order::smem_contiguous;
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::uses::{path_to, place_of};
 use std::collections::BTreeMap;
 use tilec_ir::changes::changes;
@@ -309,7 +309,7 @@ impl Work<'_> {
             None => {
                 let name = format!("{}_exchange", k.values[source.value].name);
                 let ty = tile(k, at, in_memory(source.elem), &source.shape, None);
-                let over = spent::buffers(k, place);
+                let over = dead_buffers::buffers(k, place);
                 let buffer = k.value(&name, span, ValueDef::Smem(ty));
                 stmts.push(k.stmt(StmtData::Alloc { value: buffer, over }, span));
                 self.buffers.push((place.0, buffer));

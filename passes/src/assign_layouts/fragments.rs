@@ -7,14 +7,14 @@
 //! reduction, and the first dimension of the accumulator, which has a partial sum for each. The verifier checks the
 //! product again from the layouts alone.
 
-mod along;
-mod beside;
+mod k_order;
+mod lane_rows;
 
-use super::{in_windows, log2_shape};
+use super::{log2_shape, sliced_operands};
 use crate::Cx;
-use crate::analysis::order::smem_window_dim;
+use crate::analysis::access_width::elem_of;
+use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::width::elem_of;
 use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Place, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -64,17 +64,17 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             (product.variant(k, row.a, product.instr_a()), product.variant(k, row.b, product.instr_b()));
         if cx.enabled {
             let operand = |((tile, k_dim), fragment, side): ((Value, usize), &'static Fragment, usize)| {
-                along::Operand { tile, k_dim, fragment, lines: product.lines(side) }
+                k_order::Operand { tile, k_dim, fragment, lines: product.lines(side) }
             };
             let operands = [(product.instr_a(), a_frag, 0), (product.instr_b(), b_frag, 1)].map(operand);
             let bits = (row.log2_shape.2, product.k_bits.saturating_sub(product.slice_bits));
             let contiguous = |tile| source_contiguous(k, tile);
-            product.run = along::run(k, &operands, bits, &contiguous);
+            product.run = k_order::run(k, &operands, bits, &contiguous);
             // The layout of an accumulator determines which rows lanes have.
             if product.run.is_some() && k.tile_ty(dst).is_some_and(|tile| tile.reg_layout.is_none()) {
                 let sides = operands.iter().zip(&mut product.places);
                 sides.for_each(|(operand, Places { atom, repeat })| {
-                    beside::place(k, operand, (atom, repeat), &contiguous)
+                    lane_rows::place(k, operand, (atom, repeat), &contiguous)
                 });
             }
         }
@@ -90,7 +90,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    in_windows::lay_out(k);
+    sliced_operands::lay_out(k);
     // A written layout, or that of another product, may contradict those found here.
     if met { cx.verify(k) } else { Ok(()) }
 }
@@ -408,7 +408,7 @@ impl Product {
         let o_column = |p: u32| if k_dim == 0 { 1u64 << (self.k_bits + p) } else { 1 << p };
         let (_, _, atom_k) = self.row.log2_shape;
         let k_slice = self.k_bits.saturating_sub(self.slice_bits);
-        let steps = along::places(fragment, self.run, atom_k, k_slice);
+        let steps = k_order::places(fragment, self.run, atom_k, k_slice);
         let k_column = |i: u32| k_column(steps.get(i as usize).copied().unwrap_or(i));
         let column = |bit: &Bit| match *bit {
             Bit::M(i) | Bit::N(i) => o_column(self.places[side].atom[usize::from(i)]),
@@ -490,7 +490,7 @@ fn source_contiguous(k: &Kernel, tile: Value) -> Option<usize> {
         }
         let Some(view) = resolve_view(k, src) else { continue };
         let dim = match view.space(k) {
-            s if s.has_bounds() => crate::analysis::width::window_contiguous_dim(k, &view),
+            s if s.has_bounds() => crate::analysis::access_width::window_contiguous_dim(k, &view),
             s if s.is_of_block() => smem_window_dim(k, &view),
             _ => None,
         };

@@ -8,11 +8,11 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Makes no decisions ([`super::infer`] does).
 
-use super::places::places;
+use super::window_starts::places;
+use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
+use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::facts::Facts;
-use crate::analysis::order::smem_window_dim;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_window};
-use crate::analysis::width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::combine::{Combine, How};

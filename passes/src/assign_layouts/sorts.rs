@@ -21,7 +21,7 @@
 //! Needs: a thread count. Decides: the layouts of sorted rows, and the number of pieces in which elements are exchanged, so that their buffers fit. A sort within
 //! one warp is left unchanged. So is a sort in which lanes of several warps would have no element.
 
-use super::own::tile;
+use super::materialise::tile;
 use super::threads::Threads;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};

@@ -14,10 +14,10 @@
 
 use super::cost;
 use super::exchange::{order, place, still_holds};
-use super::held::{in_memory, loaded, stored};
 use super::log2_shape;
-use super::own::tile;
-use super::places::places;
+use super::materialise::tile;
+use super::storage_types::{in_memory, loaded, stored};
+use super::window_starts::places;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, goes_to_registers, plain_var, register_window as window};

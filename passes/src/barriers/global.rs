@@ -6,10 +6,10 @@
 //! the answers.
 //!
 //! Two stores that combine in memory may come in any order. Barriers do not order TMA stores, which have their own
-//! rules ([`super::apart`], [`mod@super::prove`]), but they order earlier loads before them.
+//! rules ([`super::disjoint`], [`mod@super::prove`]), but they order earlier loads before them.
 
-use super::apart::Pairs;
-use super::kind::Kind;
+use super::disjoint::Pairs;
+use super::hazard_kind::Kind;
 use super::prove::uses::tensors;
 use crate::analysis::uses::path_to;
 use std::collections::{BTreeMap, BTreeSet};

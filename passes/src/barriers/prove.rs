@@ -14,7 +14,7 @@
 //! * a TMA store reads its buffer at any time up to the `await` that covers it, which counts as the read of one thread:
 //!   a barrier must follow before others write. None is left at the end. The writes of threads must be fenced before it
 //!   ([`super::fences`]). The completion of the store in global memory cannot be observed. So the same threads access
-//!   that tensor afterwards only by TMA stores to other elements ([`super::apart`]).
+//!   that tensor afterwards only by TMA stores to other elements ([`super::disjoint`]).
 //!
 //! Both branches of `if` are taken. A condition on parameters, sizes and grid indices alone is decided once and the
 //! same way everywhere; one on variables of loops is decided once in each iteration. Loops between literals run

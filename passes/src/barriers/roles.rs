@@ -13,31 +13,32 @@
 //!    slot of another channel: if a slot is acquired before another channel's slot is published, not all slots of its
 //!    channel are held.
 //! 4. No role waits for ever. The graph of roles that fill channels for each other has no cycle, or the roles in the
-//!    cycle can all run to their end ([`circles`]).
+//!    cycle can all run to their end ([`deadlock`]).
 //! 5. wgmma products read slots, or registers, and write their accumulator until they are awaited. Before that, no slot
 //!    that one reads is released, only products use a register tile that one reads, and nothing else reads or writes an
 //!    accumulator. At the end of a role none is pending.
 //! 6. If blocks of a cluster fill slots for one another (`multicast`), the loops and branches around channel operations
 //!    are the same in all of them.
 //! 7. A buffer is used by one role, whose barriers order the accesses of its threads.
-//! 8. Replicas of a role share data only in `ordered` statements, each in one ([`turns`]).
+//! 8. Replicas of a role share data only in `ordered` statements, each in one ([`replicas`]).
 //!
 //! A slot is filled again only after it was released (the mbarriers ensure this), so 2 and 5 exclude races on slots.
 //! For 7, the proof for a block of threads shows that there are enough barriers ([`prove_role`]).
 
-mod circles;
-mod steps;
-mod turns;
-mod walk;
-mod words;
+mod channel_order;
+mod deadlock;
+mod held_slots;
+mod messages;
+mod replicas;
 
-use super::apart::{apart, stored_twice};
+use super::disjoint::{apart, stored_twice};
 use super::global::Meetings;
 use super::prove::prove_role;
 use crate::barriers::prove::uses::{buffer_uses, tensor_uses};
-use crate::barriers::roles::words::fault;
+use crate::barriers::roles::messages::fault;
+use channel_order::{Step, differs, note, only, stuck, trace, unfilled};
+use held_slots::walk;
 use std::collections::BTreeMap;
-use steps::{Step, differs, note, only, stuck, trace, unfilled};
 use tilec_ir::cluster::{self, Uniform};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -45,7 +46,6 @@ use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::turns::of_warpgroups;
-use walk::walk;
 
 /// The bodies of a kernel's roles.
 pub(super) fn bodies(k: &Kernel) -> Vec<Block> {
@@ -72,7 +72,7 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     for &(role, body) in &roles {
         let counts = walk(k, body, &mut found);
         walks.push(trace(k, body, &counts));
-        turns::check(k, role, body, &mut found);
+        replicas::check(k, role, body, &mut found);
     }
     pairs(k, &roles, &walks, &mut found);
     clusters(k, &roles, &mut found);
@@ -267,7 +267,7 @@ fn pairs(k: &Kernel, roles: &[(Stmt, Block)], walks: &[Vec<Step>], found: &mut V
     }
     if found.is_empty() {
         let bodies: Vec<Block> = roles.iter().map(|&(_, body)| body).collect();
-        circles::check(k, &bodies, &ends, found);
+        deadlock::check(k, &bodies, &ends, found);
     }
 }
 

@@ -3,9 +3,9 @@
 use super::cost::{Cost, ahead};
 use super::illegal::Illegal;
 use super::product::{Shape, wgmma};
-use super::setting::Setting;
+use super::search_context::Setting;
 use super::work::{Env, Move, Product};
-use crate::analysis::width::MAX_ACCESS_BYTES;
+use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::roles::{LEAST_BESIDE, slots_limit, slots_of};
 use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};

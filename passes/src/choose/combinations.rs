@@ -1,9 +1,9 @@
 //! Combinations of values to search, each with a lower bound on its time.
 
+use super::exact_steps;
 use super::model::launch::Launch;
 use super::parameters::Role;
-use super::space::Space;
-use super::whole;
+use super::search_space::Space;
 use super::work::Env;
 use crate::analysis::uses::for_each_ref;
 use crate::select_mma::divides;
@@ -37,7 +37,7 @@ pub(super) struct Combinations<'a> {
     space: &'a Space<'a>,
     /// One value for stages and rasterisation, which are searched separately.
     domains: Vec<Vec<i64>>,
-    /// Whether blocks share tiles along the reduction, as in [`super::setting::Setting`].
+    /// Whether blocks share tiles along the reduction, as in [`super::search_context::Setting`].
     stream_k: Option<bool>,
     /// Whether the bound on the time depends on each parameter.
     bounding: Vec<bool>,
@@ -48,7 +48,7 @@ pub(super) struct Combinations<'a> {
 impl<'a> Combinations<'a> {
     pub(super) fn of(space: &'a Space<'a>) -> Combinations<'a> {
         let mut domains: Vec<Vec<i64>> = space.autos.iter().map(|a| space.domain(a)).collect();
-        whole::keep(space.work.k, &space.values, &space.autos, &mut domains);
+        exact_steps::keep(space.work.k, &space.values, &space.autos, &mut domains);
         let stream_k = space.setting().stream_k;
         let mut all = Combinations { space, domains, stream_k, bounding: Vec::new(), rules: Vec::new() };
         all.bounding = all.bounding();

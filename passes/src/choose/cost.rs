@@ -91,7 +91,7 @@ pub(super) struct Cost {
     pub(super) offloaded: bool,
     /// Free bytes of shared memory for partial sums of another block of the cluster.
     pub(super) room: u64,
-    /// As in [`Setting`](super::setting::Setting).
+    /// As in [`Setting`](super::search_context::Setting).
     pub(super) stream_k: Option<bool>,
     /// Blocks of a cluster that share a tile along the reduction, from the schedule.
     pub(super) split_k: Option<i64>,

@@ -1,7 +1,7 @@
 //! Candidate values of each parameter.
 
 use super::parameters::{Auto, Role};
-use super::space::Space;
+use super::search_space::Space;
 use crate::select_mma::warpgroup;
 use tilec_ir::types::Elem;
 

@@ -11,7 +11,7 @@ use super::cost::Cost;
 use super::model::launch::Launch;
 use super::model::{Constants, FITTED, time, time_with, warpgroups};
 use super::predictor::parts;
-use super::space::Space;
+use super::search_space::Space;
 use crate::Options;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Sink;

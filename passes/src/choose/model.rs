@@ -15,11 +15,11 @@
 //!
 //! wgmma products, in kernels with roles, have a separate model ([`warpgroups`]).
 
-mod fed;
+mod bandwidth;
 pub(super) mod launch;
+mod producer_mma;
 pub(super) mod scheduled;
-pub(crate) mod sharing;
-mod supply;
+pub(crate) mod stream_k;
 pub(super) mod warpgroups;
 
 use super::cards::Card;
@@ -119,7 +119,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         return warpgroups::time(card, &warpgroups::FITTED, cost, launch);
     }
     if cost.fed {
-        return fed::time(card, cost, launch);
+        return producer_mma::time(card, cost, launch);
     }
     let sms = f64::from(card.sms);
     let clock = cost.atom.map_or(card.clock, |atom| card.clock_of(atom)) * 1e9;

@@ -1,9 +1,9 @@
 //! Predictions as data and as text.
 
 use super::cards::Card;
+use super::copied_elements::{Place, Unknown};
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::model::started;
-use super::places::{Place, Unknown};
 use std::fmt;
 
 /// The model's prediction for a kernel.

@@ -2,14 +2,14 @@
 
 #[cfg(test)]
 use super::cost::Cost;
-use super::found::Failed;
 use super::illegal::Illegal;
 use super::model;
 #[cfg(test)]
 use super::model::launch::Launch;
 use super::parameters::Auto;
 use super::prediction::Prediction;
-use super::space::Space;
+use super::search_result::Failed;
+use super::search_space::Space;
 use super::work::Env;
 use crate::Options;
 use tilec_ir::entities::{Expr, Value};

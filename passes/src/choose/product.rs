@@ -1,12 +1,12 @@
 //! Products of a candidate: warp tile, instruction and threads, as `select-mma` decides them.
 
 use super::illegal::Illegal;
-use super::setting::Setting;
+use super::search_context::Setting;
 use super::work::{Env, Product};
-use crate::registers::beside::ADDRESSES;
+use crate::registers::overhead::ADDRESSES;
 use crate::roles::consumer_registers;
 use crate::select_mma::atoms::transposed;
-use crate::select_mma::sliced::least_depth;
+use crate::select_mma::k_warps::least_depth;
 use crate::select_mma::tiles::{NoTile, Owners, Tiled, Unfit, Wanted};
 use crate::select_mma::warpgroup::{self, Way};
 use crate::select_mma::{best_atom, slice_depth, transposes, usual_tile};
@@ -154,7 +154,7 @@ impl Setting<'_> {
         Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, way: tiled.way, sums: tiled.sums })
     }
 
-    /// An `mma.sync` product whose operands producer warps load (`select_mma::fed`), with tiles that are smaller than a
+    /// An `mma.sync` product whose operands producer warps load (`select_mma::producer_mma`), with tiles that are smaller than a
     /// warpgroup's.
     fn of_fed_warps(
         &self,

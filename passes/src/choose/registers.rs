@@ -3,9 +3,9 @@
 use super::cost::Part;
 use super::illegal::Illegal;
 use super::product::{Shape, slice};
-use super::setting::Setting;
+use super::search_context::Setting;
 use super::work::{Env, Move, Product, Tile};
-use crate::registers::beside::{
+use crate::registers::overhead::{
     ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside, combining,
 };
 use crate::roles;

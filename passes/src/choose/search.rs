@@ -1,10 +1,10 @@
 //! The search for values. For kernels with several products, the passes decide legality; for others, rules of the model
 //! do.
 
-use super::found::{Failed, Found, Ranked};
-use super::one::One;
+use super::search_result::{Failed, Found, Ranked};
+use super::search_space::Space;
 use super::several_products::SeveralProducts;
-use super::space::Space;
+use super::single_product::One;
 
 /// The fastest combination; those that leave enough registers are preferred.
 pub(super) fn best(space: Space<'_>) -> Result<Found, Failed> {

@@ -1,22 +1,22 @@
 //! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes
-//! ([`super::asked`]) and timed.
+//! ([`super::trial`]) and timed.
 //!
 //! For each tile of the output, a block with wgmma takes the time of its loops' modulo schedules, or of their tiles'
 //! transfer from the second-level cache, plus the epilogue. The grid is persistent, with one block per multiprocessor.
 //! If the end of loops depends on the block (a causal mask), tiles are assigned from both ends alternately, so the time
 //! is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of one product ([`super::model`]).
 
-use super::asked::{Asked, ask, compiled, read_by_warpgroups};
 use super::cost::Part;
-use super::found::{Failed, Found, Ranked};
 use super::illegal::Illegal;
 use super::model;
 use super::model::launch::{Launch, Time};
 use super::model::scheduled::{self, Loop, Tiles};
 use super::parameters::Role;
 use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
-use super::setting::Supposed;
-use super::space::Space;
+use super::search_context::Supposed;
+use super::search_result::{Failed, Found, Ranked};
+use super::search_space::Space;
+use super::trial::{Asked, ask, compiled, read_by_warpgroups};
 use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
 use crate::schedule_loops::tensor_rate;

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Options;
-use crate::walk::cluster::Sums;
+use crate::tile_scheduler::cluster::Sums;
 use tilec_ir::diag::Sink;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::target::Target;
@@ -272,7 +272,10 @@ fn bounds_are_below_predictions() {
                 }
             }
             let autos = autos(&k, &mut cx).expect("there are some");
-            assert!(Space::new(&k, &options, &autos).is_ok_and(|space| one::One::of(&space).legal() > 10), "{size:?}");
+            assert!(
+                Space::new(&k, &options, &autos).is_ok_and(|space| single_product::One::of(&space).legal() > 10),
+                "{size:?}"
+            );
         }
     }
 }
@@ -286,7 +289,7 @@ fn few_rows_fill_their_tiles() {
         assert!(tiles * bm - rows < 64, "{rows}: {bm}x{bn}");
     }
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, counts| crate::walk::cluster::choose(tile, Sums::Plain, false, counts, card);
+    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, Sums::Plain, false, counts, card);
     assert_eq!(along((128, 128), [Some(4), Some(10)]), [2, 1]);
     assert_eq!(along((128, 128), [Some(3), Some(10)]), [1, 1], "no tile is computed twice");
     assert_eq!(along((64, 64), [Some(4), Some(10)]), [1, 1]);
@@ -298,7 +301,7 @@ fn few_rows_fill_their_tiles() {
 #[test]
 fn scaled_sums_gain_from_pairs() {
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, counts| crate::walk::cluster::choose(tile, Sums::Scaled, false, counts, card);
+    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, Sums::Scaled, false, counts, card);
     assert_eq!(along((128, 128), [Some(32), Some(32)]), [2, 1]);
     assert_eq!(along((192, 128), [Some(43), Some(64)]), [1, 2]);
     assert_eq!(along((128, 128), [Some(7), Some(32)]), [1, 1], "no tile is computed twice");
@@ -310,8 +313,9 @@ fn scaled_sums_gain_from_pairs() {
 #[test]
 fn pairs_share_the_larger_operand() {
     let card = Card::from_name("H200").expect("a card");
-    let along =
-        |tile, down, right| crate::walk::cluster::choose(tile, Sums::Plain, false, [Some(down), Some(right)], card);
+    let along = |tile, down, right| {
+        crate::tile_scheduler::cluster::choose(tile, Sums::Plain, false, [Some(down), Some(right)], card)
+    };
     assert_eq!(along((64, 80), 4, 32), [2, 1]);
     assert_eq!(along((64, 80), 32, 4), [1, 2], "the other way about");
     assert_eq!(along((64, 80), 3, 40), [1, 1], "no tile is computed twice");
@@ -319,7 +323,7 @@ fn pairs_share_the_larger_operand() {
     assert_eq!(along((64, 80), 4, 34), [1, 1], "more tiles than multiprocessors");
     assert_eq!(along((152, 64), 2, 4), [1, 1], "each block would load 76 rows, no multiple of 8");
     assert_eq!(along((160, 64), 2, 4), [1, 2]);
-    assert_eq!(crate::walk::cluster::choose((64, 80), Sums::Plain, false, [None, None], card), [1, 1]);
+    assert_eq!(crate::tile_scheduler::cluster::choose((64, 80), Sums::Plain, false, [None, None], card), [1, 1]);
 }
 
 #[test]

@@ -5,13 +5,13 @@
 //! from a copy of the kernel in which placeholders replace the `auto` parameters, and which is folded as by
 //! `specialize`. The two share entity numbers, so an extent is an expression of the original kernel.
 
+use crate::analysis::access_width::{elem_of, global_width, window_contiguous_dim};
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::distinct::in_memory;
 use crate::analysis::facts::{Facts, repeats};
 use crate::analysis::functions::{function_registers, instructions};
-use crate::analysis::order::smem_contiguous;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, for_each_ref, loop_body, path_to, stmt_exprs};
-use crate::analysis::width::{elem_of, global_width, window_contiguous_dim};
 use crate::specialize;
 use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;

@@ -146,7 +146,7 @@ fn is_small(k: &Kernel, v: Value) -> bool {
     let elements = k.tile_ty(v).and_then(|t| t.reg_layout.as_ref()).map(|l| 1u64 << l.value_bits());
     matches!(k.values[v].def, ValueDef::Var(_))
         && elements.is_some_and(|n| n <= FEW)
-        && crate::analysis::width::elem_of(k, v) == Some(Elem::F32)
+        && crate::analysis::access_width::elem_of(k, v) == Some(Elem::F32)
 }
 
 /// The product that must be complete before a statement (or before a loop or branch begins): the one that was issued

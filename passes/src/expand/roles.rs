@@ -13,13 +13,13 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, depends, for_each_ref, stmt_exprs};
 use crate::analysis::wgmma;
-use crate::registers::held::most;
+use crate::registers::pressure::most;
 use crate::registers::thread::{Context, contexts};
 use crate::rewrite::{Map, clone_block};
 use crate::roles::{
     LEAST_BESIDE, consumer_warps, least_slots, ping_pong, registers, registers_beside, replicas, role, slots_of,
 };
-use crate::walk::{Walk, multicast, queue, turns};
+use crate::tile_scheduler::{Walk, multicast, ping_pong, work_queue};
 use tilec_ir::cluster;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::diag::Reported;
@@ -35,18 +35,18 @@ use tilec_ir::typing::{let_init, resolve_view, same_expr};
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
-    if let Some(e) = queue::asked(k).filter(|_| ping_pong(k).is_some()) {
-        return Err(queue::refused(k, cx, e, "warpgroups run ping-pong (`ping_pong`)"));
+    if let Some(e) = work_queue::asked(k).filter(|_| ping_pong(k).is_some()) {
+        return Err(work_queue::refused(k, cx, e, "warpgroups run ping-pong (`ping_pong`)"));
     }
     if let Some(e) = ping_pong(k) {
-        turns::check(k, cx, consumer_warps(k))?;
+        ping_pong::check(k, cx, consumer_warps(k))?;
         if let Err(why) = &main {
-            return Err(turns::refused(k, cx, e, why));
+            return Err(ping_pong::refused(k, cx, e, why));
         }
     }
     let signals = all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Signal { .. }));
-    if let Some(e) = queue::asked(k).filter(|_| signals.is_some() || k.grid.is_empty()) {
-        return Err(queue::refused(k, cx, e, "each block computes one tile and ends"));
+    if let Some(e) = work_queue::asked(k).filter(|_| signals.is_some() || k.grid.is_empty()) {
+        return Err(work_queue::refused(k, cx, e, "each block computes one tile and ends"));
     }
     if let Some(s) = signals {
         // A persistent block might wait for a block that cannot start.
@@ -126,7 +126,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Resu
     drop_unused_names(k, body);
     let (mut produced, mut consumed) = (k.blocks[produced].clone(), k.blocks[body].clone());
     if ping_pong(k).is_some() {
-        consumed = turns::taken(k, consumed, span);
+        consumed = ping_pong::taken(k, consumed, span);
     }
     let (produced, mut consumed) = match walk {
         Some(mut tiles) => {

@@ -1,18 +1,18 @@
 //! The expansion of a loop with stages.
 //!
 //! If one stage computes a value and a later one reads it, the value is in a register tile that is declared in front of the loop. Indices and names for windows are
-//! computed again for each iteration that needs them. [`super::laid`] writes the resulting loop.
+//! computed again for each iteration that needs them. [`super::iterations`] writes the resulting loop.
 
 use super::body::Body;
-use super::laid;
+use super::iterations;
 use super::tiles::Tiles;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
+use crate::ordered::declared_apart;
 use crate::residue::steady;
 use crate::rewrite::{Map, Subst, add_condition, clone_block};
 use crate::schedule_loops::modulo::is_index;
-use crate::turns::declared_apart;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -52,7 +52,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
         out.push(k.stmt(StmtData::Var { value: other, init: None }, span));
         turns.0.push((v, Subst::Value(other)));
     }
-    out.extend(laid::pipelined(k, &body, &tiles, &released, turns));
+    out.extend(iterations::pipelined(k, &body, &tiles, &released, turns));
     let own = k.plans[at];
     clear(k, &out);
     in_its_place(k, &out, own);
@@ -65,7 +65,7 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
 fn in_one_stage(k: &mut Kernel, body: &Body) {
     let mut list: Vec<Stmt> = body.declared.iter().chain(&body.names).copied().collect();
     let order: Vec<(Stmt, Stmt)> = body.order.iter().map(|&(s, _)| (s, s)).collect();
-    laid::with_turns(k, &order, &mut list);
+    iterations::with_turns(k, &order, &mut list);
     clear(k, &list);
     let new = k.block(list);
     let StmtData::For { body, .. } = &mut k.stmts[body.at] else { unreachable!("a loop is expanded") };

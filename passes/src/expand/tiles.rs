@@ -5,7 +5,7 @@
 //! `S..S + r`, and tile `n` begins at `S + r + (n - 1) * B`.
 
 use super::body::Body;
-use super::past;
+use super::overrun;
 use crate::residue::{Residue, steady};
 use crate::rewrite::add_condition;
 use tilec_ir::codes;
@@ -63,10 +63,10 @@ impl Tiles {
             .collect();
         let fills = (!publishes.is_empty()).then(|| {
             let early = body.order.iter().filter(|&&(_, stage)| stage < body.last).map(|&(s, _)| s);
-            early.filter(|&s| !k.plans[s].producer && past::fetches(k, s)).collect::<Vec<Stmt>>()
+            early.filter(|&s| !k.plans[s].producer && overrun::fetches(k, s)).collect::<Vec<Stmt>>()
         });
         if body.open {
-            past::only_moves(k, body)?;
+            overrun::only_moves(k, body)?;
         }
         let asynchronous =
             |&(s, _): &(Stmt, u32)| matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.is_asynchronous());
@@ -74,7 +74,7 @@ impl Tiles {
             [one] if body.order.iter().any(asynchronous) => Some((body.order[one].1, one)),
             _ => None,
         };
-        let guarded = fills.as_ref().is_some_and(|fills| !past::harmless(k, body, fills));
+        let guarded = fills.as_ref().is_some_and(|fills| !overrun::harmless(k, body, fills));
         Ok(Tiles { ragged, fills, guarded, published })
     }
 

@@ -1,11 +1,11 @@
 //! Copies of a loop that can run ahead: buffer, window, and mechanism.
 
-use super::general;
-use super::planned::Fill;
+use super::general_loops;
+use super::loop_plan::Fill;
 use crate::Cx;
-use crate::analysis::width::{known_elem, window_contiguous_dim};
-use crate::feeds::computed;
-use crate::refused::Refused;
+use crate::analysis::access_width::{known_elem, window_contiguous_dim};
+use crate::producer_fills::computed;
+use crate::refusal::Refused;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::is_asynchronous_access;
@@ -17,7 +17,7 @@ pub(super) fn ahead(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Vec<
     let (mut fills, mut others): (Vec<Fill>, Vec<Stmt>) = (Vec::new(), Vec::new());
     for &s in stmts {
         match fill(k, cx, s) {
-            Some(fill) if !others.iter().any(|&t| general::uses(k, t, fill.buffer)) => fills.push(fill),
+            Some(fill) if !others.iter().any(|&t| general_loops::uses(k, t, fill.buffer)) => fills.push(fill),
             _ => others.push(s),
         }
     }
@@ -103,7 +103,7 @@ pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
 /// Why `cp.async` cannot do the copy. `Ok`: accesses have its widths, and elements are not converted or transposed.
 fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> Result<(), Refused> {
     let width = attrs.vec.unwrap_or(1);
-    let transposed = window_contiguous_dim(k, from) != crate::analysis::order::smem_contiguous(k, buffer);
+    let transposed = window_contiguous_dim(k, from) != crate::analysis::contiguous_dim::smem_contiguous(k, buffer);
     let help = "store the tensor in the order in which the product reads it";
     let (name, from, to) = (&k.values[from.base].name, known_elem(k, from.base), known_elem(k, buffer));
     if from != to {

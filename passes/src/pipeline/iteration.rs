@@ -1,6 +1,6 @@
 //! Stage and order of each statement of an iteration in the steady state.
 //!
-//! This file lists the operations for a tile; [`swing`](super::swing) places them. For a loop of asynchronous copies and products with four slots, the result is
+//! This file lists the operations for a tile; [`super::modulo`] places them. For a loop of asynchronous copies and products with four slots, the result is
 //! the CUTLASS "multistage" main loop:
 //!
 //! ```text
@@ -15,9 +15,9 @@
 //! In a loop with asynchronous copies, tiles that pass through registers are loaded where the others are copied, and stored at the end. Tiles of unaligned rows are stored in the
 //! next iteration, in front of the loads of the tile after them, and prefetched into the second-level cache even earlier.
 
-use super::pieces::{Build, Lane};
-use super::swing::{Loop, Place, Places};
-use crate::pipeline::planned::Plan;
+use super::modulo::{Loop, Place, Places};
+use super::tile_statements::{Build, Lane};
+use crate::pipeline::loop_plan::Plan;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::ChannelOp;
 

@@ -1,16 +1,16 @@
 //! Whether and how a loop can be pipelined.
 
 use super::fills::{ahead, branched, converted, fill, leading, plain};
-use super::general;
+use super::general_loops;
 use crate::Cx;
-use crate::analysis::sums::{accumulator, outlives};
+use crate::analysis::access_width::{known_elem, tile_shape};
+use crate::analysis::product_loops::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
-use crate::analysis::width::{known_elem, tile_shape};
-use crate::depth::Depth;
-use crate::pipeline::planned::{Fill, Plan, Slice};
+use crate::pipeline::loop_plan::{Fill, Plan, Slice};
 use crate::place_shared::{Needs, Supposed};
-use crate::refused::Refused;
+use crate::refusal::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
+use crate::single_stage::Depth;
 use tilec_ir::cluster::room;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -65,7 +65,7 @@ type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declined> {
     for fill in fills {
         let mut written = [Some(fill.src), fill.computed, fill.attrs.when].into_iter().flatten();
-        if !written.all(|e| general::can_be_written_out(k, e, names)) {
+        if !written.all(|e| general_loops::can_be_written_out(k, e, names)) {
             let why = format!(
                 "`{}` is loaded from where too many names say, which would be written out for another iteration",
                 k.values[fill.buffer].name
@@ -79,13 +79,13 @@ fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declin
 
 fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
     let StmtData::For { var, body, cond, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
-    let (names, stmts) = general::without_names(k, &k.blocks[body]);
+    let (names, stmts) = general_loops::without_names(k, &k.blocks[body]);
     let (mut fills, others) = split(k, cx, &stmts);
     can_be_ahead(k, &fills, &names)?;
     for fill in &mut fills {
-        fill.src = general::written_out(k, fill.src, &names);
-        fill.computed = fill.computed.map(|e| general::written_out(k, e, &names));
-        fill.attrs.when = fill.attrs.when.map(|e| general::written_out(k, e, &names));
+        fill.src = general_loops::written_out(k, fill.src, &names);
+        fill.computed = fill.computed.map(|e| general_loops::written_out(k, e, &names));
+        fill.attrs.when = fill.attrs.when.map(|e| general_loops::written_out(k, e, &names));
     }
     if fills.is_empty() {
         if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
@@ -115,8 +115,8 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         let why = "whether it goes on is known only after an iteration (`while`)".to_owned();
         return Err(Refused::at(k.stmt_spans[at], why).into());
     }
-    fills.iter().try_for_each(|fill| general::steady(k, fill, at))?;
-    let mut rest = general::used_names(k, &names, &others);
+    fills.iter().try_for_each(|fill| general_loops::steady(k, fill, at))?;
+    let mut rest = general_loops::used_names(k, &names, &others);
     rest.extend(&others);
     once(k, &fills, at)?;
     let slices = check_rest(k, &rest, var, at).and_then(|()| slices(k, &rest));
@@ -128,11 +128,11 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
         return Err(Refused::at(fill.span, why).into());
     }
     if slices.is_err() {
-        general::check(k, &fills, &rest)?;
+        general_loops::check(k, &fills, &rest)?;
     }
     let default = match fills.iter().any(|f| f.direct) {
         true if slices.is_ok() || multiplies_only(k, &rest) => DIRECT_SLOTS,
-        true => general::SLOTS,
+        true => general_loops::SLOTS,
         false => STAGED_SLOTS,
     };
     let per_slot: u64 = fills.iter().map(|f| tile_bytes(k, f.buffer)).sum();

@@ -15,11 +15,11 @@
 //! reduce. If a tile is read only in front of the first exchange, it is loaded again right after that, without a second
 //! tile.
 
-use super::general::{can_be_written_out, without_names, written_out};
+use super::general_loops::{can_be_written_out, without_names, written_out};
+use crate::analysis::access_width::known_elem;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::analysis::views::plain_var;
-use crate::analysis::width::known_elem;
-use crate::feeds::computed;
+use crate::producer_fills::computed;
 use tilec_ir::changes::changes;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};

@@ -4,8 +4,8 @@
 //! An *item* is placed as a whole: a buffer, the ring of channels that are operated together, or buffers with those
 //! that are over them.
 
-use super::lives::{Apart, Life, Lives};
-use crate::analysis::width::slots_of;
+use super::live_ranges::{Apart, Life, Lives};
+use crate::analysis::access_width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};

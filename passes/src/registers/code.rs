@@ -2,13 +2,13 @@
 //!
 //! The copies and products of a loop take registers during the loop only; functions take them where they are computed.
 
-use super::beside::{Code, Products, USUAL_ACCESSES, USUAL_POINTERS};
+use super::overhead::{Code, Products, USUAL_ACCESSES, USUAL_POINTERS};
 use super::thread::Context;
+use crate::analysis::access_width::known_elem;
 use crate::analysis::functions::registers_of_all;
-use crate::analysis::live;
+use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::plain_var;
-use crate::analysis::width::known_elem;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -141,7 +141,7 @@ impl Reader<'_> {
             let Some(atom) = mma.atom else { continue };
             let own = Products::of(atom.row(), self.target);
             code.products = code.products.max(own);
-            let sums = plain_var(self.k, mma.c).and_then(|v| live::tile_of(self.k, v));
+            let sums = plain_var(self.k, mma.c).and_then(|v| live_ranges::tile_of(self.k, v));
             code.halves |= own == Products::Warpgroups && sums.is_some_and(|tile| tile.elem.shares_registers());
         }
         code
@@ -154,7 +154,7 @@ impl Reader<'_> {
         if self.k.tile_ty(from).map(|t| &t.reg_layout) == self.k.tile_ty(to).map(|t| &t.reg_layout) {
             return 0;
         }
-        live::tile_of(self.k, from).map_or(0, |tile| live::registers(self.k, from, &tile, self.threads))
+        live_ranges::tile_of(self.k, from).map_or(0, |tile| live_ranges::registers(self.k, from, &tile, self.threads))
     }
 
     fn functions(&self, s: Stmt) -> u64 {

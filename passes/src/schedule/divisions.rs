@@ -2,7 +2,7 @@
 //! division.
 
 use crate::Cx;
-use crate::analysis::made_of::{of_indices, of_sizes};
+use crate::analysis::index_operands::{of_indices, of_sizes};
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::Ranges;

@@ -9,15 +9,15 @@
 //! comfortable number is chosen.
 
 use crate::Cx;
+use crate::analysis::access_width::known_elem;
+use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::functions::function_registers;
-use crate::analysis::live::{self, Tile};
-use crate::analysis::order::smem_window_dim;
+use crate::analysis::live_ranges::{self, Tile};
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::plain_var;
-use crate::analysis::width::known_elem;
 use crate::assign_layouts::Threads;
 use crate::occupancy::Occupancy;
-use crate::registers::beside::{COMFORT, LEAST};
+use crate::registers::overhead::{COMFORT, LEAST};
 use crate::registers::thread;
 use crate::roles::threads_of;
 use cranelift_entity::EntitySet;
@@ -166,7 +166,7 @@ fn apart(k: &Kernel, threads: u64) -> u64 {
         let from = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some())?;
         let (elem, shape) = (known_elem(k, from.base), k.const_shape(&k.tile_ty(tile)?.shape)?);
         let own = Tile { shape, elem: Elem::U32.size() };
-        let each = live::registers(k, tile, &own, threads);
+        let each = live_ranges::registers(k, tile, &own, threads);
         (attrs.vec.unwrap_or(1) < elem.per(4)).then(|| each - elem.bytes_of(each) / 4)
     };
     k.statement_data().filter_map(more).max().unwrap_or(0)
@@ -230,7 +230,7 @@ fn wide_loads(k: &Kernel) -> bool {
                 return true;
             }
             let Some(view) = resolve_view(k, *src).filter(|v| k.tensor_ty(v.base).is_some()) else { return true };
-            attrs.vec.unwrap_or(1) >= known_elem(k, view.base).per(crate::analysis::width::MAX_ACCESS_BYTES)
+            attrs.vec.unwrap_or(1) >= known_elem(k, view.base).per(crate::analysis::access_width::MAX_ACCESS_BYTES)
         })
 }
 

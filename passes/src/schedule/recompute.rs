@@ -4,7 +4,7 @@
 //! products may have so many accumulator registers that the assembler would spill these values.
 
 use crate::Cx;
-use crate::analysis::live;
+use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, path_to};
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -90,9 +90,9 @@ fn accumulators(k: &Kernel, body: Block) -> BTreeMap<Value, u64> {
     k.walk(body, &mut |k, _, s| {
         if let StmtData::Assign { dst, src } = k.stmts[s]
             && matches!(k.exprs[src], ExprData::Mma(_))
-            && let Some(tile) = live::tile_of(k, dst)
+            && let Some(tile) = live_ranges::tile_of(k, dst)
         {
-            found.insert(dst, live::registers(k, dst, &tile, threads));
+            found.insert(dst, live_ranges::registers(k, dst, &tile, threads));
         }
     });
     found

@@ -1,8 +1,8 @@
 //! Tiles that exceed the registers of a thread, so that the assembler spills.
 
 use crate::Cx;
-use crate::registers::beside::{LEAST, reasons};
-use crate::registers::held::{Most, most};
+use crate::registers::overhead::{LEAST, reasons};
+use crate::registers::pressure::{Most, most};
 use crate::registers::thread::contexts;
 use tilec_ir::codes;
 use tilec_ir::deferred::Deferred;

@@ -7,8 +7,8 @@
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
-use crate::feeds::{Feed, How, gathered_by};
 use crate::place_shared::{Needs, Supposed};
+use crate::producer_fills::{Feed, How, gathered_by};
 use crate::roles::slots_room;
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;

@@ -5,8 +5,8 @@
 //! Guide, arithmetic throughput). wgmma runs in parallel, at the rate of the card. The figures order a schedule; they
 //! do not predict a kernel's time.
 
+use crate::analysis::access_width::{known_elem, tile_shape};
 use crate::analysis::wgmma::is_product;
-use crate::analysis::width::{known_elem, tile_shape};
 use crate::choose::Card;
 use tilec_ir::bits::Bits;
 use tilec_ir::combine::{Combine, How, comparisons};

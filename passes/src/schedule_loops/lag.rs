@@ -8,10 +8,10 @@
 //! operand in registers) are then doubled (`expand`).
 
 use crate::Cx;
+use crate::analysis::access_width::{known_elem, slots_of, tile_shape};
 use crate::analysis::reduction::Reduction;
-use crate::analysis::width::{known_elem, slots_of, tile_shape};
-use crate::refused::Refused;
-use crate::registers::beside::{ACCUMULATORS, ADDRESSES};
+use crate::refusal::Refused;
+use crate::registers::overhead::{ACCUMULATORS, ADDRESSES};
 use crate::roles::{consumer_registers, consumer_warps, ping_pong};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};

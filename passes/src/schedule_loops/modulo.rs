@@ -14,19 +14,19 @@
 //! ([`super::pressure`]).
 
 use super::cost::{self, Cost, LATENCY};
-use super::held;
 use super::lag;
+use super::live_slots;
 use super::pressure::Tiles;
 use crate::Cx;
-use crate::analysis::live::zeroed;
+use crate::analysis::access_width::slots_of;
+use crate::analysis::live_ranges::zeroed;
 use crate::analysis::reduction::{self, Reduction};
-use crate::analysis::units as beside;
+use crate::analysis::unit_usage as beside;
 use crate::analysis::wgmma::is_product;
-use crate::analysis::width::slots_of;
-use crate::feeds::computed;
 use crate::graph::{Dep, DepGraph};
-use crate::refused::Refused;
-use crate::registers::beside::ADDRESSES;
+use crate::producer_fills::computed;
+use crate::refusal::Refused;
+use crate::registers::overhead::ADDRESSES;
 use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -221,7 +221,7 @@ impl Loop<'_> {
     fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
         let stages = self.stages(late, late_release)?;
         let order = self.order(&stages)?;
-        if !held::fit(self.k, &self.graph.stmts, &order, &stages) {
+        if !live_slots::fit(self.k, &self.graph.stmts, &order, &stages) {
             return None;
         }
         let (cycles, alone) = self.times(&order, &stages);

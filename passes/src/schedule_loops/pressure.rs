@@ -4,7 +4,7 @@
 //! which runs in the next iteration of the expanded loop if its stage is later. A tile that a product reads from registers is live until
 //! a statement waits for that product or a later one.
 
-use crate::analysis::live;
+use crate::analysis::live_ranges;
 use crate::analysis::wgmma::is_product;
 use crate::graph::DepGraph;
 use tilec_ir::entities::{Stmt, Value};
@@ -28,7 +28,7 @@ struct Use {
 impl Tiles {
     /// The tiles of the loop with this graph; `zeroes`: the tile that a statement sets to zero.
     pub(super) fn of(k: &Kernel, graph: &DepGraph, groups: u64, zeroes: &dyn Fn(Stmt) -> Option<Value>) -> Tiles {
-        let ranges = live::ranges(k);
+        let ranges = live_ranges::ranges(k);
         let inside: Vec<usize> = graph.stmts.iter().filter_map(|&s| ranges.position(s)).collect();
         let (first, last) = (inside.iter().min().copied().unwrap_or(0), inside.iter().max().copied().unwrap_or(0));
         let mut found = Tiles { always: 0, own: Vec::new() };

@@ -19,8 +19,8 @@
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
 use crate::analysis::views::memory_views;
+use crate::select_mma::k_slices::{declare, declare_beside, insert_at};
 use crate::select_mma::operands::{known, operand_name};
-use crate::select_mma::slices::{declare, declare_beside, insert_at};
 use tilec_ir::atoms::{AtomRow, Bit};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
@@ -107,7 +107,7 @@ fn buffer(k: &mut Kernel, s: Stmt, name: &str, elem: Elem, shape: &[u64]) -> Val
     let ty = TileTy::registers(ElemRef::Known(elem), shape, None);
     let value = k.value(name, span, ValueDef::Smem(ty));
     let decl = k.stmt(StmtData::Alloc { value, over: Vec::new() }, span);
-    crate::select_mma::slices::insert_before_outermost(k, s, decl);
+    crate::select_mma::k_slices::insert_before_outermost(k, s, decl);
     value
 }
 

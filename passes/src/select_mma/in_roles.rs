@@ -8,17 +8,17 @@
 //! A role's warpgroups share the rows of each of its products, or the columns if it is computed transposed. `warp_tile` is the largest tile of a warpgroup;
 //! each product uses as much of it as its accumulator has.
 
-use super::lost;
-use super::settle::{Decided, settle};
-use super::sources::Product;
+use super::apply_wgmma::{Decided, settle};
+use super::missed_wgmma;
+use super::operand_sources::Product;
 use super::tiles::{NoTile, Shared, Tiled, Wanted, short_of};
 use super::warpgroup::{self, Way};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
 use crate::assign_layouts::Reduced;
-use crate::feeds;
-use crate::refused::Refused;
+use crate::producer_fills;
+use crate::refusal::Refused;
 use crate::select_mma::operands::{Operand, acc_shape, operand, scheduled_tile};
 
 use crate::thread_fills::fills_slot;
@@ -112,7 +112,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     "a product with one operand in registers and the other in a slot must be wgmma; or copy both into register tiles",
                 )));
             }
-            Err(refused) => lost::say(k, cx, lost::ONE, &refused, &[s]),
+            Err(refused) => missed_wgmma::say(k, cx, missed_wgmma::ONE, &refused, &[s]),
         }
     }
     settle(k, cx, found)
@@ -174,8 +174,9 @@ fn laid_out(k: &Kernel, acc: Value) -> bool {
 pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     let base = |e: Expr| resolve_view(k, e).map(|v| v.base);
     let slot = |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Channel { .. }));
-    let own =
-        |e: Expr| base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Smem(_)) && feeds::by_threads(k, v));
+    let own = |e: Expr| {
+        base(e).is_some_and(|v| matches!(k.values[v].def, ValueDef::Smem(_)) && producer_fills::by_threads(k, v))
+    };
     let (a, b) = if mma.swap { (mma.b, mma.a) } else { (mma.a, mma.b) };
     let decided = |e: Expr| slot(e) || own(e);
     let in_roles = slot(a) || slot(b) || has_roles(k);

@@ -12,10 +12,10 @@
 //! So each is read with its full width, broadcast inputs are read once, and layouts are inferred for each. Operands
 //! whose only shared-memory inputs are broadcast do not change.
 
+use crate::analysis::access_width::known_elem;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::plain_var;
-use crate::analysis::width::known_elem;
-use crate::select_mma::slices::{declare_beside, insert_at};
+use crate::select_mma::k_slices::{declare_beside, insert_at};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::typing::{fixed_shape, resolve_view};

@@ -1,10 +1,10 @@
 //! Operands and accumulator of a product: types, memory, and order.
 
 use crate::Cx;
+use crate::analysis::access_width::elem_of;
+use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::contiguous_dim;
-use crate::analysis::order::smem_contiguous;
 use crate::analysis::uses::{all_stmts, mentions};
-use crate::analysis::width::elem_of;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};

@@ -26,7 +26,7 @@
 //! for rows that are too long for two blocks.
 
 use crate::Cx;
-use crate::analysis::live;
+use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, mentions, place_of, stmt_exprs};
 use crate::analysis::views::{plain_var, reads_tensor};
 use tilec_ir::changes::changes;
@@ -68,7 +68,7 @@ impl InMemory {
         let (list, inside) = (&k.blocks[body], all_stmts(k, body));
         let (mut loads, mut sums, mut others) = (Vec::new(), Vec::new(), 0);
         for v in k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Var(_))) {
-            let Some(tile) = live::tile_of(k, v).filter(|t| t.shape.iter().product::<u64>() >= elements) else {
+            let Some(tile) = live_ranges::tile_of(k, v).filter(|t| t.shape.iter().product::<u64>() >= elements) else {
                 continue;
             };
             let changing: Vec<Stmt> =
@@ -100,7 +100,7 @@ impl InMemory {
         let front = &k.blocks[block][..index];
         let (mut loads, mut constants, mut held) = (Vec::new(), Vec::new(), 0);
         for v in k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Var(_))) {
-            let Some(tile) = live::tile_of(k, v).filter(|t| t.shape.iter().product::<u64>() >= elements) else {
+            let Some(tile) = live_ranges::tile_of(k, v).filter(|t| t.shape.iter().product::<u64>() >= elements) else {
                 continue;
             };
             let changing = |list: &[Stmt]| -> Vec<Stmt> {
@@ -243,7 +243,7 @@ fn reads_elsewhere(k: &Kernel, inside: &[Stmt], load: Stmt, v: Value) -> bool {
 
 /// Bytes of all elements of a tile.
 fn bytes_of(k: &Kernel, v: Value) -> u64 {
-    live::tile_of(k, v).map_or(0, |tile| tile.elem.bytes_of(tile.shape.iter().product()))
+    live_ranges::tile_of(k, v).map_or(0, |tile| tile.elem.bytes_of(tile.shape.iter().product()))
 }
 
 fn declares(k: &Kernel, s: Stmt, v: Value) -> bool {

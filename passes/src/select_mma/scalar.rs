@@ -22,7 +22,7 @@ pub(super) fn order_operand(k: &mut Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usi
     }
     let outer = if k_dim == 0 { d1 } else { d0 };
     let Some(order) = [Order::Row, Order::Col].into_iter().find(|o| o.contiguous_dim(rank) == outer) else { return };
-    let transposed = crate::analysis::order::source_order(k, view.base).is_some_and(|source| source != order);
+    let transposed = crate::analysis::contiguous_dim::source_order(k, view.base).is_some_and(|source| source != order);
     if let Some(tile) = k.tile_ty_mut(view.base) {
         tile.order = Some(order);
     }

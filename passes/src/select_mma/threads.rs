@@ -1,10 +1,10 @@
 //! The thread count of a kernel: written, or derived from its tiles.
 
 use super::in_roles;
+use super::row_spread::{FEW_BLOCKS, Spread};
 use super::rows_in_memory::{self, InMemory};
-use super::spread::{FEW_BLOCKS, Spread};
 use crate::Cx;
-use crate::analysis::live;
+use crate::analysis::live_ranges;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{plain_var, reads_tensor};
 use crate::assign_layouts::Reduced;
@@ -150,7 +150,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let most = u64::from(MAX_THREADS);
     let loaded = loaded(k, elements);
     // Number of tiles of full size; reduced tiles are small.
-    let tiles = live::most_elements(k) / elements;
+    let tiles = live_ranges::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
     let (mut together, mut in_memory, mut in_turns) = (None, None, None);
     let (ctas, threads) = match k.schedule.ctas {
@@ -289,7 +289,7 @@ impl InTurns {
     /// The first such loop of a kernel, whose largest reduced tile has `elements` elements; `None`: there is none.
     fn of(k: &Kernel, reduced: &Reduced, elements: u64) -> Option<InTurns> {
         let row = reduced.longest_of(elements).filter(|&row| row > 0 && elements <= MOST_IN_TURNS * row)?;
-        let whole = |v| live::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= row);
+        let whole = |v| live_ranges::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= row);
         for at in all_stmts(k, k.body) {
             let StmtData::For { body, .. } = k.stmts[at] else { continue };
             let inside = all_stmts(k, body);
@@ -358,7 +358,7 @@ impl Share {
 /// The element sizes of the tiles with `elements` elements that a kernel loads.
 fn loaded(k: &Kernel, elements: u64) -> Vec<Bits> {
     let tiles = k.statement_data().filter_map(|s| match *s {
-        StmtData::Copy { src, dst, .. } if reads_tensor(k, src) => live::tile_of(k, plain_var(k, dst)?),
+        StmtData::Copy { src, dst, .. } if reads_tensor(k, src) => live_ranges::tile_of(k, plain_var(k, dst)?),
         _ => None,
     });
     tiles.filter(|tile| tile.shape.iter().product::<u64>() >= elements).map(|tile| tile.elem).collect()

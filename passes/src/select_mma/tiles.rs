@@ -4,8 +4,8 @@
 //! whose extents are plain numbers.
 
 use crate::analysis::wgmma::{ROWS, is_rows};
-use crate::refused::Refused;
-use crate::registers::beside::ADDRESSES;
+use crate::refusal::Refused;
+use crate::registers::overhead::ADDRESSES;
 use crate::select_mma::atoms::{accumulator_registers, divides};
 use crate::select_mma::warpgroup::{self, Way};
 use tilec_ir::atoms::Atom;

@@ -3,8 +3,8 @@
 use crate::Options;
 use crate::analysis::wgmma::ROWS;
 pub(crate) use crate::analysis::wgmma::THREE;
-use crate::refused::Refused;
-use crate::registers::beside::ACCUMULATORS;
+use crate::refusal::Refused;
+use crate::registers::overhead::ACCUMULATORS;
 use crate::roles::{consumer_registers, share};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::known;

@@ -10,19 +10,19 @@
 //! Without `threads` and `warp_tile`, the number of warps follows from the registers for the kernel's tiles. A tile
 //! that is not the schedule's is in the text as the layout of its accumulator.
 
-mod room;
-mod share;
+mod register_use;
+mod warp_tile;
 
 use super::from_registers::computed;
-use super::sliced;
+use super::k_warps;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::assign_layouts::Reduced;
 use crate::select_mma::atoms::divides;
 use crate::select_mma::operands::{acc_shape, known, scheduled_tile};
 use crate::select_mma::tiles::{Owners, Unfit};
-pub(crate) use crate::select_mma::warps::share::usual_tile;
-use crate::select_mma::warps::share::{LEAST, Product, is_room, share_out, warps_in};
+pub(crate) use crate::select_mma::warps::warp_tile::usual_tile;
+use crate::select_mma::warps::warp_tile::{LEAST, Product, is_room, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -82,7 +82,7 @@ pub(crate) fn sharing(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Sharing>
     let Some(first) = products.first() else { return Ok(None) };
     let shares = decide(k, cx, first.span)?;
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(0);
-    let registers = room::registers(k, cx, &products, (threads / u64::from(WARP)).max(1)) + TEMPORARIES;
+    let registers = register_use::registers(k, cx, &products, (threads / u64::from(WARP)).max(1)) + TEMPORARIES;
     let tiles = shares.into_iter().map(|(v, share)| (v, share.tile)).collect();
     Ok(Some(Sharing { threads, tiles, registers }))
 }
@@ -159,7 +159,7 @@ fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     let most = u64::from(MAX_THREADS / WARP) / products.iter().map(|p| p.groups).max().unwrap_or(1);
     let mut warps = products.iter().map(usual).max().unwrap_or(1).min(most.max(1));
     loop {
-        let tight = room::registers(k, cx, products, warps) + TEMPORARIES > u64::from(REGISTERS_PER_THREAD);
+        let tight = register_use::registers(k, cx, products, warps) + TEMPORARIES > u64::from(REGISTERS_PER_THREAD);
         let helps = products.iter().any(|p| used(p, 2 * warps) > used(p, warps));
         if !tight || !helps || 2 * warps > most {
             return warps;
@@ -192,7 +192,7 @@ fn products(k: &Kernel) -> Vec<Product> {
             acc,
             shape,
             elem: elem.size(),
-            groups: sliced::groups(k, acc),
+            groups: k_warps::groups(k, acc),
             whole: fits_whole(shape, [reduced.contains(&0), reduced.contains(&1)]),
             types,
             depth: depth(k, &mma),

@@ -1,39 +1,38 @@
 //! Selects wgmma for products anywhere: one in a loop of copies, or several, chained, with other statements between them.
 //!
 //! The instruction reads shared memory through the async proxy, through which TMA loads write. Its operands are buffers that producer warps fill
-//! ([`crate::feeds`]), transposed or not. The first one may be a register tile instead (the second, if the product is computed transposed), which is
-//! computed, or loaded from a buffer ([`sources`]). So a kernel uses wgmma if each of these buffers can be
+//! ([`crate::producer_fills`]), transposed or not. The first one may be a register tile instead (the second, if the product is computed transposed), which is
+//! computed, or loaded from a buffer (`operand_sources`). So a kernel uses wgmma if each of these buffers can be
 //! fed; the form of its loops does not matter.
 //!
 //! All warpgroups share the rows of each product, or its columns if it is computed transposed (`tiles`). If the schedule does not give their number, it is chosen
 //! so that a thread has registers for its tiles.
 //!
-//! Sums of 8-bit floats that a loop carries are promoted ([`promoted`]).
+//! Sums of 8-bit floats that a loop carries are promoted (`promotion`).
 //!
 //! Copies that producer warps will run are marked (`@(producer)`), so that the decision is in the text. If they gather rows, the producer has its own
-//! tile of indices ([`gathered`]).
+//! tile of indices ([`gathered_rows`]).
 //!
 //! Needs: literal extents. Decides: instructions, operands in registers, tiles of warpgroups, threads. Off: there is no wgmma.
 
-mod gathered;
-mod share;
+mod gathered_rows;
+mod warpgroup_tiles;
 
+use super::apply_wgmma::{Decided, settle};
 use super::in_roles;
 use super::operand_loads;
-use super::settle::{Decided, settle};
-use super::sources::{self, Loads, Product, product_of};
+use super::operand_sources::{self, Loads, Product, product_of};
 use super::warpgroup::{self, Way};
-use super::{factors, from_registers, lost, promoted};
+use super::{from_registers, missed_wgmma, promotion, scale_factors};
 use crate::Cx;
 use crate::Options;
 use crate::analysis::conditions::guarded;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
-use crate::feeds::{self, Feed};
-use crate::refused::Refused;
+use crate::producer_fills::{self, Feed};
+use crate::refusal::Refused;
 use crate::select_mma::operands::{Operand, acc_shape, described, operand, stored_column_major};
-use share::{Site, shared_out};
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
@@ -42,6 +41,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
 use tilec_ir::loss::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
+use warpgroup_tiles::{Site, shared_out};
 
 /// Why a kernel does not use wgmma.
 enum Stop {
@@ -89,7 +89,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
     let before = k.clone();
     let mut first = None;
     for converting in [true, false] {
-        let loads = match sources::plan(k, cx.options, &products, converting) {
+        let loads = match operand_sources::plan(k, cx.options, &products, converting) {
             Ok(loads) => loads,
             Err(refused) => return none(k, cx, first.unwrap_or(refused), &products).map(Some),
         };
@@ -123,9 +123,9 @@ fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> 
     // A product with a written instruction and fragments in registers does not change.
     let laid_out = |m: &Mma| m.atom.is_some() && plain_var(k, m.a).is_some() && plain_var(k, m.b).is_some();
     if !products.iter().all(|p| laid_out(&p.mma)) {
-        let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { lost::ONE };
+        let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { missed_wgmma::ONE };
         let at: Vec<Stmt> = products.iter().map(|p| p.s).collect();
-        lost::say(k, cx, what, &refused, &at);
+        missed_wgmma::say(k, cx, what, &refused, &at);
     }
     Ok(refused)
 }
@@ -184,15 +184,15 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
         warpgroup::instruction(options, &p.mma, (inputs, warpgroup::acc_elem(k, p.acc)?)).ok()?;
     }
     allowed(k, options).ok()?;
-    let loads = sources::plan(k, options, &products, true).ok()?;
+    let loads = operand_sources::plan(k, options, &products, true).ok()?;
     let last = *products.last()?;
     let preferred = last.mma.swap || stored_column_major(k, last.acc);
-    let (mut loaded, buffers) = (k.clone(), sources::buffers(k, &products));
-    sources::load(&mut loaded, &mut products, &loads);
-    if buffers.iter().any(|&v| feeds::by_threads(&loaded, v)) {
+    let (mut loaded, buffers) = (k.clone(), operand_sources::buffers(k, &products));
+    operand_sources::load(&mut loaded, &mut products, &loads);
+    if buffers.iter().any(|&v| producer_fills::by_threads(&loaded, v)) {
         return None;
     }
-    let feeds = feeds::plan(&loaded, options, &buffers).ok()?;
+    let feeds = producer_fills::plan(&loaded, options, &buffers).ok()?;
     if feeds.iter().any(|f| written(&loaded, f.fill)) {
         return None;
     }
@@ -221,13 +221,13 @@ struct Short {
 /// Plans wgmma for all products of a kernel. If it fails, the kernel is partly changed.
 fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loads) -> Result<Planned, Stop> {
     allowed(k, cx.options)?;
-    sources::load(k, &mut products, loads);
+    operand_sources::load(k, &mut products, loads);
     let (mut sites, mut short) = (Vec::new(), Vec::new());
     for (p, load) in products.iter().zip(&loads.of) {
         let site = site(k, cx, *p, *load)?;
         if warpgroup::promoted_of(k, site.atom, site.elem).is_some() {
             let parts =
-                promoted::parts(k, p.s, (p.acc, &p.mma), site.atom).map_err(|why| why.or_at(k.stmt_spans[p.s]))?;
+                promotion::parts(k, p.s, (p.acc, &p.mma), site.atom).map_err(|why| why.or_at(k.stmt_spans[p.s]))?;
             short.push(Short { s: p.s, acc: p.acc, atom: site.atom, parts });
             sites.push(Site { parts, ..site });
         } else {
@@ -235,7 +235,7 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
         }
     }
     for site in sites.iter_mut().filter(|site| site.parts.is_some()) {
-        promoted::sum_apart(k, site.product.s);
+        promotion::sum_apart(k, site.product.s);
         site.product = product_of(k, site.product.s).expect("it is a product");
     }
     let feeds = fed_by(k, cx, &products, loads)?;
@@ -245,13 +245,13 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
 
 /// The copies of the producer warps.
 fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<Feed>, Refused> {
-    let buffers = loads.buffers.iter().copied().fold(sources::buffers(k, products), sources::with);
-    let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| feeds::by_threads(k, v));
+    let buffers = loads.buffers.iter().copied().fold(operand_sources::buffers(k, products), operand_sources::with);
+    let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| producer_fills::by_threads(k, v));
     if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
         let why = format!("part of `{}` is written, which a product reads", k.values[v].name);
         return Err(Refused::at(k.stmt_spans[s], why));
     }
-    let mut feeds = feeds::plan(k, cx.options, &fed)?;
+    let mut feeds = producer_fills::plan(k, cx.options, &fed)?;
     if let Some(feed) = feeds.iter().find(|f| written(k, f.fill)) {
         let why = format!("how `{}` is copied is written", k.values[feed.buffer].name);
         return Err(Refused::asked_at(k.stmt_spans[feed.fill], why));
@@ -289,23 +289,23 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
         let shape = k.tile_ty(buffer).and_then(|tile| k.const_shape(&tile.shape));
         let is_line = |s: &[u64]| s.iter().filter(|&&n| n > 1).count() <= 1;
         let odd = shape.is_none_or(|s| !s.iter().all(|n| n.is_power_of_two()) && !is_line(&s));
-        match feeds::plan(k, cx.options, &[buffer]) {
+        match producer_fills::plan(k, cx.options, &[buffer]) {
             // Computed buffers are filled by threads.
-            _ if odd || feeds::by_threads(k, buffer) => {}
-            Ok(feeds) if feeds.iter().all(|f| f.how == feeds::How::Tensor && !written(k, f.fill)) => {
+            _ if odd || producer_fills::by_threads(k, buffer) => {}
+            Ok(feeds) if feeds.iter().all(|f| f.how == producer_fills::How::Tensor && !written(k, f.fill)) => {
                 found.extend(feeds)
             }
             Ok(feeds) => {
                 let why = feeds.iter().find_map(|f| f.refused.clone());
                 if let Some(refused) = why.filter(|_| !feeds.iter().any(|f| written(k, f.fill))) {
                     let what = format!("the threads that multiply fill `{}`", k.values[buffer].name);
-                    refused.say(k, cx, &what, (FastPath::Producer, sources::fills(k, buffer)));
+                    refused.say(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
                 }
             }
             Err(refused) => {
                 let name = &k.values[buffer].name;
                 let what = format!("the threads that multiply fill `{name}`");
-                refused.say(k, cx, &what, (FastPath::Producer, sources::fills(k, buffer)));
+                refused.say(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
             }
         }
     }
@@ -318,7 +318,7 @@ pub(super) fn written(k: &Kernel, fill: Stmt) -> bool {
 }
 
 /// The facts about a product.
-fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<sources::Load>) -> Result<Site, Stop> {
+fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<operand_sources::Load>) -> Result<Site, Stop> {
     let Product { acc, mma, .. } = product;
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
@@ -343,15 +343,15 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
         k.schedule.threads = Some(k.int(threads as i64, k.stmt_spans[planned.decided[0].product.s]));
     }
     for decided in &planned.decided {
-        factors::read_in_front(k, decided);
-        for s in factors::bring(k, cx.options, decided) {
+        scale_factors::read_in_front(k, decided);
+        for s in scale_factors::bring(k, cx.options, decided) {
             k.plans[s].producer = true;
         }
     }
     settle(k, cx, planned.decided)?;
     for feed in planned.feeds {
         k.plans[feed.fill].producer = true;
-        gathered::numbers_of_producer(k, feed.fill);
+        gathered_rows::numbers_of_producer(k, feed.fill);
     }
     if !asked && !planned.short.is_empty() {
         let depth = planned.short.iter().find_map(|s| s.parts).unwrap_or(0);
@@ -359,8 +359,8 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
     }
     for Short { s, acc, atom, parts } in planned.short {
         match parts {
-            Some(depth) => promoted::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
-            None if !asked => promoted::say_none(cx, k.stmt_spans[s]),
+            Some(depth) => promotion::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
+            None if !asked => promotion::say_none(cx, k.stmt_spans[s]),
             None => {}
         }
     }
@@ -375,7 +375,7 @@ fn fed(k: &Kernel, mma: &Mma) -> bool {
         k.statements().into_iter().any(|s| match &k.stmts[s] {
             StmtData::Copy { dst, .. } => k.plans[s].producer && matches!(k.exprs[*dst], ExprData::Ref(b) if b == v),
             _ => false,
-        }) || producers && feeds::by_threads(k, v)
+        }) || producers && producer_fills::by_threads(k, v)
     };
     [mma.a, mma.b]
         .into_iter()

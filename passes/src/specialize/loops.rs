@@ -6,7 +6,7 @@
 //!
 //! The launch contract bounds each size, and the extent of each dimension of a tensor, but not a product of two sizes. Bounds that follow from other conditions need no precondition.
 
-use crate::analysis::made_of::{can_be_spelled_out, of_sizes, spelled_out};
+use crate::analysis::index_operands::{can_be_spelled_out, of_sizes, spelled_out};
 use std::collections::BTreeSet;
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::{MAX_SIZE, Ranges};

@@ -12,7 +12,7 @@
 
 mod tuples;
 
-use super::begun;
+use super::zero_init;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
@@ -96,8 +96,8 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
         return Err(why);
     }
     odd.iter().for_each(|&n| cut_off(k, n));
-    for v in begun::filled_in_parts(k, &odd) {
-        begun::as_zero(k, v);
+    for v in zero_init::filled_in_parts(k, &odd) {
+        zero_init::as_zero(k, v);
     }
     odd.iter().for_each(|&n| drop_checks(k, n));
     let mut larger = Vec::new();

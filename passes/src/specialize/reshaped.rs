@@ -15,7 +15,7 @@
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, register_window};
 use crate::assign_layouts::in_memory;
-use crate::truths::{NUMBERS, as_condition, as_held};
+use crate::bool_storage::{NUMBERS, as_condition, as_held};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};

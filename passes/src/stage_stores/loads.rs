@@ -13,15 +13,15 @@
 //! the slots. A thread then has the elements in the layout of its accumulator.
 
 use crate::Cx;
+use crate::analysis::access_width::{elem_of, known_elem, window_contiguous_dim};
 use crate::analysis::facts::{Facts, contiguous_dim};
 use crate::analysis::functions::registers_of_all;
 use crate::analysis::reduction;
 use crate::analysis::views::for_each_tile;
-use crate::analysis::width::{elem_of, known_elem, window_contiguous_dim};
 use crate::assign_layouts::threads::Threads;
-use crate::registers::beside::{ADDRESSES, combining};
+use crate::registers::overhead::{ADDRESSES, combining};
 use crate::roles::{consumer_registers, ping_pong};
-use crate::walk;
+use crate::tile_scheduler;
 use std::collections::BTreeSet;
 use tilec_ir::deferred::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -116,13 +116,13 @@ pub(super) fn of(
     }
     let mut stmts = Vec::new();
     k.walk(k.body, &mut |_, block, s| stmts.push((block, s)));
-    if crate::feeds::stored_before(k, from.base, store, &stmts).is_some() {
+    if crate::producer_fills::stored_before(k, from.base, store, &stmts).is_some() {
         return why("the kernel stores to it in front of this");
     }
     if ping_pong(k).is_some() {
         return why("warpgroups run ping-pong (`ping_pong`)");
     }
-    if same && walk::shares_tiles(k, cx, at) {
+    if same && tile_scheduler::shares_tiles(k, cx, at) {
         return why("blocks share tiles along the reduction (`stream_k`)");
     }
     if !fits_registers(k, deferred, src, &from, rows * cols) {

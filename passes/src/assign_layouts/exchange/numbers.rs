@@ -10,9 +10,9 @@
 
 use super::{Source, Work};
 use crate::analysis::uses::place_of;
-use crate::assign_layouts::held::is_truth;
-use crate::assign_layouts::own::tile;
-use crate::truths::{NUMBERS, as_condition, as_held};
+use crate::assign_layouts::materialise::tile;
+use crate::assign_layouts::storage_types::is_truth;
+use crate::bool_storage::{NUMBERS, as_condition, as_held};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 

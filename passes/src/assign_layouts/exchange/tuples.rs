@@ -16,7 +16,7 @@ use crate::analysis::views::memory_views;
 use crate::assign_layouts::graph::{Node, What};
 use crate::assign_layouts::infer::across_warps;
 use crate::assign_layouts::log2_shape;
-use crate::assign_layouts::own::{Own, tile, unrounded};
+use crate::assign_layouts::materialise::{Own, tile, unrounded};
 use tilec_ir::combine::{Combine, How, component};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};

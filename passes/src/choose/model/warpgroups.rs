@@ -10,9 +10,9 @@
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose
 //! products draw less power than the model says).
 
+use super::bandwidth::{SUPPLY, Supply};
 use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
-use super::sharing::{self, HANDING, Handing, Shared, Work};
-use super::supply::{SUPPLY, Supply};
+use super::stream_k::{self, HANDING, Handing, Shared, Work};
 use crate::choose::cards::Card;
 use crate::choose::cost::{BUSY, Cost, Part};
 use tilec_ir::target::{WARP, WARPGROUP};
@@ -160,7 +160,7 @@ struct Setting<'a> {
 }
 
 /// Additional clocks of a launch of clusters whose blocks share a tile, rounded from the eight kernels of
-/// [`sharing::PAIR`].
+/// [`stream_k::PAIR`].
 const PAIR_LAUNCH: f64 = 400.0;
 
 /// Clocks of a tile of the output.
@@ -260,8 +260,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let from_cache = supply.cache_rate(card, active, apart, rounds);
     let asked: f64 = cost.parts.iter().map(|p| p.trips * p.loads).sum();
     let mut traffic = traffic(card, cost, launch, tiles);
-    // The same rule as in `sharing::shared`.
-    if shared.is_some_and(|s| s.most <= sharing::MOST) {
+    // The same rule as in `stream_k::shared`.
+    if shared.is_some_and(|s| s.most <= stream_k::MOST) {
         traffic /= launch.distinct;
     }
     if apart {
@@ -340,9 +340,9 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         room: cost.room as f64,
     };
     if let Some(n) = cost.split_k.filter(|&n| n > 1) {
-        return Some(sharing::split(card, &work, n));
+        return Some(stream_k::split(card, &work, n));
     }
-    let shared = sharing::shared(card, &work, places / each, &c.handing);
+    let shared = stream_k::shared(card, &work, places / each, &c.handing);
     Some(Shared { busy: shared.busy * each, blocks: shared.blocks * each, ..shared })
         .filter(|s| cost.stream_k.unwrap_or(s.gains))
 }

@@ -1,0 +1,65 @@
+//! Register use of a thread of a kernel with products, for a number of warps.
+
+use crate::Cx;
+use crate::analysis::live_ranges;
+use crate::select_mma::atoms::{best_atom, slice_depth};
+use crate::select_mma::warps::warp_tile::{LEAST, Product, share_out};
+use tilec_ir::atoms::{Bit, Fragment};
+use tilec_ir::bits::Bits;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::target::WARP;
+
+/// Number of copies of a fragment: one is multiplied while the next is loaded.
+const BUFFERS: u64 = 2;
+
+/// Registers of a thread for all register tiles of the kernel, and the fragments of one product.
+pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u64) -> u64 {
+    let held = |shape: &[u64], elem: Bits| {
+        let like = products.iter().find(|p| shape == [p.shape.0, p.shape.1]);
+        let threads = warps * u64::from(WARP);
+        let elements = match like {
+            Some(p) => {
+                let (wm, wn) = share_out(p, warps);
+                wm * wn / u64::from(WARP)
+            }
+            // In a broadcast row, four lanes have the same elements.
+            None if shape.contains(&1) => shape.iter().product::<u64>() * 4 / threads,
+            None => shape.iter().product::<u64>() / threads,
+        };
+        elem.words(elements).max(1)
+    };
+    let sum = live_ranges::tiles(k)
+        .into_iter()
+        .map(|tiles| tiles.iter().map(|t| held(&t.shape, t.elem)).sum())
+        .max()
+        .unwrap_or(0);
+    // With a single product, fragments are loaded a slice ahead; with several, the assembler loads the operands of the
+    // next instruction.
+    let alone = products.len() == 1;
+    let product = |p: &Product| fragments(cx, p, share_out(p, warps), alone) + staged(cx, p, warps);
+    sum + products.iter().map(product).max().unwrap_or(0)
+}
+
+/// Registers of a thread through which the next tiles of a product's operands pass, without asynchronous copies.
+fn staged(cx: &Cx<'_>, p: &Product, warps: u64) -> u64 {
+    let elements = (p.shape.0 + p.shape.1) * p.depth;
+    let bytes = p.types.map_or(0, |(inputs, _)| inputs.size().bytes_of(elements));
+    let through = !cx.options.target.has_asynchronous_copies();
+    if through { bytes / (4 * warps * u64::from(WARP)) } else { 0 }
+}
+
+/// Registers of a thread for the fragments of a product with these warp tiles and the best instruction.
+fn fragments(cx: &Cx<'_>, p: &Product, (wm, wn): (u64, u64), alone: bool) -> u64 {
+    let Some(types) = p.types else { return 0 };
+    let Some(atom) = best_atom(cx.options.target, cx.enabled, types, (wm, wn, p.depth)) else { return 0 };
+    let row = atom.row();
+    let depth = slice_depth(row, [Some(types.0.size()); 2], p.depth);
+    let words = |rows: u64, f: &Fragment| {
+        let lanes = f.lane.iter().filter(|&&bit| bit != Bit::Same).count();
+        (types.0.size().bytes_of(rows * depth) >> lanes).div_ceil(4)
+    };
+    match alone {
+        true => BUFFERS * (words(wm, &row.a[0]) + words(wn, &row.b[0])),
+        false => words(wm, &row.a[0]) + BUFFERS * words(LEAST.min(wn), &row.b[0]),
+    }
+}

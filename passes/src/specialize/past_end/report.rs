@@ -1,0 +1,192 @@
+//! The warning about elements past the end in a reduction.
+
+use super::super::pad::{direct, neutral_of};
+use super::found::{Found, Past, Taker};
+use crate::analysis::facts::Facts;
+use crate::analysis::past_end::bounds;
+use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::refusal::required;
+use std::collections::BTreeSet;
+use tilec_ir::codes;
+use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::loop_ends::meaning;
+use tilec_ir::ops::{Op, ReduceOp};
+use tilec_ir::print::print_expr;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{resolve_view, type_of};
+
+pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
+    let Past { window, dim, extent, end, filled } = found.past;
+    let view = resolve_view(k, window).expect("a window");
+    let written = as_written(k);
+    let print = print(&written);
+    let tensor = &k.values[view.base].name;
+    let starts = view.dims[dim].starts();
+    let side = if end.is_some() { "past the end" } else { "in front" };
+    let what = match found.taker {
+        Taker::Reduction { op, .. } => format!("this `{}` includes elements {side} of `{tensor}`", op.token()),
+        Taker::Product => format!("this product sums elements {side} of `{tensor}`"),
+        Taker::Mean => format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there"),
+        Taker::Scatter => {
+            format!("indices {side} of `{tensor}` read as 0, and 0 names an element, which is stored to as well")
+        }
+    };
+    let read = if filled { "what `fill` says" } else { "0" };
+    let begin = starts.iter().filter(|&&e| k.as_int(e) != Some(0)).map(|&e| print(e));
+    let begin = begin.collect::<Vec<String>>().join(" + ");
+    let begins = |more: &str| if begin.is_empty() { more.to_owned() } else { format!("{begin} + {more}") };
+    let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
+    // The precondition under which there are none.
+    let none = end.map(&print).and_then(|end| match first {
+        Some(0) => Some((format!("is less than {extent}"), format!("{end} == {extent}"))),
+        Some(first) => {
+            first.checked_add_unsigned(extent).map(|n| (format!("is less than {n}"), format!("{end} >= {n}")))
+        }
+        None if starts.iter().all(|&e| facts.is_multiple(k, e, extent)) => {
+            Some((format!("is no multiple of {extent}"), format!("{end} % {extent} == 0")))
+        }
+        None => None,
+    });
+    let (when, place) = match (end.map(&print), &none) {
+        (Some(end), Some((when, _))) => (format!("`{end}` {when}"), format!("past the end `{end}`")),
+        (Some(end), None) => (format!("the window reaches past `{end}`"), format!("past the end `{end}`")),
+        (None, _) => ("the window begins in front of 0".to_owned(), "in front of 0".to_owned()),
+    };
+    let mut d = Diagnostic::warning(
+        codes::PAST_END,
+        k.expr_spans[found.at],
+        format!("{what}: the result may be wrong if {when}"),
+    )
+    .with_place(
+        k.expr_spans[direct(k, window).unwrap_or(window)],
+        format!("{extent} elements, which {place} read as {read}"),
+    );
+    let within = |axis: u32| match end.map(&print) {
+        Some(end) => format!("{} < {end}", begins(&format!("iota(x, {axis})"))),
+        None => format!("{} >= 0", begins(&format!("iota(x, {axis})"))),
+    };
+    d = match found.taker {
+        Taker::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
+        Taker::Product => d.with_note("mask an operand: give these elements the value 0, as in `select(.., x, 0.0)`"),
+        Taker::Mean => match end.map(&print) {
+            Some(end) if first == Some(0) => d.with_note(format!("divide by `{end}`")),
+            Some(end) if !begin.is_empty() => d.with_note(format!(
+                "divide by the number of elements of the tensor: `min({extent}, {end} - ({begin}))`"
+            )),
+            _ => d.with_note("divide by the number of elements of the tensor"),
+        },
+        Taker::Scatter => d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`"),
+    };
+    if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
+        d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
+        d = d.with_note(format!("or state that there are no such elements: `where {none}`"));
+    }
+    if let (Taker::Mean, Some(0), Some(end)) = (found.taker, first, end)
+        && let ExprData::Op { op: Op::Div, args } = &k.exprs[found.at]
+        && !k.expr_spans[args[1]].is_none()
+    {
+        let count = print(end);
+        let plain = matches!(written.exprs[end], ExprData::Ref(_) | ExprData::Int(_));
+        let count = if plain { count } else { format!("({count})") };
+        d = d.with_fix(k.expr_spans[args[1]], count).with_meaning("divides by the number of elements of the tensor");
+    }
+    // If no precondition helps, a `fill` value in the copy does, for an extreme.
+    if d.fix.is_none()
+        && let Taker::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
+        && let Some((span, fill)) = filled_by(k, window, op, arg)
+    {
+        let at = Span { start: span.end, ..span };
+        d = d.with_fix(at, format!(" fill {fill}")).with_meaning("elements past the end read as this value");
+    }
+    d
+}
+
+/// The copy that loads a window without `fill` and unconverted, and the `fill` value for an extreme of all of it.
+fn filled_by(k: &Kernel, window: Expr, op: ReduceOp, arg: Expr) -> Option<(Span, &'static str)> {
+    let copied = |s: &Stmt| match &k.stmts[*s] {
+        StmtData::Copy { src, dst, attrs } => {
+            let tile = resolve_view(k, *dst).map(|to| to.base).filter(|&v| k.tile_ty(v).is_some());
+            let whole = tile.is_some() && resolve_view(k, arg).map(|of| of.base) == tile;
+            whole && attrs.fill.is_none() && [Some(window), direct(k, window)].contains(&Some(*src))
+        }
+        _ => false,
+    };
+    let s = all_stmts(k, k.body).into_iter().find(copied)?;
+    let floating = matches!(type_of(k, arg).ok()?.elem()?, ElemRef::Known(elem) if bounds(elem).is_none());
+    let fill = if op == ReduceOp::Maximum { "-inf" } else { "inf" };
+    floating.then_some((k.stmt_spans[s], fill))
+}
+
+/// The kernel without names for values from memory in indices, as in the source.
+fn as_written(k: &Kernel) -> Kernel {
+    let mut own = k.clone();
+    for e in k.exprs.keys() {
+        if let ExprData::Index(arg) = k.exprs[e] {
+            own.exprs[e] = k.exprs[arg].clone();
+        }
+    }
+    own
+}
+
+fn print(k: &Kernel) -> impl Fn(Expr) -> String + use<'_> {
+    move |e| print_expr(k, e)
+}
+
+fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
+    let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
+    // What the type has.
+    let (lo, hi) = match elem {
+        Some(ElemRef::Known(elem)) => bounds(elem).unwrap_or((f64::NEG_INFINITY, f64::INFINITY)),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    let neutral = match neutral_of(op, elem) {
+        Some(ExprData::Float(bits)) if f64::from_bits(bits).is_infinite() => {
+            format!("{:?}", f64::from_bits(bits).clamp(lo, hi))
+        }
+        Some(ExprData::Int(x)) if op.is_extreme() => (x as f64).clamp(lo, hi).to_string(),
+        Some(ExprData::Float(bits)) => format!("{:?}", f64::from_bits(bits)),
+        Some(ExprData::Int(x)) => x.to_string(),
+        _ => "y".to_owned(),
+    };
+    match op {
+        ReduceOp::Any => format!("leave them out: `any({within} && x)`"),
+        ReduceOp::All => format!("leave them out: `all({within} && x || !({within}))`"),
+        ReduceOp::Sum | ReduceOp::Product => format!(
+            "mask the operand: `select({within}, x, {neutral})`; for a sum of exponentials `copy .. -> x fill -inf` is enough"
+        ),
+        ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {
+            format!("give them the neutral value: `copy .. -> x fill {neutral}`, or `select({within}, x, {neutral})`")
+        }
+    }
+}
+
+/// Whether preconditions can refer to an index.
+fn of_the_launch(k: &Kernel, e: Expr) -> bool {
+    let own = match k.exprs[meaning(k, e)] {
+        ExprData::Int(_) | ExprData::Op { .. } => true,
+        ExprData::Ref(v) => matches!(k.values[v].def, ValueDef::Size),
+        _ => false,
+    };
+    own && k.children(meaning(k, e)).into_iter().all(|child| of_the_launch(k, child))
+}
+
+/// Whether a precondition bounds the sizes of an index other than from above: then an additional one might hold for no
+/// launch.
+fn bounded_below(k: &Kernel, e: Expr) -> bool {
+    let mut own = BTreeSet::new();
+    for_each_ref(k, e, &mut |v| {
+        own.insert(v);
+    });
+    let mentions = |e: Expr| {
+        let mut found = false;
+        for_each_ref(k, e, &mut |v| found |= own.contains(&v));
+        found
+    };
+    let at_most = |e: Expr| match &k.exprs[e] {
+        ExprData::Op { op: Op::Le | Op::Lt, args } => !mentions(args[1]),
+        _ => false,
+    };
+    k.requires.iter().any(|&e| mentions(e) && !at_most(e))
+}

@@ -6,7 +6,7 @@ use tilec::compile::bundle::{Cubins, bundle};
 use tilec::{CompileOptions, Target};
 use tilec_build::{Build, Settings};
 use tilec_launch::element::{F16, F32};
-use tilec_launch::ways_out::OTHER_ORDER;
+use tilec_launch::remedies::OTHER_ORDER;
 use tilec_launch::{Bundle, Device, Kernel, Module, Number, StreamRef, Tensor, TensorMut};
 
 const GEMM: &str = include_str!("../../examples/gemm.tile");

@@ -1,33 +1,33 @@
 //! Compiling: source text to PTX, a launch contract, diagnostics and remarks.
 
-mod blame;
+mod assembler_report;
+pub(crate) mod attribution;
 pub mod bundle;
 pub(crate) mod demands;
 pub mod explain;
-mod gathered;
 pub mod machine_code;
 pub(crate) mod options;
 mod parallel;
+mod parsed_program;
 mod pipeline;
-pub(crate) mod places;
-mod reach;
+mod reachable_variants;
+pub mod register_lines;
 pub mod report_json;
-pub(crate) mod shares;
+pub(crate) mod source_lines;
 mod sources;
-pub mod spilled;
+mod stage_texts;
 pub(crate) mod stages;
-mod texts;
+mod variant_messages;
 pub(crate) mod variants;
 mod wgmma_lines;
-mod written;
 
 pub use options::{CompileOptions, Keep, Sizes};
+pub use parsed_program::Written;
+pub(crate) use parsed_program::whole;
 pub(crate) use pipeline::after_file_passes;
 pub use pipeline::{
     Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, compile, lower,
     meaning, optimize, optimize_as_far,
 };
-pub use places::Place;
+pub use source_lines::Place;
 pub use tilec_passes::caller::Caller;
-pub use written::Written;
-pub(crate) use written::whole;

@@ -56,10 +56,10 @@ pub mod xray;
 
 pub use compile::{explain, machine_code, report_json};
 pub use console::{clock, output, progress, render};
-pub use contract::{distinct, expr, launch_file};
+pub use contract::{distinct_elements, expr, launch_file};
 pub use measure::{bench, tune};
 #[cfg(feature = "cuda")]
-pub use run::loaded;
+pub use run::loaded_kernel;
 pub use run::{bind, data, dispatch, overlap, program, simulate, tensor_map};
 #[cfg(feature = "cuda")]
 pub use tilec_launch::cuda;

@@ -24,7 +24,7 @@ mod tests;
 pub(crate) use prepare::diagnostic;
 pub use prepare::{On, RunOptions, launches};
 #[cfg(feature = "cuda")]
-pub use tilec_launch::loaded;
+pub use tilec_launch::loaded_kernel;
 pub use tilec_launch::program::Aliases;
 pub use tilec_launch::{bind, dispatch, overlap, program, tensor_map};
 

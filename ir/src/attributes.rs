@@ -1,7 +1,7 @@
 //! Attributes of statements that describe how they run: attributes of copies, plans of statements, operations on
 //! channels and signals.
 
-use crate::combining::Combining;
+use crate::atomics::Combining;
 use crate::entities::Expr;
 use crate::layout::RegLayout;
 use crate::literal::Literal;

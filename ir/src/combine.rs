@@ -13,8 +13,8 @@
 //! commutative, and needs no neutral element.
 
 use crate::entities::{Expr, Value};
-use crate::few::Few;
 use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::small_list::Few;
 use crate::types::ElemRef;
 
 pub use crate::tuples::{Combine, How};

@@ -1,7 +1,7 @@
 //! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
 
-use crate::loss::{FastPath, Loss};
-use crate::pace::Pace;
+use crate::iteration_time::Pace;
+use crate::missed_paths::{FastPath, Loss};
 use std::fmt;
 
 /// A half-open byte range of the source text.

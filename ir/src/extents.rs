@@ -9,7 +9,7 @@ use crate::numerics::cast;
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef};
 use crate::typing::{ResolvedView, ViewDim, factor_list, factors, let_init, positive, same_expr, type_of};
-use crate::zeros::zero_sizes;
+use crate::zero_sizes::zero_sizes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@
 //! declared by the kernel header or by exactly one statement, which comes before every use in the same or an enclosing
 //! block.
 
+mod analysis_cache;
 mod build;
-mod known;
 mod table;
 mod visit;
 
@@ -23,17 +23,17 @@ pub use crate::attributes::{ChannelOp, CopyAttrs, SignalOp, StmtPlan};
 use crate::demands::Demand;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::fix_locations::Spot;
 pub use crate::mechanism::Mechanism;
-use crate::numbered::Numbered;
 use crate::ops::{Op, ReduceOp};
+use crate::reshape::Numbered;
 use crate::space::Space;
-use crate::spots::Spot;
 use crate::target::Target;
 use crate::tuples::Combine;
 use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
+use analysis_cache::Known;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
-use known::Known;
 pub use table::Table;
 
 /// A file: kernels in source order, and programs that launch several of them.
@@ -408,7 +408,7 @@ pub enum ExprData {
         /// The words.
         word: Expr,
     },
-    /// An integer scalar as an index: `index(n)`. The parser adds it wherever an integer scalar is used as an index ([`crate::values`]).
+    /// An integer scalar as an index: `index(n)`. The parser adds it wherever an integer scalar is used as an index ([`crate::index_values`]).
     Index(Expr),
     /// Reduction along an axis, which the result has with extent 1: `sum(x, 1)`; or with an element for each part: `sum(x, 1, parts (7, 8))`.
     Reduce {

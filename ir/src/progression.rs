@@ -55,7 +55,7 @@ pub fn progression(k: &Kernel, tile: Value) -> Option<Progression> {
                     _ => return None,
                 };
             }
-            _ if crate::changes::changes(k, s, tile)
+            _ if crate::modified_values::changes(k, s, tile)
                 && !matches!(k.stmts[s], StmtData::For { .. } | StmtData::If { .. }) =>
             {
                 return None;

@@ -339,7 +339,7 @@ pub enum Lanes {
     Changing,
 }
 
-/// The barriers of an `ordered` statement; see [`crate::turns`].
+/// The barriers of an `ordered` statement; see [`crate::ordered`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turns {
     /// Arrivals that complete a phase of each barrier.

@@ -11,11 +11,11 @@
 //! Invariant: typing never recurses through `let`: [`Types`] computes them in program order, so depth is that of one
 //! expression tree and work is linear in the program.
 
-mod called;
 mod candidates;
 mod combine;
 mod elementwise;
 mod layouts;
+mod operand_names;
 mod product;
 mod reduction;
 mod register_tile;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tilec_launch::bind::bind;
 use tilec_launch::cuda::{LaunchArg, Ready, Shape};
 use tilec_launch::element::{F16, F32};
-use tilec_launch::loaded::launch_args;
+use tilec_launch::loaded_kernel::launch_args;
 use tilec_launch::program::bind_program;
 use tilec_launch::{Args, Argument, Bundle, Device, Elem, Kernel, LaunchError, Module, Number, StreamRef, TensorMut};
 

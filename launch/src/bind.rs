@@ -6,12 +6,12 @@
 pub use crate::contract::number::{Args, Number};
 pub use tilec_core::hardware::MAX_GRID;
 
-use crate::contract::distinct::{self, Overlap};
+use crate::contract::distinct_elements::{self, Overlap};
 use crate::contract::expr::{self, ExprError};
 use crate::contract::number::int_format;
 use crate::contract::{Access, Contract, Dimension, ParamKind, Scratch, TensorParam};
 use crate::overlap::Place;
-use crate::ways_out::takes_zero;
+use crate::remedies::takes_zero;
 use thiserror::Error;
 use tilec_core::elem::Elem;
 
@@ -295,7 +295,9 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
             Ok(true) => {}
             Ok(false) => {
                 let unmet = || BindError::Unmet { condition: condition.clone(), values: mentioned(condition, &values) };
-                errors.push(distinct::culprit(contract, condition, &values).map_or_else(unmet, BindError::Overlap));
+                errors.push(
+                    distinct_elements::culprit(contract, condition, &values).map_or_else(unmet, BindError::Overlap),
+                );
             }
             Err(error) => errors.push(BindError::Expression { text: condition.clone(), error }),
         }

@@ -5,7 +5,7 @@ use crate::contract::expr;
 use crate::contract::number::Args;
 use crate::contract::{Contract, Dispatch, LaunchFile, Param, ParamKind, Program};
 use crate::program::Misfits;
-use crate::ways_out::no_variant;
+use crate::remedies::no_variant;
 
 impl BindError {
     /// Whether other sizes could be launched.

@@ -5,7 +5,7 @@ use crate::bundle::BundleError;
 #[cfg(feature = "cuda")]
 use crate::cuda::CudaError;
 use crate::dispatch::Refused;
-use crate::ways_out::no_variant;
+use crate::remedies::no_variant;
 use thiserror::Error;
 
 /// Why a kernel was not loaded or launched.

@@ -6,17 +6,17 @@
 
 mod compact;
 mod device;
-mod known;
-mod launched;
+mod device_kernel;
+mod launch_cache;
 #[cfg(feature = "cuda")]
 mod on_cuda;
 #[cfg(feature = "sim")]
 mod on_simulator;
 #[cfg(feature = "cuda")]
-mod packed;
+mod packed_params;
 mod plan;
-mod steps;
+mod sequence;
 mod table;
 
 pub use device::{Device, Module};
-pub use launched::Kernel;
+pub use device_kernel::Kernel;

@@ -9,19 +9,20 @@
 
 pub mod bind;
 pub mod bundle;
+mod caller_arguments;
 pub mod contract;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod dispatch;
+pub mod element_runs;
 mod error;
-mod given;
 #[cfg(any(feature = "cuda", feature = "sim"))]
 mod kernel;
 #[cfg(feature = "cuda")]
-pub mod loaded;
+pub mod loaded_kernel;
 pub mod overlap;
 pub mod program;
-pub mod runs;
+pub mod remedies;
 #[cfg(feature = "sim")]
 pub mod simulator;
 #[cfg(any(feature = "cuda", feature = "sim"))]
@@ -29,7 +30,6 @@ mod stream;
 #[cfg(any(feature = "cuda", feature = "sim"))]
 mod tensor;
 pub mod tensor_map;
-pub mod ways_out;
 
 pub use bind::{Args, Number};
 pub use bundle::Bundle;

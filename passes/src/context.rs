@@ -6,8 +6,8 @@ use crate::single_stage::Depth;
 use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
+use tilec_ir::iteration_time::Pace;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
 
 /// Values of sizes, by name.

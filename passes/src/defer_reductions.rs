@@ -31,7 +31,7 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::ReduceOp;
-use tilec_ir::partial::{accumulated, is_zero};
+use tilec_ir::partial_sums::{accumulated, is_zero};
 use tilec_ir::rounding::computed_in;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_ir::types::{ElemRef, Partial};

@@ -18,7 +18,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::handover::{expected, handover, ring};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::lanes::lanes;
-use tilec_ir::turns::turns;
+use tilec_ir::ordered::turns;
 use tilec_ir::types::Handover;
 use tilec_ir::types::Turns;
 

@@ -35,9 +35,9 @@ use plan::Declined;
 use tile_statements::{Build, Lane};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::iteration_time::Pace;
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
-use tilec_ir::loss::FastPath;
-use tilec_ir::pace::Pace;
+use tilec_ir::missed_paths::FastPath;
 
 /// Most slots of a loop's buffers.
 pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;

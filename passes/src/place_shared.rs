@@ -27,8 +27,8 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::ring;
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::ordered;
 use tilec_ir::placement;
-use tilec_ir::turns;
 
 pub(crate) const NAME: &str = "place-shared";
 
@@ -74,7 +74,7 @@ fn place_barriers(k: &mut Kernel) -> u64 {
             channels.extend(k.handovers[value].map(|_| value));
         }
     });
-    let mut used = turns::end(k);
+    let mut used = ordered::end(k);
     for v in channels {
         if k.places[v].is_none_or(|place| place.barriers.is_some()) {
             continue;
@@ -84,7 +84,7 @@ fn place_barriers(k: &mut Kernel) -> u64 {
         }
         used += 2 * placement::BARRIER_BYTES * slots_of(k, v);
     }
-    for turn in turns::turns(k) {
+    for turn in ordered::turns(k) {
         if let Some(turns) = k.turns[turn.stmt].as_mut().filter(|turns| turns.at.is_none()) {
             turns.at = Some(used);
             used += turn.bytes();

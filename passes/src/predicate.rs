@@ -14,15 +14,15 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape};
 use crate::rewrite::{add_condition, same_expr};
 use crate::specialize::drop_idle;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::extents::Ranges;
+use tilec_ir::index_values::is_of_value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
-use tilec_ir::values::is_of_value;
-use tilec_ir::zeros::zero_sizes;
+use tilec_ir::zero_sizes::zero_sizes;
 
 pub(crate) const NAME: &str = "predicate";
 

@@ -13,12 +13,12 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, mentions, path_to, stmt_exprs};
 use crate::refusal::Refused;
 use crate::{Options, tensor_copies, thread_fills};
-use tilec_ir::changes::changes;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index_values::{is_constant, is_written};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef, View};
+use tilec_ir::modified_values::changes;
 use tilec_ir::names::Parts;
 use tilec_ir::typing::{let_init, resolve_view};
-use tilec_ir::values::{is_constant, is_written};
 
 /// How the producer fills a slot.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

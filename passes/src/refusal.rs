@@ -4,7 +4,7 @@ use crate::Cx;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::loss::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, Loss};
 use tilec_ir::parser::HEADER_CLAUSES;
 
 /// Why a fast path is not taken.

@@ -23,7 +23,7 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
 use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
 

@@ -10,11 +10,11 @@ use crate::refusal::Refused;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, Kernel};
 use tilec_ir::layout::hardware::{self, panels};
-use tilec_ir::own_end::own_end;
 use tilec_ir::padded::im2col;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
 use tilec_ir::typing::ResolvedView;
+use tilec_ir::window_ends::own_end;
 
 /// Checks that TMA can copy a window of a tensor to the whole `buffer`. The error says why not.
 pub(crate) fn fits(

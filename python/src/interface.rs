@@ -4,7 +4,7 @@ use crate::array::Library;
 use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
 use tilec::{Args, Number};
 use tilec_ir::types::Elem;
-use tilec_launch::ways_out::OTHER_ORDER;
+use tilec_launch::remedies::OTHER_ORDER;
 
 /// A tensor that is given.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use tilec::contract::{Contract, LaunchFile, ParamKind};
 use tilec::cuda::{CudaError, LaunchArg, Ready, TensorMap};
 use tilec::dispatch::pick;
 use tilec::expr;
-use tilec::loaded::launch_args;
+use tilec::loaded_kernel::launch_args;
 use tilec::overlap::meets;
 use tilec::program::{BoundProgram, bind_program, decided, may_alias};
 use tilec::{Args, Number};

@@ -10,7 +10,7 @@ use crate::problem::{Random, Run};
 use std::collections::BTreeMap;
 use tilec::contract::{Dimension, LaunchFile, ParamKind, TensorParam};
 use tilec::cuda::{Buffer, Device, Function, LaunchArg, Shape};
-use tilec::loaded::tensor_map;
+use tilec::loaded_kernel::tensor_map;
 use tilec::{Args, Compiled, Contract, expr};
 use tilec_ir::types::Elem;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tilec_ir::diag::Sink;
 use tilec_ir::format::format;
 use tilec_ir::parser::parse;
-use tilec_ir::same::same_module;
+use tilec_ir::structural_equality::same_module;
 
 /// Whether a file that is refused is to be: it has comments alone, or the code of its mistake is in it or is its name.
 fn no_program(path: &Path, source: &str, sink: &Sink) -> bool {

@@ -4,16 +4,16 @@
 //! beside the source, and check claims that PTX cannot settle: registers, spills, and what the main
 //! loop really executes.
 //!
-//! | file       | what it does                                                            |
-//! |------------|-------------------------------------------------------------------------|
-//! | `find.rs`  | where the tools are, and which version may serve which target           |
-//! | `child.rs` | runs one of them: private directory, clean environment, time limit      |
-//! | `ptxas.rs` | PTX to cubin, with the log as data; PTX line to `.tile` line            |
-//! | `sass.rs`  | cubin to instructions                                                   |
-//! | `live.rs`  | registers in use at every instruction                                   |
-//! | `control.rs` | what an encoding says of scheduling: stalls, barriers, reuse           |
-//! | `loops.rs` | control flow of those instructions: natural loops, the main loop        |
-//! | `lint.rs`  | counts by kind of instruction, and what no kernel of ours may contain   |
+//! | file                | what it does                                                          |
+//! |---------------------|-----------------------------------------------------------------------|
+//! | `find.rs`           | where the tools are, and which version may serve which target         |
+//! | `child.rs`          | runs one of them: private directory, clean environment, time limit    |
+//! | `ptxas.rs`          | PTX to cubin, with the log as data; PTX line to `.tile` line          |
+//! | `sass.rs`           | cubin to instructions                                                 |
+//! | `live_registers.rs` | registers in use at every instruction                                 |
+//! | `control.rs`        | what an encoding says of scheduling: stalls, barriers, reuse          |
+//! | `loops.rs`          | control flow of those instructions: natural loops, the main loop      |
+//! | `lint.rs`           | counts by kind of instruction, and what no kernel of ours may contain |
 //!
 //! Invariants: a tool is started by absolute path, never through a shell, and is killed when it takes
 //! too long; nothing it prints can make this module panic; no result depends on the environment beyond
@@ -24,7 +24,7 @@ pub mod control;
 mod counts;
 pub mod find;
 pub mod lint;
-pub mod live;
+pub mod live_registers;
 pub mod loops;
 mod message;
 pub mod ptxas;

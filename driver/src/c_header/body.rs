@@ -8,7 +8,7 @@ use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use std::fmt::Write as _;
 use tilec_ir::types::Elem;
 use tilec_launch::bind::MAX_GRID;
-use tilec_launch::ways_out::{no_variant, takes_zero};
+use tilec_launch::remedies::{no_variant, takes_zero};
 
 /// The subject of messages.
 #[derive(Clone)]

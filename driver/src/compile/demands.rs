@@ -10,8 +10,8 @@ mod roofline;
 pub(crate) use code::{Demanding, declined};
 pub(crate) use figures::unknown;
 
+use super::attribution;
 use super::report_json::Assembler;
-use super::shares;
 use crate::console::render::SourceFile;
 pub(crate) use code::Broken;
 use code::Code;
@@ -19,7 +19,7 @@ use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ptx::report::{CopyReport, Report};
 
@@ -191,9 +191,9 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         Property::Tma => {
             // What goes through registers fills shared memory in the program alone.
             let has = code.has_tensor_load();
-            let mut at = shares::filled_by_threads(code.tile.kernel);
+            let mut at = attribution::filled_by_threads(code.tile.kernel);
             if !has && at.is_empty() {
-                at = shares::filled_by_threads(code.tile.specialized);
+                at = attribution::filled_by_threads(code.tile.specialized);
             }
             let message = if has { "not every load is a TMA load" } else { "no load is a TMA load" };
             // TMA loads are for wgmma products: where nothing is said of the loads, what keeps products from being these is the reason.
@@ -279,7 +279,7 @@ fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::spilled::{MostLive, Spilled};
+    use crate::compile::register_lines::{MostLive, Spilled};
     use crate::compile::{CompileOptions, optimize};
 
     /// A demand is judged by what accesses became, whether a report is requested or not.

@@ -2,9 +2,9 @@
 //!
 //! What ptxas complains about comes back as diagnostics on the `.tile` lines that the PTX came from.
 
-use super::spilled::{self, Spilled};
-use super::{blame, demands, wgmma_lines};
-use crate::assembler::live::{Live, live_registers};
+use super::register_lines::{self, Spilled};
+use super::{assembler_report, demands, wgmma_lines};
+use crate::assembler::live_registers::{Live, live_registers};
 use crate::assembler::{
     self, Arch, Assembled, AssemblerError, Disassembly, EntryStats, PtxasMessage, SassFunction, SassStats, assemble,
     disassemble, disassemble_encoded,
@@ -29,7 +29,7 @@ pub fn cubin(program: &mut Compiled) -> Result<Assembled, Diagnostics> {
         true => disassemble(&assembled.cubin, arch(program.target)).ok(),
         false => None,
     };
-    let said = blame::complaints(program, &assembled, listing.as_ref());
+    let said = assembler_report::complaints(program, &assembled, listing.as_ref());
     program.diagnostics.extend(said);
     Ok(assembled)
 }
@@ -105,9 +105,9 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     );
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
-    let mut said = blame::complaints(program, &as_written, Some(&plain));
+    let mut said = assembler_report::complaints(program, &as_written, Some(&plain));
     said.extend(wgmma_lines::settle(program, &mut by_line.functions, &wgmma_lines::of_the_ptx));
-    let spilled = plain.functions.iter().map(|f| (f.name.clone(), spilled::spilled(f))).collect();
+    let spilled = plain.functions.iter().map(|f| (f.name.clone(), register_lines::spilled(f))).collect();
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
 
@@ -191,8 +191,8 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
             registers: entry.registers,
             spill_store_bytes: entry.spill_store_bytes,
             spill_load_bytes: entry.spill_load_bytes,
-            spilled: function.map_or_else(Vec::new, spilled::spilled),
-            most_live: function.zip(live).and_then(|(f, live)| spilled::most_live(f, live)),
+            spilled: function.map_or_else(Vec::new, register_lines::spilled),
+            most_live: function.zip(live).and_then(|(f, live)| register_lines::most_live(f, live)),
             stack_bytes: entry.stack_bytes,
             total: stats.map(|s| s.total),
             main_loop: stats.and_then(|s| s.main_loop),
@@ -255,7 +255,7 @@ fn diagnostics(error: &AssemblerError, ptx: &str, source: &SourceFile) -> Diagno
             .iter()
             .filter(|m| m.severity == assembler::Severity::Error)
             .map(|m| {
-                blame::at_line(m, Severity::Error, codes::ASSEMBLER_REFUSED, ptx, source)
+                assembler_report::at_line(m, Severity::Error, codes::ASSEMBLER_REFUSED, ptx, source)
                     .with_note(format!("ptxas {version} said this about PTX that tilec wrote: please report it"))
             })
             .collect(),

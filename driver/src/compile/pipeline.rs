@@ -3,12 +3,12 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
-use super::places::Place;
+use super::parsed_program::{Written, written};
+use super::source_lines::Place;
 use super::sources::{is_ptx, other_generation, would_be_sequence};
-use super::texts::{FileTexts, Texts, join, joined};
+use super::stage_texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, Planned};
-use super::written::{Written, written};
-use super::{demands, gathered, parallel, reach, shares, stages};
+use super::{attribution, demands, parallel, reachable_variants, stages, variant_messages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
+use tilec_ir::iteration_time::Pace;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
-use tilec_ir::pace::Pace;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
 use tilec_passes::choose::{Choice, Prediction};
@@ -269,13 +269,13 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
     let (mut sink, mut kept) = (Sink::new(), FileTexts::default());
     let (module, planned, dispatch) = plan(&source, options, &mut kept, &mut sink).unwrap_or_default();
     let (mut kernels, mut each) = (Vec::new(), Vec::new());
-    let (labels, mut all_said) = (gathered::labels(&planned), Vec::new());
+    let (labels, mut all_said) = (variant_messages::labels(&planned), Vec::new());
     for (optimized, texts, said) in parallel::map(planned, |planned| optimize_one(planned, options)) {
         all_said.push(said);
         kernels.extend(optimized);
         each.push(texts);
     }
-    gathered::gathered(labels, all_said).into_iter().for_each(|d| sink.push(d));
+    variant_messages::gathered(labels, all_said).into_iter().for_each(|d| sink.push(d));
     let diagnostics = match settle(&source, sink, &options.deny) {
         Ok(diagnostics) => diagnostics,
         Err(diagnostics) => {
@@ -315,9 +315,9 @@ fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
     let sizes = kernel.sizes.iter().copied().filter(|&v| zeros.contains(&kernel.values[v].name));
     let sizes: Vec<_> = sizes.collect();
     if !sizes.is_empty() {
-        let others = tilec_ir::zeros::may_be_zero(kernel).into_iter().filter(|v| !sizes.contains(v));
+        let others = tilec_ir::zero_sizes::may_be_zero(kernel).into_iter().filter(|v| !sizes.contains(v));
         let others: Vec<_> = others.collect();
-        *kernel = tilec_ir::zeros::with_zeros(kernel, &sizes);
+        *kernel = tilec_ir::zero_sizes::with_zeros(kernel, &sizes);
         for v in others {
             let span = kernel.values[v].span;
             let (size, none) = (kernel.value_ref(v, span), kernel.int(0, span));
@@ -544,14 +544,14 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     if let Some(linked) = &linked {
         for ((_, report), tile) in linked.launches.iter().zip(&mut tiles) {
             if let Some(p) = &mut tile.prediction {
-                let issued: f64 = shares::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
+                let issued: f64 = attribution::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
                 // With products a block of the model is a tile of the result.
                 let blocks = tilec_passes::choose::launched(&tile.kernel, &p.sizes).unwrap_or(if p.flops > 0.0 {
                     0.0
                 } else {
                     p.blocks
                 });
-                p.learn(|place| shares::times(report, place), blocks * issued);
+                p.learn(|place| attribution::times(report, place), blocks * issued);
             }
             let broken = demands::broken(tile.demanding(), report).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));
@@ -572,8 +572,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         let caller = tiles.first().map_or_else(Caller::default, |tile| tile.options.caller);
         // Variants that one call cannot launch are not held against each other.
         if sink.check().is_ok() {
-            let never = reach::never_launched(&file, caller, span);
-            let said = reach::forbidden(&file, &sizes, caller, span).into_iter().chain(never);
+            let never = reachable_variants::never_launched(&file, caller, span);
+            let said = reachable_variants::forbidden(&file, &sizes, caller, span).into_iter().chain(never);
             said.for_each(|d| sink.push(d));
         }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()

@@ -1,7 +1,7 @@
 //! The compile report as JSON, `tilec.report/1`: what each copy, shared-memory access and product became, and with an
 //! assembler at hand what that cost in registers and instructions.
 
-use super::spilled::{MostLive, Spilled};
+use super::register_lines::{MostLive, Spilled};
 use crate::assembler::Counts;
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::contract::version::decimal_version;

@@ -1,6 +1,6 @@
 //! The calls into the other crates, one function a stage.
 
-use crate::compile::places::{Place, Places};
+use crate::compile::source_lines::{Place, Places};
 use crate::console::render::SourceFile;
 use crate::contract::version::decimal_version;
 use tilec_ir::codes;

@@ -6,14 +6,14 @@
 //! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
 
 use crate::compile::options::{CompileOptions, Sizes};
-use crate::compile::written::Written;
+use crate::compile::parsed_program::Written;
 use crate::contract::{Case, Dispatch};
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstParam, ConstValue, Kernel, Module, ValueDef};
-use tilec_ir::zeros;
+use tilec_ir::zero_sizes;
 use tilec_passes::Options;
 use tilec_passes::choose::{self, AtLeast, Branch, Choice, Prediction, Predictor};
 
@@ -158,7 +158,7 @@ fn variants(
     options: &CompileOptions,
     sink: &mut Sink,
 ) -> Result<(Vec<Planned>, Vec<Ordered>), Reported> {
-    let sizes = zeros::may_be_zero(kernel);
+    let sizes = zero_sizes::may_be_zero(kernel);
     if sizes.len() > MAY_BE_ZERO {
         let message = format!("{} sizes that may be 0, expected at most {MAY_BE_ZERO}", sizes.len());
         let d = Diagnostic::error(codes::BAD_PRECONDITION, kernel.name_span, message);
@@ -170,7 +170,7 @@ fn variants(
     sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
     let (mut planned, mut cases): (Vec<Planned>, Vec<Ordered>) = (Vec::new(), Vec::new());
     for set in sets {
-        let own = if sizes.is_empty() { None } else { Some(zeros::with_zeros(kernel, &set)) };
+        let own = if sizes.is_empty() { None } else { Some(zero_sizes::with_zeros(kernel, &set)) };
         let mut options = options.clone();
         for sizes in &mut options.sizes {
             sizes.retain(|(name, _)| set.iter().all(|&v| kernel.values[v].name != *name));

@@ -6,7 +6,7 @@
 
 use crate::assembler::{SassFunction, SassInst};
 use crate::compile::Compiled;
-use crate::compile::places::Places;
+use crate::compile::source_lines::Places;
 use crate::console::render::SourceFile;
 use tilec_ir::diag::{Diagnostic, Span, counted};
 use tilec_ir::kernel::Kernel;

@@ -5,7 +5,7 @@
 
 mod error;
 mod facts;
-mod kinds;
+mod field_kinds;
 
 pub use error::LaunchFileError;
 
@@ -166,7 +166,7 @@ fn complete(kernel: &mut Map<String, Value>, facts: &Facts) -> Result<(), Launch
         let axes = axes(kernel, name)?;
         kernel.insert(name.to_owned(), Value::Array(axes));
     }
-    kinds::of_kernel(kernel)?;
+    field_kinds::of_kernel(kernel)?;
     let grid = axes(kernel, "grid")?;
     kernel.insert("grid".to_owned(), expressions(&grid, "`grid`")?);
     let params = kernel.get_mut("params").ok_or_else(|| field("`params` is missing: the parameters in order"))?;
@@ -205,7 +205,7 @@ fn expressions(list: &[Value], what: &str) -> Result<Value, LaunchFileError> {
 /// Fills in what is missing of a parameter.
 fn complete_param(param: &mut Map<String, Value>, what: &str) -> Result<(), LaunchFileError> {
     known(param, PARAM_FIELDS, what)?;
-    kinds::of_param(param, what)?;
+    field_kinds::of_param(param, what)?;
     if !param.contains_key("name") {
         return Err(field(format!("{what} has no `name`")));
     }

@@ -1,7 +1,7 @@
 //! Decisions of the passes about a program, computed in the background.
 
 use crate::compile::machine_code::meet_demands;
-use crate::compile::{CompileOptions, Compiled, OptimizedKernel, compile, shares};
+use crate::compile::{CompileOptions, Compiled, OptimizedKernel, attribution, compile};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span, counted};
 use tilec_ir::entities::Value;
@@ -94,7 +94,7 @@ impl Decisions {
     pub fn accesses_to(&self, kernel: &str, buffer: &str) -> Vec<String> {
         let reports = self.kernels.iter().zip(&self.reports).filter(|(k, _)| k.kernel.name == kernel);
         let accesses = reports.flat_map(|(_, r)| &r.shared).filter(|s| s.buffer == buffer);
-        each_once(accesses.map(|s| shares::accesses(s).1))
+        each_once(accesses.map(|s| attribution::accesses(s).1))
     }
 
     /// The costs of copies and accesses whose span contains a byte, without duplicates.
@@ -110,7 +110,7 @@ impl Decisions {
             )
         });
         let shared = self.reports.iter().flat_map(|r| &r.shared).filter(|s| holds(s.span, byte));
-        each_once(copies.chain(shared.map(|s| shares::accesses(s).1)))
+        each_once(copies.chain(shared.map(|s| attribution::accesses(s).1)))
     }
 
     /// The value of a compile-time parameter of a kernel.

@@ -5,7 +5,7 @@ use crate::contract::Contract;
 use crate::cuda::{Buffer, CudaError, Device, Event};
 use crate::run::bind::TensorPlan;
 use crate::run::data::{GUARD_BYTES, POISON};
-use crate::run::loaded::LoadedProgram;
+use crate::run::loaded_kernel::LoadedProgram;
 use crate::run::program::bind_program;
 use tilec_launch::LaunchError;
 

@@ -8,23 +8,23 @@ pub mod counts;
 pub mod counts_json;
 mod locate;
 mod memory;
+mod remedies;
 mod report;
-mod scene;
+mod report_context;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod watch;
-mod way_out;
 #[cfg(test)]
 mod way_out_tests;
 
-pub use scene::Origin;
+pub use report_context::Origin;
 
 use crate::console::clock::Clock;
 use crate::contract::Contract;
 use crate::run::child::Job;
 use crate::run::program::{self, bind_program};
-use crate::run::simulate::scene::Scene;
+use crate::run::simulate::report_context::Scene;
 use memory::Memory;
 pub use sources::Sources;
 use std::fmt;

@@ -3,7 +3,7 @@
 use super::answer::{Decision, Known, Part, Says};
 use super::question::PLACES;
 use super::{plain, scheduled};
-use crate::compile::places::Places;
+use crate::compile::source_lines::Places;
 use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;

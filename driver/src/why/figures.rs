@@ -2,7 +2,7 @@
 
 use super::answer::{Known, Part, unrepeated};
 use super::{chain, not};
-use crate::compile::{CompiledKernel, shares};
+use crate::compile::{CompiledKernel, attribution};
 use crate::xray::{path, registers_of, registers_of_roles};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, counted};
@@ -73,7 +73,7 @@ pub(super) fn register(known: &Known<'_>) -> Answered {
 /// Register tiles, and what a thread holds of each.
 fn tiles(kernel: &CompiledKernel) -> Part {
     let k = &kernel.tile.kernel;
-    let all = shares::register_tiles(k).into_iter().take(SHOWN);
+    let all = attribution::register_tiles(k).into_iter().take(SHOWN);
     let facts =
         all.map(|(words, text, _)| format!("{text} {} of a thread", counted(words as usize, "register"))).collect();
     Part { title: format!("Register tiles of `{}` (not all live at once)", k.name), facts, decisions: Vec::new() }

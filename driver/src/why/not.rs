@@ -11,7 +11,7 @@ use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Span, counted, declare_where};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
 use tilec_passes::occupancy::Occupancy;

@@ -7,7 +7,7 @@ use crate::compile::demands::{self, Broken, Judged};
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::roles::{all_warps, first_warp, replicas};
 use tilec_ir::target::WARP;
 use tilec_ir::typing::resolve_view;

@@ -4,7 +4,7 @@ use super::answer::{Known, unrepeated};
 use crate::compile::{Compiled, CompiledKernel};
 use crate::xray;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ptx::report::CopyReport;
 
 /// A program with more preconditions.

@@ -8,7 +8,7 @@ use super::diff;
 use super::machine::Machine;
 use super::remark::Remark;
 use crate::compile::machine_code::ByLine;
-use crate::compile::places::Places;
+use crate::compile::source_lines::Places;
 use crate::compile::{Compiled, Place, explain};
 use crate::console::render::SourceFile;
 use serde::Serialize;

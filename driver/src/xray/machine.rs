@@ -5,7 +5,7 @@ use crate::assembler::control::Control;
 use crate::assembler::scoreboards::{Wait, waits};
 use crate::assembler::{EntryStats, SassFunction, Spill};
 use crate::compile::machine_code::ByLine;
-use crate::compile::spilled::Spilled;
+use crate::compile::register_lines::Spilled;
 use crate::console::render::SourceFile;
 use serde::Serialize;
 use std::cmp::Reverse;

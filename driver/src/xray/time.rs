@@ -7,8 +7,8 @@ use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::CompiledKernel;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::iteration_time::{Pace, TENSOR_CORES, UNCACHED};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::pace::{Pace, TENSOR_CORES, UNCACHED};
 use tilec_ir::print::print_head;
 use tilec_ir::typing::resolve_view;
 

@@ -1,6 +1,6 @@
 //! Lines, their indentation, and the comments after them.
 
-use super::pieces::Piece;
+use super::lexemes::Piece;
 use super::spacing::{Role, roles, spaced};
 use crate::lexer::Tok;
 use crate::parser::{HEADER_CLAUSES, Marks};

@@ -5,14 +5,14 @@
 //! between tokens follow `spacing`. Comments are kept; those at the ends of consecutive lines of a head, of its clauses
 //! or of a body are aligned. At most one empty line separates two lines. Formatting is idempotent.
 
+mod lexemes;
 mod lines;
-mod pieces;
 mod spacing;
 
 use crate::diag::{Reported, Sink, Span};
 use crate::lexer::{Tok, Token, lex};
 use crate::parser::parse_marked;
-use pieces::{Piece, pieces};
+use lexemes::{Piece, pieces};
 
 /// The formatted text, with the tokens and comments of `source`.
 ///

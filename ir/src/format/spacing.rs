@@ -1,6 +1,6 @@
 //! Which tokens of a line have a space in between.
 
-use super::pieces::Piece;
+use super::lexemes::Piece;
 use crate::lexer::{Tok, is_reserved};
 use crate::ops::Op;
 use crate::parser::Marks;

@@ -13,8 +13,8 @@ use crate::codes;
 use crate::combine::{Combine, How, component, exchanges_of, local};
 use crate::diag::Span;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
-use crate::numbered::Numbered;
 use crate::ops::Op;
+use crate::reshape::Numbered;
 use crate::types::Elem;
 use std::rc::Rc;
 

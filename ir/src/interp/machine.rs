@@ -4,9 +4,9 @@ use crate::codes;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::interp::bounds::Bound;
+use crate::interp::element_addresses::DimSteps;
 use crate::interp::inputs::{EVERY, Errors, Inputs, Options};
 use crate::interp::numbers::{Number, Numbers};
-use crate::interp::steps::DimSteps;
 use crate::interp::tile::Tile;
 use crate::interp::window::{Global, Lines, Root, Window};
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, Kernel, Slot, ValueDef};
@@ -120,7 +120,7 @@ pub(super) struct Machine<'k> {
     /// Whether the block is the last of its cluster, which holds these tiles.
     pub(super) last_of_cluster: bool,
     /// Elements written by stores with `apart`.
-    pub(super) apart: super::apart::Stored,
+    pub(super) apart: super::disjoint_stores::Stored,
     /// The numbers that loops draw, by the channel that passes them on.
     pub(super) draws: BTreeMap<Value, Draws>,
     /// The statement being executed.

@@ -6,17 +6,17 @@
 
 use super::Numbers;
 use super::bounds::Bound;
-use super::steps::DimSteps;
+use super::element_addresses::DimSteps;
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
+use crate::index_values::is_of_value;
 use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
 use crate::interp::window::{Axis, Plan, PlannedLines, Root, Window, dense_strides};
 use crate::kernel::{ExprData, Range, Slot, View};
 use crate::numerics::cast;
 use crate::types::Elem;
-use crate::values::is_of_value;
 use std::rc::Rc;
 
 /// An index of gathered elements that is outside of the extent, if there is one; there are `n` elements.

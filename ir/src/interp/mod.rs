@@ -12,11 +12,11 @@
 //!
 //! No input makes it panic, run for ever ([`Options::fuel`], [`Options::deadline`]) or take all memory ([`Options::memory`]).
 
-mod apart;
 mod arith;
 mod bounds;
 mod combine;
-mod draws;
+mod disjoint_stores;
+mod element_addresses;
 mod errors;
 mod eval;
 mod grid;
@@ -28,12 +28,12 @@ mod product;
 mod reduce;
 mod roles;
 mod scan;
-mod steps;
 mod stmt;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod window;
+mod work_queue;
 
 use crate::diag::Diagnostic;
 use crate::interp::machine::Machine;
@@ -66,7 +66,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         outside: false,
         passed: std::collections::BTreeMap::new(),
         last_of_cluster: true,
-        apart: apart::Stored::of(k),
+        apart: disjoint_stores::Stored::of(k),
         draws: std::collections::BTreeMap::new(),
         at: k.name_span,
     };

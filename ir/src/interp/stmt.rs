@@ -3,8 +3,8 @@
 use super::eval::Val;
 use super::tile::{Tile, rounds_in_registers};
 use super::{Numbers, arith, roles};
+use crate::atomics::Combining;
 use crate::codes;
-use crate::combining::Combining;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};

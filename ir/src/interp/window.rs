@@ -4,7 +4,7 @@ use crate::diag::Span;
 use crate::entities::Value;
 use crate::interp::Numbers;
 use crate::interp::bounds::Bound;
-use crate::interp::steps::DimSteps;
+use crate::interp::element_addresses::DimSteps;
 use crate::kernel::Slot;
 use crate::types::Elem;
 use std::collections::BTreeMap;

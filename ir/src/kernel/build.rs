@@ -2,9 +2,9 @@
 
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::fix_locations::Spot;
 use crate::kernel::{ExprData, Kernel, Mma, Range, Schedule, StmtData, Table, Totals, ValueData, ValueDef, View};
 use crate::ops::Op;
-use crate::spots::Spot;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 
 impl Kernel {

@@ -2,9 +2,9 @@
 
 use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::few::Few;
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::Op;
+use crate::small_list::Few;
 use crate::types::{TensorTy, TileTy};
 
 impl Kernel {

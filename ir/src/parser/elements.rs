@@ -2,9 +2,9 @@
 //!
 //! A scalar is the same for all elements of a tile, so an element that is an operand becomes one: `write_out` puts `var P_at = reg f32[]`, `copy P[i] -> P_at` in front of
 //! the statement, and the expression reads `P_at`. Elements in ranges of windows, bounds of loops and conditions are indices, and those of a `let` that is
-//! computed of indices alone (`let first = table[z] + t * 64`) stay one, too ([`crate::values`]).
+//! computed of indices alone (`let first = table[z] + t * 64`) stay one, too ([`crate::index_values`]).
 
-use super::said::{Notes, leaves, rank, window};
+use super::window_notes::{Notes, leaves, rank, window};
 use crate::attributes::CopyAttrs;
 use crate::diag::Span;
 use crate::entities::{Expr, Stmt, Value};

@@ -7,17 +7,17 @@ use crate::codes;
 use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
+use crate::fix_locations::Spot;
 use crate::functions::{self, CONCAT, RESHAPE};
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, Totals, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::literal::Literal;
-use crate::numbered::Numbered;
 use crate::ops::{Form, Op, ReduceOp};
-use crate::parser::habits;
+use crate::parser::foreign_syntax;
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
-use crate::parser::said::{REPEATS, Said};
-use crate::spots::Spot;
+use crate::parser::window_notes::{REPEATS, Said};
+use crate::reshape::Numbered;
 use crate::types::{Elem, ElemRef};
 
 /// Extents are below 2 to the power of this.
@@ -302,14 +302,14 @@ impl Parser<'_, '_> {
             let note = "tuples that are combined are named by a `let`: `let (m, l) = reduce (x, 1.0) along 1 with ..`";
             return self.error(d.with_note(note));
         }
-        if let Some(ours) = habits::renamed(word) {
+        if let Some(ours) = foreign_syntax::renamed(word) {
             return self.error(d.with_note(format!("it is called `{ours}` here")).with_fix(span, ours));
         }
-        if let Some(elem) = habits::of_type(word) {
+        if let Some(elem) = foreign_syntax::of_type(word) {
             let cast = format!("cast<{elem}>");
             return self.error(d.with_note(format!("a conversion is written `{cast}(x)`")).with_fix(span, cast));
         }
-        if let Some(instead) = habits::instead(word) {
+        if let Some(instead) = foreign_syntax::instead(word) {
             return self.error(d.with_note(format!("it is written {instead}")));
         }
         d = match self.near_word(word, &functions) {
@@ -503,7 +503,7 @@ impl Parser<'_, '_> {
                     self.bump();
                     return self.part(base, index, span);
                 }
-                Tok::Word(word) if let Some((note, written)) = habits::of_method(word, name) => {
+                Tok::Word(word) if let Some((note, written)) = foreign_syntax::of_method(word, name) => {
                     let d = self.expected_here("`put` or `get`");
                     self.bump();
                     let whole = self.since(span);

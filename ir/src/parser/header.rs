@@ -4,16 +4,19 @@ use crate::accumulators;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
+use crate::fix_locations::Spot;
+use crate::index_values;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::loop_ends;
+use crate::parser::persistent_axes::Walk;
 use crate::parser::reader::{Parsed, Parser};
-use crate::parser::walks::Walk;
-use crate::parser::{aliases, elements, filled, narrow, old_values, strided, unnamed, vectors, walks, widened};
-use crate::spots::Spot;
+use crate::parser::{
+    aliases, broadcast, broadcast_vectors, elements, fill_values, implicit_tiles, inferred_extents, old_values,
+    persistent_axes, strided,
+};
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
-use crate::values;
 
 /// Longest kernel name: it becomes the entry name in PTX.
 const MAX_KERNEL_NAME: usize = 64;
@@ -88,25 +91,25 @@ impl<'s> Parser<'s, '_> {
         if self.sink.error_count() == before && !self.text_alone {
             self.check_sizes();
             self.kernel.have_numbers_count(true);
-            walks::write_out(&mut self.kernel, walks);
+            persistent_axes::write_out(&mut self.kernel, walks);
             aliases::write_out(&mut self.kernel, &mut said);
             elements::write_out(&mut self.kernel, &said);
-            let mut wrong = vectors::write_out(&mut self.kernel, &mut said);
-            wrong.extend(narrow::check(&self.kernel, &said));
-            wrong.extend(widened::write_out(&mut self.kernel, &mut said));
-            wrong.extend(unnamed::write_out(&mut self.kernel, &mut said));
+            let mut wrong = broadcast_vectors::write_out(&mut self.kernel, &mut said);
+            wrong.extend(inferred_extents::check(&self.kernel, &said));
+            wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
+            wrong.extend(implicit_tiles::write_out(&mut self.kernel, &mut said));
             // Names of what is reduced have extents now: what is made of them is written out, too.
             if wrong.is_empty() {
-                wrong.extend(widened::write_out(&mut self.kernel, &mut said));
+                wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
             }
             wrong.extend(strided::write_out(&mut self.kernel, &said));
             wrong.into_iter().for_each(|d| {
                 self.error(d);
             });
-            filled::write_out(&mut self.kernel);
+            fill_values::write_out(&mut self.kernel);
             old_values::write_out(&mut self.kernel);
             self.kernel.have_numbers_count(false);
-            values::write_out(&mut self.kernel);
+            index_values::write_out(&mut self.kernel);
             loop_ends::write_out(&mut self.kernel);
             accumulators::write_out(&mut self.kernel);
         }

@@ -9,32 +9,32 @@
 //! Everything the parser does is linear in the text, but for names: a few suggestions over a bounded list.
 
 mod aliases;
+mod broadcast;
+mod broadcast_vectors;
 mod combine;
 mod comments;
 mod demands;
 mod elements;
 mod expr;
-mod filled;
-mod habits;
+mod fill_values;
+mod foreign_syntax;
 mod header;
+mod implicit_tiles;
+mod inferred_extents;
 mod layout;
-mod marks;
+mod mistaken_tokens;
 mod names;
-mod narrow;
 mod old_values;
+mod persistent_axes;
 mod reader;
-mod said;
 mod scope;
 mod sequence;
 mod sizes;
-mod slips;
+mod source_map;
 mod stmt;
 mod strided;
 mod types;
-mod unnamed;
-mod vectors;
-mod walks;
-mod widened;
+mod window_notes;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -48,11 +48,11 @@ use crate::lexer::Tok;
 pub use crate::lexer::reserved_words;
 pub use header::HEADER_CLAUSES;
 pub(crate) use header::SCHEDULE_ITEMS;
-pub(crate) use marks::Marks;
-pub use marks::{Declaration, Mention};
 pub(crate) use reader::CLAUSES;
 use reader::Parser;
 pub use reader::{MAX_DEPTH, MAX_SOURCE, MAX_STMTS};
+pub(crate) use source_map::Marks;
+pub use source_map::{Declaration, Mention};
 pub(crate) use stmt::BEGINNINGS;
 pub(crate) use types::AFTER_SHAPE;
 

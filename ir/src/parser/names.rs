@@ -8,10 +8,10 @@ use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::Value;
 use crate::kernel::{ConstKind, ConstParam, ValueData, ValueDef};
 use crate::lexer::{Tok, clip};
-use crate::parser::habits;
-use crate::parser::marks::{Declaration, Mention};
+use crate::parser::foreign_syntax;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::scope::Unknown;
+use crate::parser::source_map::{Declaration, Mention};
 use crate::types::Order;
 use crate::{codes, spelling};
 
@@ -121,7 +121,7 @@ impl Parser<'_, '_> {
             let note = "a kernel says what a block does with tiles: there are no threads in the language, and the index of a block is one of `grid (i: ..)`";
             return self.error(d.with_note(note));
         }
-        if let Some((note, written)) = habits::of_name(name) {
+        if let Some((note, written)) = foreign_syntax::of_name(name) {
             let d = d.with_note(note);
             return self.error(match written {
                 Some(written) => d.with_fix(span, written),

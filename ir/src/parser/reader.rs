@@ -6,10 +6,10 @@ use crate::entities::Expr;
 use crate::functions;
 use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, lex, reserved_words};
-use crate::parser::marks::Marks;
-use crate::parser::said::{Notes, REPEATS};
+use crate::parser::persistent_axes::Walk;
 use crate::parser::scope::Names;
-use crate::parser::walks::Walk;
+use crate::parser::source_map::Marks;
+use crate::parser::window_notes::{Notes, REPEATS};
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 

@@ -1,16 +1,16 @@
 //! Statements and blocks.
 
+use crate::atomics::Combining;
 use crate::codes;
-use crate::combining::Combining;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::fix_locations::Spot;
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
-use crate::parser::habits;
+use crate::parser::foreign_syntax;
 use crate::parser::names::BEGINS;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser, stands};
 use crate::spelling;
-use crate::spots::Spot;
 use crate::types::{Elem, Handover, Lanes, Place, Turns};
 
 /// Words that begin a statement.
@@ -293,7 +293,7 @@ impl Parser<'_, '_> {
 
     /// The equivalent of a statement of CUDA or C.
     fn of_another_language(&mut self, name: &str, span: Span) -> Option<Diagnostic> {
-        if let Some(note) = habits::of_statement(name) {
+        if let Some(note) = foreign_syntax::of_statement(name) {
             let message = format!("no statement begins with `{name}`");
             return Some(Diagnostic::error(codes::EXPECTED, span, message).with_note(note));
         }

@@ -3,17 +3,17 @@
 //! A copy of such a window is one of gathered rows, whose numbers are counted: `write_out` puts a tile of them in front of the statement for each dimension that steps,
 //! `rows = i * 64 + 2 * iota(rows, 0)`, in 64 bits, so that no number wraps around. Numbers at and past the end of the range, and of the tensor, name nothing, as in any gathered window.
 
-use super::said::{Notes, leaves, window};
+use super::window_notes::{Notes, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
+use crate::index_values::{is_of_value, of_indices};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::loop_ends::{LoopEnds, implied, is_infinite};
 use crate::ops::Op;
 use crate::types::{Elem, ElemRef, TileTy};
 use crate::typing::{Extent, Type, type_of};
-use crate::values::{is_of_value, of_indices};
 use std::collections::BTreeSet;
 
 /// Writes out the numbers of the rows; returns what is wrong with windows that have steps.

@@ -4,14 +4,14 @@ use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::extents::MAX_SIZE;
+use crate::fix_locations::Spot;
 use crate::kernel::{ExprData, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Op, ReduceOp};
-use crate::parser::habits;
+use crate::parser::foreign_syntax;
 use crate::parser::reader::{Parsed, Parser};
-use crate::parser::said::REPEATS;
 use crate::parser::scope::Unknown;
-use crate::spots::Spot;
+use crate::parser::window_notes::REPEATS;
 use crate::types::{
     DimStride, Elem, ElemRef, Mode, Order, OrderRef, Padded, Partial, Scratch, Strides, TensorTy, TileTy,
 };
@@ -70,7 +70,7 @@ impl Parser<'_, '_> {
         let span = self.span();
         let all: Vec<&'static str> = Elem::ALL.iter().map(|e| e.name()).collect();
         let mut d = Diagnostic::error(codes::UNKNOWN_TYPE, span, format!("no element type is called `{}`", clip(word)));
-        if let Some(ours) = habits::of_type(word) {
+        if let Some(ours) = foreign_syntax::of_type(word) {
             return self.error(d.with_spelling(ours));
         }
         if let Some(near) = self.near_word(word, &all) {

@@ -6,7 +6,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};
-use crate::numbered::Numbered;
+use crate::reshape::Numbered;
 use crate::space::Space;
 use crate::types::ElemRef;
 
@@ -46,7 +46,7 @@ impl Types<'_> {
         Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
     }
 
-    /// The type of `concat(args, axis)`, if the extents along the dimension are numbers. The parser writes out others ([`joined`]).
+    /// The type of `concat(args, axis)`, if the extents along the dimension are numbers. The parser writes out others (`parser/broadcast/concat.rs`).
     pub(super) fn concatenated(&self, e: Expr, args: &[Expr], axis: u32) -> Result<Type, TypeError> {
         let k = self.k;
         let (elem, tiles) = self.beside(e, args, axis)?;

@@ -4,12 +4,12 @@ use super::candidates::{may_be, may_count};
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span, counted};
 use crate::entities::{Expr, Value};
+use crate::fix_locations::Spot;
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::literal::whole_text;
 use crate::ops::Op;
 use crate::space::Space;
-use crate::spots::Spot;
 use crate::types::{Elem, ElemClass, ElemRef};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -647,7 +647,7 @@ pub fn positive(k: &Kernel, e: Expr) -> bool {
             ExprData::Int(x) => *x >= 1,
             ExprData::Ref(v) => match k.values[*v].def {
                 ValueDef::Let => known.get(v).is_some_and(|&positive| positive),
-                ref def => matches!(def, ValueDef::Size) && !crate::zeros::zero_sizes(k).contains(v),
+                ref def => matches!(def, ValueDef::Size) && !crate::zero_sizes::zero_sizes(k).contains(v),
             },
             ExprData::Op { op, args } => match op {
                 Op::Mul | Op::Add | Op::CeilDiv | Op::Min => args.iter().all(|&a| of(k, a, known)),

@@ -1,13 +1,13 @@
 //! Copies that combine with memory: where old values go, and what the word for it allows.
 
+use crate::atomics::Combining;
 use crate::codes;
-use crate::combining::Combining;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{CopyAttrs, ValueDef};
 use crate::space::Space;
 use crate::typing::{Extent, ResolvedView, Type, shape_text};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 /// Rule 13 for `add`, `min`, `max` and `exchange` with `old`. `sides`: what is stored, and the window that it is stored to.
 pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &CopyAttrs, target: &ResolvedView) {

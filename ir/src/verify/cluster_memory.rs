@@ -13,7 +13,7 @@ use crate::kernel::{ExprData, Kernel, SignalOp, StmtData};
 use crate::print::print_expr;
 use crate::types::TensorTy;
 use crate::typing::{ResolvedView, ViewDim, const_int, resolve_view};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;

@@ -1,22 +1,22 @@
 //! Copies: rules 12 and 13.
 
-use super::lacking::{lacking, window_of_sums};
+use super::missing_dims::{lacking, window_of_sums};
 use super::structure::mentions;
 use super::{atomics, gathers, matrices};
+use crate::atomics::{combination, combined_types};
 use crate::bits::Bits;
 use crate::cluster::Uniform;
 use crate::codes;
-use crate::combining::{combination, combined_types};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Mechanism, Slot, StmtData, ValueDef};
 use crate::literal::Literal;
-use crate::own_end::own_end;
 use crate::space::Space;
 use crate::target::{MAX_TENSOR_RANK, is_asynchronous_access, is_shifted};
 use crate::types::{Elem, ElemRef, Scratch};
 use crate::typing::{ResolvedView, Type, ViewDim, candidate_elems, const_int, copy_shape, resolve_view, shape_text};
-use crate::verify::cx::{Cx, condition};
+use crate::verify::context::{Cx, condition};
+use crate::window_ends::own_end;
 
 /// Bytes of the widest access of one thread (PTX ISA, `ld`, `st`: `.v4.b32`).
 const MAX_ACCESS: u64 = 16;

@@ -8,7 +8,7 @@ use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{ExprData, Kernel, StmtData};
 use crate::typing::{const_int, resolve_view};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;

@@ -40,7 +40,7 @@ use crate::diag::Diagnostic;
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Mma, StmtData};
 use crate::types::ElemRef;
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 use crate::verify::fragments::maps::{
     Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, reduction,
 };

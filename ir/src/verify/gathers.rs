@@ -5,7 +5,7 @@ use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{CopyAttrs, ExprData, Range, StmtData};
 use crate::typing::{Extent, Type, shape_text};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 /// Checks the gathered windows of a copy.
 pub(super) fn check(

@@ -5,17 +5,17 @@ use crate::cluster::{MAX_BLOCKS, MAX_BLOCKS_ASKED};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
+use crate::fix_locations::Spot;
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::literal::whole_text;
 use crate::numerics::cast::int_format;
 use crate::ops::Op;
 use crate::padded;
 use crate::roles::MAX_OVERLAP;
-use crate::spots::Spot;
 use crate::target::MAX_THREADS;
 use crate::types::{DimStride, Elem, ElemRef, Mode, Scratch, Strides, TensorTy};
 use crate::typing::{Type, const_int, elem_name, factors};
-use crate::verify::cx::{Cx, is_launch};
+use crate::verify::context::{Cx, is_launch};
 use crate::verify::structure::{mentions, schedule_items};
 
 /// Most dimensions of a tensor or a tile.

@@ -2,11 +2,11 @@
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
+use crate::fix_locations::Spot;
 use crate::kernel::StmtData;
 use crate::lanes::{lanes, scaling};
-use crate::spots::Spot;
 use crate::types::Lanes;
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;

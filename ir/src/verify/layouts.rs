@@ -4,15 +4,15 @@ use crate::codes;
 use crate::ctas;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
+use crate::fix_locations::Spot;
 use crate::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use crate::layout::hardware::PANEL_BYTES;
 use crate::layout::{Pitch, RegLayout, SmemLayout, extent_bits};
 use crate::roles::PRODUCER_WARPS;
-use crate::spots::Spot;
 use crate::target::WARP;
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, const_int, copy_shape};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 /// log2 of more elements than any tile has; shifts by it are safe.
 pub(super) const MAX_BITS: u32 = 31;

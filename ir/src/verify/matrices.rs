@@ -6,7 +6,7 @@ use crate::entities::{Expr, Stmt};
 use crate::kernel::{CopyAttrs, Mechanism};
 use crate::space::Space;
 use crate::types::{Elem, ElemRef};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 /// Bits of an element that `stmatrix` writes.
 const STORED_BITS: u32 = 16;

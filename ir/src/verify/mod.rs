@@ -37,20 +37,20 @@
 //!     32 warps (together at most 32), different names, and 24 to 256 registers per thread in steps of 8. One with replicas is names and one loop; `ordered` is in the body of
 //!     such a loop.
 //! 25. Either no statement of a loop has a pipeline stage, or all of them have one, 0 or 1. The producer warps run channel
-//!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`plans.rs`).
+//!     operations, copies into slots, and loops and branches around these. A kernel with roles has neither (`schedules.rs`).
 //!
-//! 26. Places in shared memory are aligned, slots of a channel are apart, and all of it fits a block (`places.rs`).
-//! 27. The barriers of a channel count who fills and releases it, and are apart from everything else (`places.rs`).
-//! 28. A `publish` expects the bytes that TMA copies bring (`places.rs`).
-//! 29. The barriers of an `ordered` statement count the warps of a group, and are apart from all else (`turns.rs`).
+//! 26. Places in shared memory are aligned, slots of a channel are apart, and all of it fits a block (`shared_places.rs`).
+//! 27. The barriers of a channel count who fills and releases it, and are apart from everything else (`shared_places.rs`).
+//! 28. A `publish` expects the bytes that TMA copies bring (`shared_places.rs`).
+//! 29. The barriers of an `ordered` statement count the warps of a group, and are apart from all else (`ordered.rs`).
 //! 30. `elected` is where one lane does something for all, `spread` at loops that only await signals (`lanes.rs`).
 //! 32. Blocks of a cluster that divide tiles (`ctas`) hold them in registers: no roles, channels, products, or copies between memories
 //!     (`ctas.rs`).
 //! 31. A register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that
-//!     put them together (`partial.rs`).
+//!     put them together (`partial_sums.rs`).
 //!
 //! 34. A loop whose numbers are drawn is in the body of a role, in a kernel that has as many blocks as the step, or as numbers, each of which begins with its own;
-//!     its body publishes or releases once the channel that hands them over, which nothing else touches (`draws.rs`).
+//!     its body publishes or releases once the channel that hands them over, which nothing else touches (`work_queue.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), as far as extents and layouts are known
 //! 18. A tile with a layout has power-of-two extents, and its layout has as many elements.
@@ -65,39 +65,39 @@
 //! 33. Along one dimension at most elements of a window of a tensor are gathered, by a register variable of the extent of the tile there. Such windows are in
 //!     copies alone, and not in what is reduced or multiplied.
 //!
-//! Contents (`written.rs`)
+//! Contents (`definite_assignment.rs`)
 //! 24. No register variable is read that nothing can have written before.
 
 mod atomics;
 mod cluster_memory;
+mod context;
 mod copies;
 mod ctas;
-mod cx;
-mod draws;
+mod definite_assignment;
 mod fragments;
 mod gathers;
 mod header;
-mod lacking;
 mod lanes;
 mod layouts;
 mod matrices;
-mod partial;
-mod places;
-mod plans;
+mod missing_dims;
+mod ordered;
+mod partial_sums;
 mod pointers;
 mod roles;
+mod schedules;
+mod shared_places;
 mod statements;
 mod structure;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod written;
+mod work_queue;
 
 use crate::diag::{Reported, Sink};
 use crate::kernel::Kernel;
 use crate::typing::Types;
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 use std::collections::BTreeSet;
 
 /// Reports every violation of the rules of this module.
@@ -113,13 +113,13 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     statements::check(&mut cx);
     layouts::check(&mut cx);
     fragments::check(&mut cx);
-    partial::check(&mut cx);
-    plans::check(&mut cx);
-    places::check(&mut cx);
-    turns::check(&mut cx);
+    partial_sums::check(&mut cx);
+    schedules::check(&mut cx);
+    shared_places::check(&mut cx);
+    ordered::check(&mut cx);
     lanes::check(&mut cx);
     pointers::check(&mut cx);
     gathers::elsewhere(&mut cx);
-    written::check(&mut cx);
+    definite_assignment::check(&mut cx);
     cx.last.map_or(Ok(()), Err)
 }

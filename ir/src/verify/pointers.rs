@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::Expr;
 use crate::typing::ViewDim;
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;

@@ -7,7 +7,7 @@ use crate::kernel::{Kernel, StmtData};
 use crate::roles::{all_warps, dealt_out};
 use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::typing::const_int;
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 use std::collections::BTreeSet;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {

@@ -1,17 +1,17 @@
 //! Statements: rules 9 to 11 and 14 to 16.
 
 use super::header::MAX_RANK;
-use super::lacking::lacking;
+use super::missing_dims::lacking;
 use super::structure::mentions;
-use super::{copies, draws, roles};
+use super::{copies, roles, work_queue};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
+use crate::fix_locations::Spot;
 use crate::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
-use crate::overlay::Overlays;
-use crate::spots::Spot;
+use crate::memory_reuse::Overlays;
 use crate::types::{Elem, ElemRef, MAX_ELEMENTS, Scratch, TileTy};
 use crate::typing::{Extent, Type, const_int, elem_name, resolve_view, shape_text};
-use crate::verify::cx::{Cx, condition, is_const};
+use crate::verify::context::{Cx, condition, is_const};
 use crate::{codes, index};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ const MAX_UNROLL: u64 = 4096;
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
     block(cx, cx.k.body, 1);
     roles::check(cx);
-    draws::check(cx);
+    work_queue::check(cx);
 }
 
 /// Checks the statements of a block of which `copies` are laid out.

@@ -2,12 +2,12 @@
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
+use crate::fix_locations::Spot;
 use crate::kernel::ValueDef;
 use crate::literal::Literal;
 use crate::numerics::cast::int_format;
-use crate::spots::Spot;
 use crate::types::{Elem, ElemClass, ElemRef, TableTy};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 
 /// Bytes of constant memory that a module may have (PTX ISA 5.1.3).
 const MAX_BYTES: u64 = 64 << 10;

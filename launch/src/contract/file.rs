@@ -1,6 +1,6 @@
 //! The launch file: the contracts of kernels, of their variants, and of programs that launch several.
 
-use super::form::{Contract, Param, ParamKind, SCHEMA, SCHEMA_ENDED};
+use super::requirements::{Contract, Param, ParamKind, SCHEMA, SCHEMA_ENDED};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 

@@ -5,12 +5,12 @@
 //! length and its bytes, a list its length and its elements.
 
 use super::plan::{Passed, Plan};
-use super::steps::Steps;
+use super::sequence::Steps;
 use super::table::{self, From, SlotKind, Table, Taken};
 use crate::bundle::{Bundle, BundleError, PayloadKind};
 use crate::contract::encode::encode_number;
-use crate::contract::flat::Flat;
 use crate::contract::number::int_format;
+use crate::contract::stack_code::Flat;
 use crate::contract::{Contract, Dimension, LaunchFile, Scratch, TensorMapParam, TensorParam};
 use crate::error::LaunchError;
 use tilec_core::elem::Elem;

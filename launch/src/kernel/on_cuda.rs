@@ -1,9 +1,9 @@
 //! Launches on a GPU: packed parameters, cached tensor maps.
 
-use super::known::Known;
-use super::packed::Words;
+use super::launch_cache::Known;
+use super::packed_params::Words;
 use super::plan::{Passed, Plan};
-use super::steps::Steps;
+use super::sequence::Steps;
 use super::table::{Taken, Values};
 use crate::bind::bind;
 use crate::contract::encode::encode_number;
@@ -57,7 +57,7 @@ fn maps(kernel: &Steps, plan: &Plan, values: &Values) -> Result<Vec<TensorMap>, 
         let own = bound.scratch.iter().map(|(_, plan)| plan);
         let tensor = bound.tensors.iter().chain(own).find(|t| t.name == map.tensor).ok_or_else(unknown)?;
         let described = map.describe(tensor, |name| bound.values.get(name).and_then(|v| v.to_i64()));
-        Ok(crate::loaded::tensor_map(&described, 0))
+        Ok(crate::loaded_kernel::tensor_map(&described, 0))
     };
     described.map(one).collect()
 }

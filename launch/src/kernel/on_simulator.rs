@@ -1,6 +1,6 @@
 //! Launches on the simulator, with tensors of the host.
 
-use super::steps::{Chosen, Steps};
+use super::sequence::{Chosen, Steps};
 use super::table::Values;
 use crate::contract::Contract;
 use crate::error::LaunchError;

@@ -2,7 +2,7 @@
 
 use super::table::{Table, Taken, flatten};
 use crate::bind::MAX_GRID;
-use crate::contract::flat::Flat;
+use crate::contract::stack_code::Flat;
 use crate::contract::{Case, Contract, ParamKind, Scratch, TensorMapParam};
 use crate::error::LaunchError;
 use crate::tensor::Argument;

@@ -1,13 +1,13 @@
 //! The values and tensors of all kernels of a name, each once, with their sources at a launch.
 
 use crate::contract::expr::Expr;
-use crate::contract::flat::Flat;
 use crate::contract::number::Number;
 use crate::contract::number::int_format;
+use crate::contract::stack_code::Flat;
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use crate::error::LaunchError;
+use crate::remedies::OTHER_ORDER;
 use crate::tensor::{Argument, MAX_RANK};
-use crate::ways_out::OTHER_ORDER;
 use tilec_core::elem::Elem;
 
 /// Values and tensors by number.

@@ -3,11 +3,11 @@
 use crate::rewrite::same_expr;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index_values::is_constant;
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::names::Parts;
 use tilec_ir::typing::let_init;
-use tilec_ir::values::is_constant;
 
 /// Whether a name has one value in the whole launch.
 pub(crate) fn is_of_launch(k: &Kernel, v: Value) -> bool {

@@ -1,7 +1,7 @@
 //! Temporary registers and instruction counts of functions (`exp`, `erf`, ..).
 
 use super::views::for_each_tile;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::ops::Op;

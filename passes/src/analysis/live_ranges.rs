@@ -2,7 +2,7 @@
 
 use crate::analysis::uses::{mentions, stmt_exprs};
 use tilec_ir::bits::Bits;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{Held, RegLayout};

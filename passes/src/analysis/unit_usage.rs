@@ -4,8 +4,8 @@
 use crate::analysis::uses::all_stmts;
 use crate::choose::Card;
 use tilec_ir::entities::{Block, Value};
+use tilec_ir::iteration_time::UNCACHED;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::pace::UNCACHED;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view};
 

@@ -1,9 +1,9 @@
 //! Uses of values: walks over expressions and statements, and the place of a statement.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::few::Few;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, View};
 use tilec_ir::names::Parts;
+use tilec_ir::small_list::Few;
 
 /// Calls `f` for every value that `e` mentions, in text order.
 pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {

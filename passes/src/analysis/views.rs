@@ -2,7 +2,7 @@
 
 use crate::analysis::uses::for_each_ref;
 use std::collections::BTreeSet;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef, View};
 use tilec_ir::names::Parts;

@@ -21,7 +21,7 @@ use crate::analysis::views::{copy_shape, for_each_tile, plain_var};
 use crate::rewrite::same_expr;
 use crate::roles;
 use std::collections::BTreeSet;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;

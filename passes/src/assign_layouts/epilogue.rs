@@ -16,7 +16,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::for_each_tile;
 use std::collections::BTreeSet;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;

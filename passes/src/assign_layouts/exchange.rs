@@ -26,12 +26,12 @@ use crate::Cx;
 use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::uses::{path_to, place_of};
 use std::collections::BTreeMap;
-use tilec_ir::changes::changes;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::modified_values::changes;
 use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{resolve_view, type_of};
 

@@ -16,7 +16,7 @@ use crate::analysis::views::{accessed_views, copy_shape, memory_views, register_
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::combine::{Combine, How};
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::{RegLayout, shape_bits};
@@ -625,7 +625,7 @@ impl Builder<'_> {
     /// The loops around the current statement out of which a copy of `v` cannot be taken.
     fn loops_that_change(&self, v: Value) -> u32 {
         let all = self.loops().count();
-        let kept = self.loops().take_while(|&s| !tilec_ir::changes::changes(self.k, s, v)).count();
+        let kept = self.loops().take_while(|&s| !tilec_ir::modified_values::changes(self.k, s, v)).count();
         (all - kept) as u32
     }
 

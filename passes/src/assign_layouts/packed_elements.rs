@@ -10,10 +10,10 @@ use crate::analysis::access_width::{elem_of, tile_shape, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::plain_var;
-use tilec_ir::changes::changes;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::{RegLayout, shape_bits};
+use tilec_ir::modified_values::changes;
 use tilec_ir::typing::resolve_view;
 
 /// Elements below this size share a register with more than one other element.

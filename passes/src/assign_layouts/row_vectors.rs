@@ -10,7 +10,7 @@ use super::graph::Graph;
 use super::log2_shape;
 use crate::analysis::views::plain_var;
 use std::collections::BTreeSet;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
 use tilec_ir::layout::RegLayout;

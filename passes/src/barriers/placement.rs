@@ -30,9 +30,9 @@ use std::rc::Rc;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
+use tilec_ir::ordered::of_warpgroups;
 use tilec_ir::tensor_store::{multiplied, tensor_store};
-use tilec_ir::turns::of_warpgroups;
 
 /// Two accesses that need a barrier between them.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

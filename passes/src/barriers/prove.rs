@@ -48,7 +48,7 @@ use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
 use tilec_ir::tensor_store::tensor_store;
 use uses::{tensors, uses};
 

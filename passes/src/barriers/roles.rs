@@ -44,8 +44,8 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::ordered::of_warpgroups;
 use tilec_ir::tensor_store::tensor_store;
-use tilec_ir::turns::of_warpgroups;
 
 /// The bodies of a kernel's roles.
 pub(super) fn bodies(k: &Kernel) -> Vec<Block> {

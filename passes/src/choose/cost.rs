@@ -4,7 +4,7 @@ use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Stmt;
-use tilec_ir::loss::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, Loss};
 
 /// A region of a block.
 #[derive(Clone, Debug, Default)]

@@ -24,7 +24,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Code, Severity, Sink};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::loss::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, Loss};
 
 /// The relative cost of a loss above which it becomes a warning.
 const WORTH: f64 = 0.1;

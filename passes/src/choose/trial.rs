@@ -24,7 +24,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::loss::Loss;
+use tilec_ir::missed_paths::Loss;
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
 /// Registers per thread that the assembler takes beyond the estimate (ptxas 13: 3 to 47 for `attention.tile` on sm_80,

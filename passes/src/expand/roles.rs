@@ -21,7 +21,7 @@ use crate::roles::{
 };
 use crate::tile_scheduler::{Walk, multicast, ping_pong, work_queue};
 use tilec_ir::cluster;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};

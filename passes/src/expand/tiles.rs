@@ -11,12 +11,12 @@ use crate::rewrite::add_condition;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::fix_locations::Spot;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::own_end::own_end;
-use tilec_ir::spots::Spot;
 use tilec_ir::typing::resolve_view;
+use tilec_ir::window_ends::own_end;
 
 /// An iteration of the original loop.
 #[derive(Copy, Clone, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use crate::producer_fills::{computed, gathered_by};
 use crate::refusal::Refused;
 use crate::schedule_loops::modulo::is_index;
 use std::collections::BTreeSet;
-use tilec_ir::changes::changes;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::modified_values::changes;
 use tilec_ir::typing::{let_init, resolve_view};
 
 /// Number of slots if iterations are long: one is filled while the other is read, and blocks that share a

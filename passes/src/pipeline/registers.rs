@@ -20,13 +20,13 @@ use crate::analysis::access_width::known_elem;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::analysis::views::plain_var;
 use crate::producer_fills::computed;
-use tilec_ir::changes::changes;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index_values::is_written;
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::modified_values::changes;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::resolve_view;
-use tilec_ir::values::is_written;
 
 /// Most registers of a thread for second tiles.
 const SECOND: u64 = 32;

@@ -17,8 +17,8 @@ use crate::schedule_loops::issue_clocks;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
+use tilec_ir::iteration_time::TENSOR_CORES;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::pace::TENSOR_CORES;
 use tilec_ir::target::{SCHEDULERS, WARP};
 use tilec_ir::typing::{fixed_shape, resolve_view};
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::handover::operated_alike;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
 use tilec_ir::placement;
 use tilec_ir::types::Place;
 

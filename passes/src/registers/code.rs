@@ -10,7 +10,7 @@ use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::plain_var;
 use std::collections::{BTreeMap, BTreeSet};
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::Target;

@@ -13,7 +13,7 @@ use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, for_each_read, place_of, stmt_exprs};
 use crate::analysis::views::{for_each_tile, plain_var};
 use std::collections::{BTreeMap, BTreeSet};
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target};

@@ -4,7 +4,7 @@ use super::overhead::reasons;
 use super::{pressure, thread};
 use crate::analysis::live_ranges;
 use crate::analysis::uses::all_stmts;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::Target;

@@ -25,7 +25,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::cluster::memory_bytes;
 use tilec_ir::cluster::room;
 use tilec_ir::combine::{How, component};
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::Target;

@@ -5,7 +5,7 @@ use crate::registers::overhead::{LEAST, reasons};
 use crate::registers::pressure::{Most, most};
 use crate::registers::thread::contexts;
 use tilec_ir::codes;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::kernel::Kernel;
 

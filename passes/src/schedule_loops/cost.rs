@@ -13,7 +13,7 @@ use tilec_ir::combine::{Combine, How, comparisons};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
-use tilec_ir::partial::accumulated;
+use tilec_ir::partial_sums::accumulated;
 use tilec_ir::target::{SCHEDULERS, WARP, WARPGROUP};
 use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
 

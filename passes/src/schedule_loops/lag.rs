@@ -17,7 +17,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::WARP;
 
 /// Most registers of a thread for sums and two tiles of an operand: with 192, the assembler (12.9) serialises the

@@ -30,9 +30,9 @@ use crate::registers::overhead::ADDRESSES;
 use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::iteration_time::{Pace, TENSOR_CORES};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
-use tilec_ir::loss::FastPath;
-use tilec_ir::pace::{Pace, TENSOR_CORES};
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::WARPGROUP;
 use tilec_ir::typing::fixed_shape;
 

@@ -10,7 +10,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::{fixed_shape, type_of};
 

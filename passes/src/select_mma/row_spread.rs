@@ -3,7 +3,7 @@
 use crate::analysis::views::{accessed_views, copy_shape, reads_tensor};
 use tilec_ir::bits::Bits;
 use tilec_ir::cluster;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM};
 use tilec_ir::typing::resolve_view;

@@ -29,9 +29,9 @@ use crate::Cx;
 use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, mentions, place_of, stmt_exprs};
 use crate::analysis::views::{plain_var, reads_tensor};
-use tilec_ir::changes::changes;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
+use tilec_ir::modified_values::changes;
 use tilec_ir::typing::resolve_view;
 
 /// Most registers of a thread for the elements of one row and for tiles of all rows, in a block of [`THREADS`].

@@ -38,7 +38,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
 use warpgroup_tiles::{Site, shared_out};

@@ -8,8 +8,8 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::fix_locations::Spot;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::spots::Spot;
 use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::Elem;
 

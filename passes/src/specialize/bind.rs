@@ -4,8 +4,8 @@ use crate::Cx;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::Value;
+use tilec_ir::fix_locations::Spot;
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, ValueDef};
-use tilec_ir::spots::Spot;
 use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
 
 /// The value of every compile-time parameter: from the command line, else its default.

@@ -19,8 +19,8 @@ use crate::bool_storage::{NUMBERS, as_condition, as_held};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::numbered::Numbered;
 use tilec_ir::ops::Op;
+use tilec_ir::reshape::Numbered;
 use tilec_ir::types::{Elem, ElemRef, Order, TileTy};
 use tilec_ir::typing::{ViewDim, fixed_shape};
 

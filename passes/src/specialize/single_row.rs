@@ -5,8 +5,8 @@ use crate::analysis::uses::{all_stmts, stmt_exprs};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::Expr;
+use tilec_ir::fix_locations::Spot;
 use tilec_ir::kernel::{ExprData, Kernel, Range};
-use tilec_ir::spots::Spot;
 use tilec_ir::typing::{Extent, Type, elem_name, resolve_view, type_of};
 
 /// Warns of windows that are combined with tiles larger than a dimension of extent 1.

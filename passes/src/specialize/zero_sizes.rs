@@ -8,7 +8,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::{ElemRef, TileTy};
-use tilec_ir::zeros::zero_sizes;
+use tilec_ir::zero_sizes::zero_sizes;
 
 /// Registers of a thread for its tiles.
 const HELD: u64 = 64;

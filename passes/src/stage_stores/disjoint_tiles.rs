@@ -7,9 +7,9 @@
 use crate::analysis::uses::{all_stmts, depends, path_to};
 use crate::barriers::{StoredTwice, stored_twice_by_tiles};
 use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::index_values::is_of_value;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::typing::{ViewDim, resolve_view};
-use tilec_ir::values::is_of_value;
 
 /// The other stores to a tensor, by threads.
 pub(super) fn others(k: &Kernel, tensor: Value, staged: &[Stmt]) -> Vec<Stmt> {

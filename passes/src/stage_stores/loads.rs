@@ -23,7 +23,7 @@ use crate::registers::overhead::{ADDRESSES, combining};
 use crate::roles::{consumer_registers, ping_pong};
 use crate::tile_scheduler;
 use std::collections::BTreeSet;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::facts::repeats;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, Range, StmtData, ValueDef, View};

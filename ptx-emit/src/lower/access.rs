@@ -1,9 +1,9 @@
 //! Accesses to windows of memory: their width, predicate and address.
 
-use super::dealt::Dealt;
 use super::dims::Dims;
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::state::Lower;
+use super::store_distribution::Dealt;
 use super::tile::{Filled, groups};
 use super::windows::{Access, FragmentWindow, Window};
 use crate::inst::{Class, Operand, Reg};

@@ -16,7 +16,7 @@
 //! The last block ends when it has all tiles, and no block stores to another one.
 
 use super::accesses::{cluster_store, guard};
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;

@@ -7,7 +7,7 @@ use super::state::Lower;
 use super::windows::Access;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::combining::{Combining, combination, combined_types};
+use tilec_ir::atomics::{Combining, combination, combined_types};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::CopyAttrs;
@@ -160,7 +160,7 @@ impl Lower<'_> {
 mod tests {
     use super::INSTRUCTIONS;
     use crate::ops::Op as P;
-    use tilec_ir::combining::{COMBINATIONS, Combination};
+    use tilec_ir::atomics::{COMBINATIONS, Combination};
 
     #[test]
     fn every_combination_of_threads_has_its_instruction() {

@@ -12,7 +12,7 @@ use tilec_ir::padded::{MemoryStride, im2col, memory};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::const_int;
-use tilec_ir::zeros::zero_sizes;
+use tilec_ir::zero_sizes::zero_sizes;
 
 impl Lower<'_> {
     pub(super) fn launch(&self, threads: u32) -> Launch {

@@ -24,9 +24,9 @@
 //! ```
 
 use super::accesses::{cluster_store, guard};
-use super::dealt::Dealt;
-use super::in_turns::{CountedAt, InTurns};
+use super::counted_stores::{CountedAt, InTurns};
 use super::state::Lower;
+use super::store_distribution::Dealt;
 use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;

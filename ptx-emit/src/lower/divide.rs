@@ -3,7 +3,7 @@
 //! The assembler (ptxas 13.0) emits some 25 dependent instructions for `div.u32`, also with a literal divisor. A
 //! persistent grid divides in front of its first TMA load, where nothing hides this latency.
 
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

@@ -38,7 +38,7 @@ impl Lower<'_> {
             && number
             && resolve_view(self.k, e)
                 .is_some_and(|view| view.kept().is_empty() && self.k.tensor_ty(view.base).is_some())
-            && tilec_ir::values::is_constant(self.k, e)
+            && tilec_ir::index_values::is_constant(self.k, e)
         {
             let reg = self.load_element(e)?;
             self.elements[e] = Some(reg);

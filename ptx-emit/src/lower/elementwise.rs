@@ -1,15 +1,15 @@
 //! Elementwise expressions, group by group. A group is the elements of one access to the destination: operands in
 //! memory are loaded as wide as the result is stored, and few registers are live. Reductions inside are computed first.
 
+use super::combine_elements::{By, Join, Part};
 use super::dims::Dims;
-use super::joins::{By, Join, Part};
 use super::operands::{Operands, Reduced};
 use super::reduce::Subject;
 use super::scan::Beside;
 use super::scope::Scope;
+use super::segment_totals::{Stretches, split_row};
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::Tile;
-use super::totals::{Stretches, split_row};
 use crate::inst::{Class, Reg};
 use std::collections::BTreeMap;
 use tilec_ir::codes;

@@ -7,7 +7,7 @@
 //! needs stay in the branch. Registers that are written more than once are *mutable*: instructions on them stay where
 //! they are and are not shared.
 
-use super::known::{Key, Known};
+use super::value_numbering::{Key, Known};
 use crate::inst::{AddrBase, Class, Guard, Inst, Label, Operand, Reg};
 use crate::module::{Function, Item};
 use crate::ops::Op;

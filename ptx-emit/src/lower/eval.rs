@@ -4,11 +4,11 @@
 //! compares numbers, and an element may be an index.
 
 use super::arithmetic::compare_op;
-use super::counted::{Counted, common, shared_literal};
 use super::dims::Dims;
-use super::ints::{Int, Repr, fits32};
 use super::operands::{Operands, repeated_elements};
+use super::position_compare::{Counted, common, shared_literal};
 use super::random::Place;
+use super::ranged_ints::{Int, Repr, fits32};
 use super::scope::{Kind, Scope};
 use super::state::Lower;
 use super::tile::{Tile, compute_class, is_unsigned};
@@ -410,7 +410,7 @@ impl Lower<'_> {
             return Ok(vec![self.int_literal(i64::from(c as i32), class); group.len()]);
         }
         // Next to 32-bit integers, only the low bits of a larger index count, as for a literal.
-        let narrow = class == Class::B32 || super::ints::fits32(x.lo, x.hi);
+        let narrow = class == Class::B32 || super::ranged_ints::fits32(x.lo, x.hi);
         if let Some(c) = x.as_const() {
             return Ok(vec![self.int_literal(c, class); group.len()]);
         }

@@ -12,7 +12,7 @@
 //! depend on the loop are done in front of it and packed into a bit mask, because a thread has only 8 predicate
 //! registers.
 
-use super::ints::{Int, Repr};
+use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
 use super::windows::{GlobalWindow, WORD, WindowDim, row_of};
 use crate::inst::{Class, Operand, Reg, Special};
@@ -20,12 +20,12 @@ use crate::ops::Op as P;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::index_values::is_of_value;
 use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::GivenStride;
 use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
-use tilec_ir::values::is_of_value;
 
 /// Immediate offsets stay below this: the instruction has a signed 24-bit offset.
 const REACH: i64 = 1 << 22;

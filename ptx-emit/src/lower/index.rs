@@ -2,7 +2,7 @@
 //!
 //! Divisions of values that cannot be negative become shifts, or are in `divide.rs`.
 
-use super::ints::{Int, Repr, fits32};
+use super::ranged_ints::{Int, Repr, fits32};
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

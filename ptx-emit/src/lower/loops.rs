@@ -1,6 +1,6 @@
 //! Loop counters, and the code in front of and after a loop's body.
 
-use super::ints::{Int, fits32};
+use super::ranged_ints::{Int, fits32};
 use super::state::Lower;
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Label, Operand, Reg};

@@ -5,9 +5,9 @@
 //! ([`matrix_load`]). Both instructions visit the matrices of a fragment in the same order.
 
 use super::dims::Dims;
-use super::ends::end_of;
 use super::state::Lower;
 use super::tile::Tile;
+use super::window_ends::end_of;
 use super::windows::{Access, Window};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

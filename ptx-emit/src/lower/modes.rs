@@ -4,7 +4,7 @@
 //! division is a multiplication by the reciprocal, which is computed once at the start of the kernel. Indices of
 //! existing elements are below 2^31. Other indices give a meaningless result that is not used.
 
-use super::ints::{Int, Repr};
+use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
 use super::windows::WindowDim;
 use crate::inst::{Class, Operand, Reg};

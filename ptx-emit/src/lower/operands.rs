@@ -1,8 +1,8 @@
 //! Operands of an expression per element: windows of memory, reductions and deferred `let`s.
 
 use super::dims::Dims;
-use super::repeated::Repeated;
 use super::scope::Scope;
+use super::shared_subexpressions::Repeated;
 use super::tile::Tile;
 use super::windows::Access;
 use crate::inst::Reg;

@@ -4,7 +4,7 @@
 //! demands that the lines of existing elements stay within [`MAX_LINES`], so 32 bits hold them. For other elements, a
 //! bound of the window's dimensions disables the access.
 
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::state::Lower;
 use super::windows::{GlobalWindow, row_of};
 use crate::inst::{Class, Operand, Reg};

@@ -6,8 +6,8 @@ use crate::report::TileReport;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::{Fill, ring};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
+use tilec_ir::ordered::{self, handed_on};
 use tilec_ir::placement;
-use tilec_ir::turns::{self, handed_on};
 use tilec_ir::types::{Handover, Place};
 
 /// Most slots of a channel that are held at once in a block. Iterations and branches leave the number `held` unchanged,
@@ -55,7 +55,7 @@ impl Lower<'_> {
             }
         }
         self.place_turns();
-        let used = self.place_counted(turns::end(k));
+        let used = self.place_counted(ordered::end(k));
         let used = self.place_cluster_memory(used);
         let limit = self.target.smem_per_block();
         assert!(used <= limit, "bug: places end at {used}, a block has {limit} bytes of shared memory");

@@ -1,6 +1,6 @@
 //! Bounds of products of sizes, known or from preconditions.
 
-use super::ints::{Int, Repr};
+use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
 use crate::inst::Class;
 use crate::ops::Op as P;

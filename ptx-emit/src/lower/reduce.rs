@@ -5,7 +5,7 @@
 //! is commutative. The result has the layout of the tile without the dimension ([`Reduction`]), so expressions that
 //! combine both need no exchange.
 
-use super::joins::{Join, Part};
+use super::combine_elements::{Join, Part};
 use super::scope::Scope;
 use super::state::Lower;
 use super::tile::{Tile, compute_class};

@@ -9,7 +9,7 @@
 //! passed in a word of the next replica, after the barriers: the address of the `full` barrier, with the parity in its
 //! lowest bit. All warps have read it when they let the next replica in.
 
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::rings::{Position, Ring, Turns};
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Operand, Reg};
@@ -18,9 +18,9 @@ use crate::ops::Op as P;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
+use tilec_ir::ordered::turns;
 use tilec_ir::placement::BARRIER_BYTES;
 use tilec_ir::roles::dealt_out;
-use tilec_ir::turns::turns;
 
 impl Lower<'_> {
     /// Records the places of the barriers and words of `ordered` statements, which the IR defines.

@@ -1,6 +1,6 @@
 //! Rings of slots in shared memory, and the position of producer and consumer in them.
 
-use super::ints::Int;
+use super::ranged_ints::Int;
 use crate::inst::Reg;
 use tilec_ir::entities::Value;
 use tilec_ir::handover::Fill;

@@ -63,7 +63,7 @@ impl Lower<'_> {
         if roles.is_empty() {
             return Ok(());
         }
-        if let Some((v, _)) = tilec_ir::overlay::Overlays::of(k).iter().next() {
+        if let Some((v, _)) = tilec_ir::memory_reuse::Overlays::of(k).iter().next() {
             return Err(self.unfit_at(k.values[v].span, "a buffer over others in a kernel with roles"));
         }
         for (v, data) in k.values.iter() {

@@ -5,13 +5,13 @@
 //! shuffle for each block of a thread, and an operation and a selection for each element. So the order is that of the
 //! indices, in any layout. Elements are numbers, or tuples that the program combines.
 //!
-//! A bit that selects warps uses the totals of segments of the row ([`super::totals`]), and otherwise works as a lane
+//! A bit that selects warps uses the totals of segments of the row ([`super::segment_totals`]), and otherwise works as a lane
 //! bit.
 
-use super::joins::By;
+use super::combine_elements::By;
+use super::segment_totals::{Fronts, Stretches};
 use super::shuffles::shuffle;
 use super::state::Lower;
-use super::totals::{Fronts, Stretches};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use std::collections::BTreeMap;

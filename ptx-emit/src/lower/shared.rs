@@ -6,10 +6,10 @@
 //! lane and warp bits. A register index contributes a constant. Its bits are added as the instruction's immediate if no
 //! thread bit can reach them, and XORed in if the swizzle mixes them.
 
-use super::ends::end_of;
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::rings::{Position, Ring, Turn};
 use super::state::Lower;
+use super::window_ends::end_of;
 use super::windows::{Carried, Half, Panels, SharedWindow, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;

@@ -7,8 +7,8 @@
 //! loop that is `spread`, each thread polls one of the signals at the same time, because a poll takes as long as a read
 //! of global memory.
 
-use super::ints::{Int, Repr};
 use super::loops::{Trips, Width};
+use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Operand, Reg};

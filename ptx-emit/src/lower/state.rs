@@ -1,11 +1,11 @@
 //! The state of lowering a kernel, shared by all files, and diagnostics.
 
-use super::dealt::Dealt;
+use super::counted_stores::CountedAt;
 use super::emit::Emit;
-use super::in_turns::CountedAt;
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::rings::{Draws, Placed, Ring, Turns};
 use super::scope::Kind;
+use super::store_distribution::Dealt;
 use super::tile::Tile;
 use super::windows::LoopState;
 use crate::inst::{Guard, Reg};
@@ -16,7 +16,7 @@ use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 use tilec_ir::cluster::MemoryPlace;
 use tilec_ir::codes;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::extents::{Extent, Ranges, raster};

@@ -2,8 +2,8 @@
 
 use super::dims::Dims;
 use super::emit::Emit;
-use super::ints::{Int, Repr};
 use super::loops::{Trips, Width};
+use super::ranged_ints::{Int, Repr};
 use super::state::{Lower, MAX_INSTRUCTIONS};
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Inst};
@@ -14,7 +14,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
 use tilec_ir::layout::Held;
-use tilec_ir::partial::accumulated;
+use tilec_ir::partial_sums::accumulated;
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD};
 use tilec_ir::types::{Elem, Lanes};

@@ -5,7 +5,7 @@
 //! tile. One lane requests all boxes of the tile; their bytes count at the `full` barrier of the slot. Stores are a
 //! bulk group of that lane, which waits until the buffer is read.
 
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::state::{Lower, Map};
 use crate::inst::{Class, Operand, Reg};
 use crate::launch::TensorMap;
@@ -19,10 +19,10 @@ use tilec_ir::extents::MAX_SIZE;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{PERIOD, boxes};
 use tilec_ir::ops::Op;
-use tilec_ir::own_end::own_end;
 use tilec_ir::padded::{Im2col, im2col};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::window_ends::own_end;
 
 /// The im2col load for this number of pixel dimensions.
 fn im2col_op(dims: usize, to_all: bool) -> P {
@@ -208,7 +208,7 @@ impl Lower<'_> {
 
     /// The start of a window, clamped to 31 bits: beyond that range all of it is outside the tensor anyway.
     fn within_31_bits(&mut self, start: Int) -> Int {
-        if super::ints::fits32(start.lo, start.hi) {
+        if super::ranged_ints::fits32(start.lo, start.hi) {
             return start;
         }
         let bounds = [(Op::Min, MAX_SIZE), (Op::Max, -MAX_SIZE)];
@@ -400,7 +400,7 @@ impl Lower<'_> {
             let skip = self.emit.pure(Class::B32, P::MulLoS32, [rank.into(), Operand::Imm(rows * bytes)]);
             root = self.emit.def(Class::B32, P::AddS32, [root.into(), skip.into()]);
             let last = i128::from(rows) * i128::from(self.sharing(apart) - 1);
-            let first = super::ints::Int { repr: super::ints::Repr::R32(first), lo: 0, hi: last };
+            let first = super::ranged_ints::Int { repr: super::ranged_ints::Repr::R32(first), lo: 0, hi: last };
             let Some(sum) = self.int_op(Op::Add, starts[map.dims[1]], first) else {
                 return Err(self.too_far_out(src));
             };

@@ -7,7 +7,7 @@ use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use tilec_ir::combining::Combining;
+use tilec_ir::atomics::Combining;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::target::MAX_TENSOR_RANK;

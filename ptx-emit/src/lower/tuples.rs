@@ -5,8 +5,8 @@
 //! continues with the lower blocks, the other with the upper ones. So one lane combines each block, with half as many
 //! shuffles, and lane bits replace register bits.
 
+use super::combine_elements::By;
 use super::dims::Dims;
-use super::joins::By;
 use super::reduce::{Subject, steps_of};
 use super::scan::{Beside, Front};
 use super::scope::Scope;

@@ -1,6 +1,6 @@
 //! Integers as operands and in registers, in 32 or 64 bits.
 
-use super::ints::{Int, Repr};
+use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

@@ -1,7 +1,7 @@
 //! Windows of memory in lowering: the parts of their addresses, and the groups of elements of an access.
 
 use super::dims::Dims;
-use super::ints::Int;
+use super::ranged_ints::Int;
 use super::tile::{Filled, Tile};
 use crate::inst::{Operand, Reg};
 use tilec_ir::bits::Bits;

@@ -7,7 +7,7 @@ use super::access::{for_lanes, misaligned, outside, window};
 use super::warp::{Wait, Warp};
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::exec::next::Next;
+use crate::exec::outcome::Next;
 use crate::program::Addr;
 use crate::program::types::{R, SHARED_WINDOW, Space};
 use crate::report::ReportKind;

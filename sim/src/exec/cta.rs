@@ -4,7 +4,7 @@ use crate::counters::{Banks, Counts};
 use crate::exec::asynchronous::{self, Landing};
 use crate::exec::barriers::{Barrier, ClusterBarrier, Object, Waits};
 use crate::exec::fail::Fail;
-use crate::exec::flying::Load;
+use crate::exec::in_flight::Load;
 use crate::exec::options::{Launch, Options, Order, first_of, position, volume};
 use crate::exec::products::Group;
 use crate::exec::scratch::Scratch;

@@ -1,9 +1,9 @@
 //! Launches: their checks against the kernel, and the distribution of blocks over host threads.
 
 use crate::counters::{Counters, Counts, merge};
-use crate::exec::chance::Rng;
 use crate::exec::cta::{Cta, Setting};
 use crate::exec::options::{Launch, Options, Order, position, volume};
+use crate::exec::rng::Rng;
 use crate::exec::warp::thread_of;
 use crate::memory::Device;
 use crate::numerics::mma::Generation;

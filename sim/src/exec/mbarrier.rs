@@ -13,7 +13,7 @@ use super::warp::{Wait, Warp};
 use crate::exec::barriers::{Arrivals, Object};
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::exec::next::Next;
+use crate::exec::outcome::Next;
 use crate::exec::warp::Want;
 use crate::program::mbarrier::{MBar, What};
 use crate::program::types::{R, SINK};

@@ -6,46 +6,46 @@
 //! the first block in launch order is reported, so that results do not depend on the host. Blocks of a kernel with
 //! loops that may wait for other blocks take turns on one host thread ([`resident`]).
 
-mod absent;
 mod access;
 mod assertion;
 pub(crate) mod asynchronous;
 mod atomic;
 mod barriers;
-mod blame;
 pub(crate) mod bulk;
-mod chance;
 mod cluster;
 mod collective;
 mod compute;
 mod copy;
 mod cta;
+mod deadlock;
 mod fail;
-mod flying;
 mod global;
 mod grids;
+mod in_flight;
 pub(crate) mod lanewise;
 mod launch;
+mod load_store;
 mod lockstep;
 pub(crate) mod mbarrier;
+mod missing_arrivals;
+mod missing_writer;
 pub(crate) mod mma;
-mod next;
 mod options;
 mod origin;
-mod partial;
+mod outcome;
+mod partial_loads;
+mod polling;
 mod products;
-mod rare;
+mod rare_ops;
 mod registers;
 mod resident;
+mod rng;
 mod schedule;
 mod scratch;
 mod step;
-mod strong;
-mod stuck;
+mod strong_access;
 mod sync;
-mod transfer;
 mod warp;
-mod watch;
 pub(crate) mod wgmma;
 pub(crate) mod wmma;
 

@@ -6,7 +6,7 @@
 use super::warp::{Wait, Warp};
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
-use crate::exec::next::Next;
+use crate::exec::outcome::Next;
 use crate::program::Entry;
 use crate::report::ReportKind;
 

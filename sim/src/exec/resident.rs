@@ -9,9 +9,9 @@
 use super::launch::{BlockOrder, Ended};
 use super::schedule::{Course, Pause};
 use crate::counters::Counts;
-use crate::exec::chance::Rng;
 use crate::exec::cta::{Cta, Setting};
 use crate::exec::options::{Order, volume};
+use crate::exec::rng::Rng;
 use crate::report::Report;
 use std::collections::VecDeque;
 

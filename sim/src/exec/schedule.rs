@@ -1,11 +1,11 @@
 //! The scheduler of a block: selection of warps, turns, and deadlocks.
 
 use crate::exec::asynchronous;
-use crate::exec::chance::Rng;
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
-use crate::exec::flying::Load;
+use crate::exec::in_flight::Load;
 use crate::exec::options::volume;
+use crate::exec::rng::Rng;
 use crate::exec::warp::{Frag, Wait, Warp};
 use crate::progress::Progress;
 use crate::report::{Report, ReportKind};

@@ -5,11 +5,11 @@
 
 use super::access::for_lanes;
 use super::compute::compute;
-use super::rare::{compute_rarely, join};
+use super::rare_ops::{compute_rarely, join};
 use super::warp::{Frag, Wait, Warp};
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
-use crate::exec::next::Next;
+use crate::exec::outcome::Next;
 use crate::program::Op;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, Space, WINDOW_BYTES};
 use crate::report::{Cause, Report, ReportKind};

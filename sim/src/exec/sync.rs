@@ -8,7 +8,7 @@ use super::access::for_lanes;
 use super::warp::{Frag, Wait, Warp};
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
-use crate::exec::next::Next;
+use crate::exec::outcome::Next;
 use crate::program::{Bar, Op, Vote};
 use crate::report::{Cause, Report, ReportKind};
 

@@ -1,13 +1,13 @@
 //! The race detector's state of a running block.
 
 use super::access::{Conflict, Who};
-use super::cell::Sets;
+use super::block_sync::{Contacts, Logs};
 use super::clocks::Clocks;
 use super::flags::{Flags, Touch};
 use super::global::Global;
 use super::grid::Grid;
 use super::lockstep::{Step, Steps};
-use super::meet::{Contacts, Logs};
+use super::shadow_cell::Sets;
 use super::shared::Shared;
 use std::collections::BTreeMap;
 

@@ -13,11 +13,11 @@
 //! whether the thread that writes the flag executed it, or another thread that synchronised with it at a barrier since.
 //! That is how `__threadfence(); __syncthreads(); if (t == 0) atomicAdd(..)` works.
 
-use super::front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
-use super::slots::Slots;
+use super::async_agents::Slots;
+use super::clock_front::{ANY, CLUSTER, DATA, Front, INITS, Known, OBJECTS, Part, WIDE, join_some};
 
 /// The clocks of a block or cluster. Agents are numbered: warps, then their copy engines, then the agents of the async
-/// proxy ([`mod@super::slots`]).
+/// proxy ([`mod@super::async_agents`]).
 #[derive(Debug)]
 pub(crate) struct Clocks {
     warps: usize,

@@ -2,8 +2,8 @@
 
 use super::access::Conflict;
 use super::block::Races;
-use super::cell::{Cell, NOBODY};
-use super::front::Known;
+use super::clock_front::Known;
+use super::shadow_cell::{Cell, NOBODY};
 
 impl Races {
     /// Threads of a block exit: what they have acquired is ordered before the end of the block.

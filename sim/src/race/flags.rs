@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::front::Front;
+use super::clock_front::Front;
 
 /// Flags that are tracked one by one; all later words share one entry.
 const MAX_FLAGS: usize = 1 << 12;

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::access::{Conflict, Strength, Who};
-use super::cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
 use super::clocks::Clocks;
-use super::hidden::Hidden;
+use super::replaced_accesses::Hidden;
+use super::shadow_cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
 use super::shared::{read_fast, write_fast};
 
 /// Words of a page.
@@ -182,7 +182,7 @@ impl Global {
         let agent = if who.copy { clocks.engine(who.warp) } else { who.warp };
         let agent = (agent, clocks.now(agent));
         let was = page.bytes.is_some();
-        let result = page.each(sets, at, n, |sets, cell| cell::read(clocks, sets, cell, who, agent));
+        let result = page.each(sets, at, n, |sets, cell| shadow_cell::read(clocks, sets, cell, who, agent));
         self.divided += usize::from(was != page.bytes.is_some());
         result
     }
@@ -228,7 +228,7 @@ impl Global {
             }
         }
         let was = page.bytes.is_some();
-        page.each(sets, at, n, |sets, cell| cell::write(clocks, sets, cell, who, same))?;
+        page.each(sets, at, n, |sets, cell| shadow_cell::write(clocks, sets, cell, who, same))?;
         self.divided += usize::from(was != page.bytes.is_some());
         if n >= 4 {
             page.join(at / 4, n / 4);

@@ -1,22 +1,22 @@
 //! Races between the blocks of a launch in global memory.
 //!
-//! Only flags order the blocks of a launch ([`super::meet`]). Two accesses of different blocks to one word, at least
+//! Only flags order the blocks of a launch ([`super::block_sync`]). Two accesses of different blocks to one word, at least
 //! one of them a write, are therefore a race with two exceptions: both are strong with a scope beyond their block, or
 //! one block releases after its access and the other acquires that before its own. Every block adds its accesses when
 //! it ends. When all have ended, the written words are checked, and the conflict of the lowest blocks is reported. The
 //! report does not depend on the order in which the blocks ran, as long as they observed the same flags.
 //!
-//! [`super::summary`] describes what is kept of a page.
+//! [`super::page_summary`] describes what is kept of a page.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::cell::Sets;
+use super::access_units::Access;
+use super::block_sync::{Contacts, Knowledge, Meetings, Seen};
 use super::global::{Global, Older, WORDS};
-use super::meet::{Contacts, Knowledge, Meetings, Seen};
-use super::packed::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thread_of};
-use super::summary::{HandIn, MAX_CELL_ACCESSES, Site, Summary};
-use super::units::Access;
+use super::packed_access::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thread_of};
+use super::page_summary::{HandIn, MAX_CELL_ACCESSES, Site, Summary};
+use super::shadow_cell::Sets;
 
 /// Host memory for the accesses of blocks, in bytes. Words beyond the limit are not checked.
 const MAX_BYTES: usize = 384 << 20;

@@ -10,8 +10,8 @@
 use std::collections::VecDeque;
 
 use super::access::Conflict;
-use super::cell::{Cell, Sets};
 use super::clocks::Clocks;
+use super::shadow_cell::{Cell, Sets};
 
 /// Number of recent instructions that are remembered per warp.
 const KEPT: usize = 8;

@@ -9,10 +9,10 @@
 //! fence, by the writer before its release or by a thread that acquired it.
 
 use super::access::{Conflict, Strength, Who};
+use super::async_agents::Slot;
 use super::block::{Passed, Races};
-use super::cell::{self, Cell, NOBODY, Read};
-use super::front::{DATA, INITS, Known, OBJECTS, Part};
-use super::slots::Slot;
+use super::clock_front::{DATA, INITS, Known, OBJECTS, Part};
+use super::shadow_cell::{self, Cell, NOBODY, Read};
 
 /// Why the async proxy may not access a word.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ impl Races {
                 return Ok(());
             }
         }
-        if let Some(conflict) = cell::unordered_write(&self.clocks, cell, who) {
+        if let Some(conflict) = shadow_cell::unordered_write(&self.clocks, cell, who) {
             return Err(Offence::Race(conflict));
         }
         let lane = usize::from(cell.write_lane);
@@ -119,7 +119,7 @@ impl Races {
                     self.admitted(&cell, who, agent, byte)?;
                     let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
                     let cell = &mut self.shared.bytes[byte];
-                    cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
+                    shadow_cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
                         .map_err(|e| (byte, Offence::Race(e)))?;
                 }
                 continue;
@@ -138,7 +138,7 @@ impl Races {
                 (cell.read_lanes, cell.read_strength) = (lanes, Strength::Weak);
             } else {
                 let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
-                cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
+                shadow_cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
                     .map_err(|e| (4 * word, Offence::Race(e)))?;
             }
         }
@@ -233,7 +233,9 @@ impl Races {
                 return Err((word, conflict));
             }
             let fresh = Read { clock: clocks.now(who.warp), pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
-            cells.iter_mut().for_each(|cell| cell::note_read(clocks, &mut self.sets, cell, who, who.warp, fresh));
+            cells
+                .iter_mut()
+                .for_each(|cell| shadow_cell::note_read(clocks, &mut self.sets, cell, who, who.warp, fresh));
         }
         Ok(())
     }

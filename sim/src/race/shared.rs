@@ -1,9 +1,9 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
 use super::access::{Conflict, Strength, Who};
-use super::cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
 use super::clocks::Clocks;
-use super::hidden::Hidden;
+use super::replaced_accesses::Hidden;
+use super::shadow_cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
 
 /// Number of leading lanes, of `words` cells each, that the fast path handles. The loops have constant trip counts:
 /// programs that load from shared memory spend most of their time here.
@@ -100,12 +100,12 @@ impl Shared {
             self.hidden.check(clocks, (at as u64, n), who, false)?;
         }
         if n == 4 && !self.words[word].is_split() {
-            return cell::read(clocks, sets, &mut self.words[word], who, agent);
+            return shadow_cell::read(clocks, sets, &mut self.words[word], who, agent);
         }
         self.divide(sets, word);
         let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
         let read = |(i, cell): (usize, &mut Cell)| {
-            cell::read(clocks, sets, cell, who, agent).map_err(|conflict| conflict.behind(i))
+            shadow_cell::read(clocks, sets, cell, who, agent).map_err(|conflict| conflict.behind(i))
         };
         cells.iter_mut().enumerate().try_for_each(read)
     }
@@ -131,12 +131,12 @@ impl Shared {
             }
         }
         if n == 4 && !self.words[word].is_split() {
-            return cell::write(clocks, sets, &mut self.words[word], who, same);
+            return shadow_cell::write(clocks, sets, &mut self.words[word], who, same);
         }
         self.divide(sets, word);
         let cells = self.bytes.get_mut(at..at + n).unwrap_or_default();
         let mut write = |(i, cell): (usize, &mut Cell)| {
-            cell::write(clocks, sets, cell, who, same).map_err(|conflict| conflict.behind(i))
+            shadow_cell::write(clocks, sets, cell, who, same).map_err(|conflict| conflict.behind(i))
         };
         cells.iter_mut().enumerate().try_for_each(&mut write)?;
         if n == 4 && !self.bytes.is_empty() {

@@ -6,7 +6,7 @@ use tilec::c_header::Image;
 use tilec::contract::{Contract, ParamKind, Scratch};
 use tilec::cuda::{LaunchArg, TensorMap};
 use tilec::expr;
-use tilec::loaded::launch_args;
+use tilec::loaded_kernel::launch_args;
 use tilec::program::bind_program;
 use tilec_ir::layout::hardware::Exchange;
 use tilec_ir::types::Elem;

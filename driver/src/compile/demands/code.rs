@@ -2,9 +2,9 @@
 
 use crate::compile::report_json::Assembler;
 use tilec_ir::diag::{Diagnostic, Span};
+use tilec_ir::iteration_time::Pace;
 use tilec_ir::kernel::{Kernel, StmtData};
-use tilec_ir::loss::FastPath;
-use tilec_ir::pace::Pace;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;

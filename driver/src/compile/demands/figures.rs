@@ -2,13 +2,13 @@
 
 use super::code::{Broken, Code};
 use super::roofline;
+use crate::compile::attribution;
 use crate::compile::report_json::Assembler;
-use crate::compile::shares;
 use crate::console::render::SourceFile;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::kernel::ValueDef;
-use tilec_ir::loss::FastPath;
+use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_passes::MAX_SLOTS;
 use tilec_passes::choose::Prediction;
@@ -85,10 +85,10 @@ fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -
     let mut places: Vec<(Span, String)> = by.most_live.iter().filter_map(|m| m.place(source)).collect();
     let mut change = Vec::new();
     if let What::AtMost(_, wanted) = what {
-        let (roles, taken) = shares::roles(code.tile.specialized);
+        let (roles, taken) = attribution::roles(code.tile.specialized);
         match roles.is_empty() {
             true => {
-                places.extend(shares::registers(code.tile.kernel));
+                places.extend(attribution::registers(code.tile.kernel));
                 change.push(fewer_registers(code));
             }
             false => {
@@ -106,7 +106,7 @@ fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -
 
 /// How a thread comes to have fewer registers.
 fn fewer_registers(code: &Code<'_>) -> String {
-    let largest = shares::register_tiles(code.tile.kernel).into_iter().next();
+    let largest = attribution::register_tiles(code.tile.kernel).into_iter().next();
     let most = largest.map_or(String::new(), |(words, text, _)| format!(" ({text} takes {words})"));
     format!(
         "a register tile is distributed over the threads{most}: smaller tiles, or more warps for one tile (a smaller `warp_tile`, more `threads`), take fewer registers"
@@ -118,7 +118,7 @@ pub(super) fn shared_memory(code: &Code<'_>, what: What) -> Option<Broken> {
     let broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
     let less = "fewer slots (`stages`), smaller tiles, or elements of fewer bits take less".to_owned();
     let change = if let What::AtMost(..) = what { vec![less] } else { Vec::new() };
-    Some(Broken { places: shares::buffers(code.tile.kernel, report), change, ..broken })
+    Some(Broken { places: attribution::buffers(code.tile.kernel, report), change, ..broken })
 }
 
 /// The slots of the deepest channel.
@@ -129,7 +129,7 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
         slots => format!("the deepest channel has {}", counted(slots, "slot")),
     })?;
     let What::AtLeast(_, wanted) = what else {
-        return Some(Broken { places: shares::buffers(k, report), ..broken });
+        return Some(Broken { places: attribution::buffers(k, report), ..broken });
     };
     let slot: u64 = report.tiles.iter().filter(|t| t.slots > 1).map(|t| t.bytes).sum();
     if slot == 0 {
@@ -147,7 +147,7 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
         n if n <= fit as f64 => said(code, n),
         n => format!("tiles of at most {} bytes together leave room for {n}; then {}", room / n as u64, said(code, n)),
     }];
-    Some(Broken { places: shares::buffers(k, report), notes: vec![note], change, ..broken })
+    Some(Broken { places: attribution::buffers(k, report), notes: vec![note], change, ..broken })
 }
 
 /// How so many stages are said: in the schedule, or at channels that are written.
@@ -184,9 +184,9 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
     let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
     if (is.registers as f64) < wanted {
         let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
-        let (roles, taken) = shares::roles(code.tile.specialized);
+        let (roles, taken) = attribution::roles(code.tile.specialized);
         let written = !roles.is_empty();
-        broken.places.extend(if written { roles } else { shares::registers(code.tile.kernel) });
+        broken.places.extend(if written { roles } else { attribution::registers(code.tile.kernel) });
         broken.change.push(match most {
             Some(n) if written => {
                 let share = n * threads / u64::from(WARP);
@@ -200,7 +200,7 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
     }
     if (is.shared as f64) < wanted {
         let most = target.smem_of_each(wanted.ceil() as u64);
-        broken.places.extend(shares::buffers(code.tile.kernel, report));
+        broken.places.extend(attribution::buffers(code.tile.kernel, report));
         broken
             .change
             .push(format!("at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles"));
@@ -278,5 +278,5 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
         (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
         _ => Vec::new(),
     };
-    Some(Broken { places: shares::copies(p), change, ..broken })
+    Some(Broken { places: attribution::copies(p), change, ..broken })
 }

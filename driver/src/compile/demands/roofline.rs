@@ -1,11 +1,11 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
-use crate::compile::shares;
+use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::counted;
-use tilec_ir::loss::FastPath;
-use tilec_ir::pace::Pace;
+use tilec_ir::iteration_time::Pace;
+use tilec_ir::missed_paths::FastPath;
 use tilec_passes::choose::{Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
 
@@ -37,7 +37,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
     notes.extend(iterations(code));
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     for (term, _) in from(ADVISED) {
-        places.extend(shares::of_term(code.tile.kernel, code.report, p, term));
+        places.extend(attribution::of_term(code.tile.kernel, code.report, p, term));
         path = path.or_else(|| lost(code, term));
         change.extend(ways_out(code, p, term));
     }
@@ -135,7 +135,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
         }
         Term::Uneven => vec![format!(
             "{} of blocks that are resident at once: {}{}",
-            shares::waves(p),
+            attribution::waves(p),
             match p.waves < 1.0 {
                 true => "smaller tiles are more blocks for the idle multiprocessors",
                 false => "tiles of another size divide more evenly",

@@ -1,7 +1,7 @@
 //! The cuBLAS call that computes what a kernel computes.
 
 use super::product::{AccElem, Operand, Product};
-use super::wire::Check;
+use super::protocol::Check;
 use crate::cuda::{self, Compute, MatType, Matrix};
 use crate::run::bind::TensorPlan;
 use crate::run::data::get;

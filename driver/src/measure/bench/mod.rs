@@ -6,8 +6,8 @@
 
 #[cfg(feature = "cuda")]
 mod blas;
-mod chosen;
-pub(crate) mod elsewhere;
+#[cfg(feature = "cuda")]
+mod device_tensors;
 #[cfg(feature = "cuda")]
 mod inputs;
 mod libraries;
@@ -15,11 +15,11 @@ pub mod limits;
 #[cfg(feature = "cuda")]
 mod measure;
 pub mod measured;
+mod model_choice;
 mod options;
-#[cfg(feature = "cuda")]
-mod place;
 pub mod product;
 pub(crate) mod programs;
+pub mod protocol;
 #[cfg(feature = "cuda")]
 mod reference;
 pub mod report;
@@ -27,9 +27,9 @@ pub mod session;
 pub mod sizes;
 pub mod stats;
 pub mod variants;
-pub mod wire;
+pub(crate) mod without_gpu;
 #[cfg(feature = "cuda")]
-mod work;
+mod worker;
 
 pub use libraries::candidates as cublas_places;
 pub use options::BenchOptions;
@@ -37,19 +37,19 @@ pub use options::BenchOptions;
 use crate::compile::Diagnostics;
 use crate::console::output::write_stderr;
 use crate::console::render::SourceFile;
-use crate::measure::bench::chosen::problem_name;
+use crate::measure::bench::model_choice::problem_name;
 use crate::run::bind::MAX_TENSOR_BYTES;
 use crate::run::child::ChildError;
 use crate::run::diagnostic;
 use crate::run::program::bind_program;
 use programs::{Programs, Use};
+use protocol::{Answer, Job, Loaded, Request};
 use report::{BenchReport, Problem, Row};
 use session::Session;
 use std::process::Command;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Span};
-use wire::{Answer, Job, Loaded, Request};
 
 /// The word that makes this program the child: `tilec __bench`.
 pub const SUBCOMMAND: &str = "__bench";
@@ -134,7 +134,8 @@ pub fn bench(
             row.loaded = loaded.get(used.program).copied().flatten();
             if row.check.skipped.is_some() {
                 let (program, work) = (&programs.built[used.program].compiled, row.flops / 2.0);
-                row.check = elsewhere::interpret(program, options, &job.args, &mut launcher(elsewhere::CHILD), work);
+                row.check =
+                    without_gpu::interpret(program, options, &job.args, &mut launcher(without_gpu::CHILD), work);
             }
         }
         report.problems.push(problem);
@@ -172,7 +173,7 @@ fn count_instead(
             write_stderr(&format!("  {} of {runs}: {name}\n", before + 1));
             progress(&name, before as f64 / count);
             let program = &programs.built[used.program].compiled;
-            let counts = elsewhere::simulate(program, options, args, &mut launcher(elsewhere::CHILD));
+            let counts = without_gpu::simulate(program, options, args, &mut launcher(without_gpu::CHILD));
             Row { chosen: used.chosen.clone(), ..Row::counted(variant, counts) }
         };
         let rows = uses.iter().enumerate().map(row).collect();

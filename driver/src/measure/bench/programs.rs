@@ -2,11 +2,11 @@
 //! compiler.
 
 use super::product;
-use super::wire::Program;
+use super::protocol::Program;
 use crate::compile::options::{CompileOptions, Sizes};
 use crate::compile::{Compiled, Diagnostics, compile, machine_code};
 use crate::contract::number::{Args, Number};
-use crate::measure::bench::chosen::Chosen;
+use crate::measure::bench::model_choice::Chosen;
 use crate::measure::bench::options::BenchOptions;
 use crate::run::program;
 use crate::run::{Selected, select};

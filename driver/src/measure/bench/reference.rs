@@ -2,7 +2,7 @@
 //! the interpreter and of cuBLAS.
 
 use super::product::{Extents, Operand, Product};
-use super::wire::Check;
+use super::protocol::Check;
 use crate::run::bind::TensorPlan;
 use crate::run::check::tolerance;
 use crate::run::data::{Random, decode, encode, get};

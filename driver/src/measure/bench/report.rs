@@ -1,11 +1,11 @@
 //! Reports of a measurement: a table, or JSON.
 
-pub use super::chosen::{Chosen, problem_name};
+pub use super::model_choice::{Chosen, problem_name};
 
 use super::limits::{Bottleneck, Machine, Unit};
 use super::programs::{Programs, Use};
+use super::protocol::{Check, Counts, Job, Loaded, Measured, Reference};
 use super::stats::{Summary, geometric_mean, ratios};
-use super::wire::{Check, Counts, Job, Loaded, Measured, Reference};
 use crate::contract::number::Args;
 use crate::measure::bench::options::BenchOptions;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! The table and the JSON of a measurement that never took place.
 
 use super::super::limits::tests::h200;
-use super::super::wire::Series;
+use super::super::protocol::Series;
 use super::*;
 use crate::contract::number::Number;
 use pretty_assertions::assert_eq;

@@ -1,6 +1,6 @@
 //! The process that measures, seen from the command: a kernel that hangs or faults takes that process down and no more.
 
-use super::wire::{Answer, Request};
+use super::protocol::{Answer, Request};
 use crate::run::child::ChildError;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -108,7 +108,7 @@ impl Drop for Session {
 pub fn serve() -> io::Result<()> {
     let mut requests = io::stdin().lock().lines().map(|line| Ok(serde_json::from_str::<Request>(&line?)?));
     #[cfg(feature = "cuda")]
-    return super::work::serve(&mut requests, &mut answer);
+    return super::worker::serve(&mut requests, &mut answer);
     #[cfg(not(feature = "cuda"))]
     {
         let _: Option<io::Result<Request>> = requests.next();

@@ -8,9 +8,9 @@ use crate::console::render::SourceFile;
 use crate::contract::hash::hash;
 use crate::contract::number::Args;
 use crate::measure::bench::limits::Machine;
+use crate::measure::bench::protocol::{Answer, Check, Job, Request, Series};
 use crate::measure::bench::session::Session;
-use crate::measure::bench::wire::{Answer, Check, Job, Request, Series};
-use crate::measure::bench::{BenchOptions, SETUP_LIMIT, SETUP_LIMIT_EACH, SUBCOMMAND, code_of, elsewhere};
+use crate::measure::bench::{BenchOptions, SETUP_LIMIT, SETUP_LIMIT_EACH, SUBCOMMAND, code_of, without_gpu};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -287,8 +287,8 @@ impl Measurer for OnDevice<'_, '_> {
         // The device is free for the launch.
         self.state.open = None;
         let Ok(made) = self.space.made(candidate) else { return Ok(()) };
-        let mut command = (self.launcher)(elsewhere::CHILD);
-        let check = elsewhere::interpret(&made.built.compiled, &options, &self.args, &mut command, work);
+        let mut command = (self.launcher)(without_gpu::CHILD);
+        let check = without_gpu::interpret(&made.built.compiled, &options, &self.args, &mut command, work);
         match check.skipped {
             _ if check.wrong > 0 => Err(wrong(&check)),
             Some(why) => {

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::compile::report_json::Tile;
 use crate::run::bind::{ADDRESS_BYTES, TensorPlan};
-use crate::run::simulate::scene::Scene;
+use crate::run::simulate::report_context::Scene;
 use tilec_sim::{BLOCKS_APART, Program};
 
 /// Distance of global allocations (a power of two); see the simulator's memory.

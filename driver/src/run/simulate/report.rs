@@ -2,11 +2,11 @@
 //! remedy.
 
 use super::memory::Memory;
+use super::remedies::{allowance, ends_block, is_ordered, way_out};
 use super::sources::{short, tidy};
-use super::way_out::{allowance, ends_block, is_ordered, way_out};
 use super::{Sources, locate};
-use crate::run::simulate::scene::Scene;
-use crate::run::simulate::way_out::access;
+use crate::run::simulate::remedies::access;
+use crate::run::simulate::report_context::Scene;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Span};

@@ -100,7 +100,7 @@ fn deepest_programs_fit_a_small_stack() {
         ));
         let module = super::parsed(&source);
         let text = crate::print::print_module(&module);
-        assert_eq!(crate::same::same_module(&module, &super::parsed(&text)), Ok(()));
+        assert_eq!(crate::structural_equality::same_module(&module, &super::parsed(&text)), Ok(()));
         let deep = body(&format!("let x = {}1{}", "max(1, ".repeat(60), ")".repeat(60)));
         crate::print::print_module(&super::parsed(&deep));
         let views = format!("let x = {}0{}", "A[cast<f32>(".repeat(30), ")]".repeat(30));

@@ -5,7 +5,7 @@ use crate::diag::Sink;
 use crate::parser::parse;
 use crate::print::print_module;
 use crate::random_tests::repeat;
-use crate::same::same_module;
+use crate::structural_equality::same_module;
 
 fn check(text: &str) {
     let mut sink = Sink::new();

@@ -1,8 +1,8 @@
 //! `docs/grammar.md` and the parser say the same, of every program of the repository and of texts one token away from these.
 
 use super::SAMPLES;
+use crate::atomics::Combining;
 use crate::codes;
-use crate::combining::Combining;
 use crate::demands::{FIGURES, PROPERTIES};
 use crate::diag::Sink;
 use crate::lexer::{Tok, Token, is_reserved, lex};

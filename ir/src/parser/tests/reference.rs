@@ -3,7 +3,7 @@
 use super::parsed;
 use crate::lexer::reserved_words;
 use crate::print::print_module;
-use crate::same::same_module;
+use crate::structural_equality::same_module;
 
 const REFERENCE: &str = include_str!("../../../../docs/language.md");
 

@@ -7,7 +7,7 @@ use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::ops::{Form, Op};
 use crate::print::{print, print_expr, print_module};
 use crate::random_tests::repeat;
-use crate::same::{same, same_module};
+use crate::structural_equality::{same, same_module};
 use pretty_assertions::assert_eq;
 
 #[test]

@@ -10,7 +10,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
-use crate::verify::cx::Cx;
+use crate::verify::context::Cx;
 use crate::verify::fragments::maps::{
     Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure,
 };

@@ -6,13 +6,13 @@ use crate::analysis::conditions::{alike, numbers_alike};
 use crate::analysis::uses::all_stmts;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
+use tilec_ir::index_values::is_constant;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
 use tilec_ir::numerics::cast::int_format;
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Extent, Type, fixed_shape, let_init, resolve_view, type_of};
-use tilec_ir::values::is_constant;
 
 /// Most terms of a sum; longer sums are unknown.
 const TERMS: usize = 32;

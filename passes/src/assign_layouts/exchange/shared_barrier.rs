@@ -13,9 +13,9 @@
 
 use crate::analysis::uses::{all_stmts, for_each_ref, place_of, stmt_exprs};
 use crate::analysis::views::memory_views;
-use tilec_ir::changes::changes;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::modified_values::changes;
 
 /// Moves the loads of parts; each entry of `loads` is a list of adjacent statements in the order of the text.
 pub(super) fn settle(k: &mut Kernel, loads: &[Vec<Stmt>]) {

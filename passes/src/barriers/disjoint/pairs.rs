@@ -9,7 +9,7 @@ use super::windows::{Window, Windows};
 use crate::analysis::uses::path_to;
 use crate::analysis::views::{accessed_views, memory_views, moved_shape, plain_var};
 use crate::barriers::hazard_kind::Kind;
-use tilec_ir::deferred::Deferred;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;

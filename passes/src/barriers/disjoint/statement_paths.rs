@@ -2,7 +2,7 @@
 
 use crate::analysis::conditions::{alike, is_fixed};
 use crate::analysis::uses::path_to;
-use tilec_ir::combining::Combining;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Block, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData};
 

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::index::{self, Scalar};
+use tilec_ir::index_values::is_constant;
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::let_init;
-use tilec_ir::values::is_constant;
 
 /// Most expressions that one query about sums or bounds visits.
 const WORK: u32 = 1000;

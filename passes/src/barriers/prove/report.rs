@@ -6,7 +6,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
 
 /// A violation of a rule by a statement.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use crate::barriers::prove::report::Trace;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
 use tilec_ir::tensor_store::{is_stored, tensor_store};
 
 impl Run<'_> {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use tilec_ir::diag::Severity;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
-use tilec_ir::overlay::Overlays;
+use tilec_ir::memory_reuse::Overlays;
 
 /// Most iterations of run-time loops.
 const TRIPS: u64 = 5;

@@ -7,7 +7,7 @@ use crate::analysis::past_end::{Pad, bounds, operator};
 use crate::analysis::uses::stmt_exprs;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use tilec_ir::combining::Combining;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;

@@ -4,9 +4,9 @@ use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::past_end::Pad;
 use tilec_ir::entities::Expr;
+use tilec_ir::index_values::begins_at_value;
 use tilec_ir::ops::ReduceOp;
 use tilec_ir::typing::{ResolvedView, ViewDim};
-use tilec_ir::values::begins_at_value;
 
 /// The source of elements past the end.
 #[derive(Copy, Clone, PartialEq)]

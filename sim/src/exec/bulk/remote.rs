@@ -4,7 +4,7 @@
 use crate::exec::access::for_lanes;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::exec::flying::{Load, Piece, Plan, Reduce};
+use crate::exec::in_flight::{Load, Piece, Plan, Reduce};
 use crate::exec::warp::Warp;
 use crate::program::bulk::Remote;
 use crate::race::{Slot, Strength, Who};

@@ -6,7 +6,7 @@ use crate::exec::asynchronous::Landing;
 use crate::exec::atomic::combine;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::exec::flying::{Plan, Reduce, Store};
+use crate::exec::in_flight::{Plan, Reduce, Store};
 use crate::exec::warp::Warp;
 use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;

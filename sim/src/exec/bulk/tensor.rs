@@ -3,7 +3,7 @@
 use crate::exec::access::{addresses, misaligned, window};
 use crate::exec::cta::Cta;
 use crate::exec::fail::Fail;
-use crate::exec::flying::{Piece, Plan};
+use crate::exec::in_flight::{Piece, Plan};
 use crate::exec::warp::Warp;
 use crate::program::Addr;
 use crate::program::types::{R, Space};

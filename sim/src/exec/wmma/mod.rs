@@ -5,7 +5,7 @@
 //! registers than the tile has elements, the rest are copies. Registers with contiguous elements move together, up to 8
 //! bytes, and that counts as one access.
 
-mod moves;
+mod load_store;
 mod product;
 
 pub(crate) use crate::program::wmma::Product;

@@ -5,7 +5,7 @@
 //! toward zero, term by term. A result of zero is +0, also when a negative sum rounds to it: the sign belongs to the rounded
 //! number (measured on Hopper in every form; assumed of the others).
 
-use super::form::Elem;
+use super::dense_forms::Elem;
 use super::model::{Model, Output};
 use crate::numerics::exact::{BF16, E4M3, E5M2, Exact, F16, F32, Format, Value};
 use crate::numerics::{NAN_F32, NAN_HALF, Round};

@@ -4,7 +4,7 @@
 //! lane count the low bits of a register first. Every function gives (row, column) of the operand's matrix: (m, k) of A, (k, n)
 //! of B, (m, n) of C and D.
 
-use super::form::Layout;
+use super::dense_forms::Layout;
 
 /// Group (`lane / 4`) and thread in group (`lane % 4`).
 const fn group(lane: usize) -> (usize, usize) {

@@ -1,6 +1,6 @@
 //! Matrix products of a warp, bit for bit as a given generation of device computes them.
 //!
-//! * [`form`]: the instructions PTX has (dense, all types but f64, which has [`mma_f64`])
+//! * [`dense_forms`]: the instructions PTX has (dense, all types but f64, which has [`mma_f64`])
 //! * [`layout`]: which lane holds what; `ldmatrix`, `stmatrix`, `movmatrix`
 //! * [`model`]: the arithmetic of each form on each generation
 //! * [`dot`]: one fused step, exactly and plainly
@@ -8,11 +8,11 @@
 //! * `warp`: registers in, registers out
 //! * [`wide`]: the asynchronous products of four warps
 
+pub mod dense_forms;
 pub mod dot;
-pub mod form;
 pub mod layout;
 pub mod model;
-mod small;
+mod small_ints;
 #[expect(
     clippy::needless_range_loop,
     reason = "loops over eight columns of several arrays at once, for the vectorizer"
@@ -21,9 +21,9 @@ mod tile;
 mod warp;
 pub mod wide;
 
-pub use form::{Acc, Elem, Form, Layout, Registers, Shape};
+pub use dense_forms::{Acc, Elem, Form, Layout, Registers, Shape};
 pub use model::{Generation, Model, Output, Plan};
-pub use small::{Pairs, Small};
+pub use small_ints::{Pairs, Small};
 pub use warp::{MmaError, Register, Register64, m8n8k4, mma, mma_f64, row_col};
 pub use wide::Wide;
 

@@ -26,7 +26,7 @@
 //! Its data do not tell floors of -16 and below apart. Not measured by anyone known to us: Turing's floors (taken from Ampere),
 //! and the sign of a zero result before Hopper.
 
-use super::form::{Acc, Elem, Form, Shape};
+use super::dense_forms::{Acc, Elem, Form, Shape};
 
 /// Generations of devices, by tensor core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

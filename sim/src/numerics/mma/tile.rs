@@ -9,8 +9,8 @@
 //!
 //! That needs every number finite and of moderate size: `Bounds` and `in_range` check it, and `multiply` takes the exact path for a whole step where it does not hold. Tests compare both on every kind of value.
 
+use super::dense_forms::Elem;
 use super::dot::{Operand, dot_accumulate};
-use super::form::Elem;
 use super::model::{Model, Output};
 use crate::numerics::half::Half;
 use source::E4M3_SMALLEST;

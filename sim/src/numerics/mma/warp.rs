@@ -3,7 +3,7 @@
 //! A register of a warp is an array of 32 lanes. Fragments are gathered into tiles by the maps of [`super::layout`], multiplied
 //! as the plan of the device says, and scattered back.
 
-use super::form::{Acc, Elem, Form, Layout, Shape};
+use super::dense_forms::{Acc, Elem, Form, Layout, Shape};
 use super::layout;
 use super::model::{Generation, Model, Plan};
 use super::tile::{Bf16, E4m3, E5m2, F16, Left, Right, Signed, Source, Sums, Tf32, Unsigned, WideE4m3, multiply};

@@ -3,7 +3,7 @@
 //! A and B come from shared memory or registers as rows of K elements, which are 32 bytes for every type; the accumulator is in the
 //! registers of m16n8 products side by side.
 
-use super::form::{Acc, Elem};
+use super::dense_forms::{Acc, Elem};
 use super::layout;
 use super::model::{Generation, Model, Plan};
 use super::tile::{Bf16, E4m3, E5m2, F16, Left, Right, Signed, Source, Sums, Tf32, Unsigned, multiply};

@@ -1,6 +1,6 @@
 //! The statements of a body. That of a called function is where it is called.
 
-use super::cx::Cx;
+use super::context::Cx;
 use super::scope::{Reg, Scope, Var};
 use crate::parse::error::Result;
 use crate::parse::raw::RawStmt;

@@ -4,7 +4,7 @@
 //! register parameters are moves. `ret` is a branch to the end of the body. A function that calls itself, and a call
 //! through a pointer, are refused by name.
 
-use super::cx::Cx;
+use super::context::Cx;
 use super::scope::{Reg, Scope, Var};
 use crate::parse::error::Result;
 use crate::parse::lex::Pos;

@@ -1,11 +1,11 @@
 //! A kernel: its parameters, its shared memory, its code, and what is known of the whole.
 
 use super::call;
-use super::cx::Cx;
+use super::context::Cx;
 use super::place::{place, variables};
 use super::scope::Var;
 use super::shared::SharedLayout;
-use super::{copies, guesses, polls};
+use super::{cas_guesses, copies, polls};
 use crate::parse::error::Result;
 use crate::parse::lex::Pos;
 use crate::parse::raw::{RawEntry, RawFunc, RawModule};
@@ -158,6 +158,6 @@ fn describe(entry: &mut Entry, watched: &HashSet<R>) {
     entry.copies = entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Remote(_) | Op::CpAsync(_)));
     entry.beside = entry.code.iter().any(|inst| matches!(inst.op, Op::Bulk(_) | Op::Remote(_) | Op::Wgmma(_)));
     copies::mark_partial(entry);
-    let retried = guesses::mark(entry);
+    let retried = cas_guesses::mark(entry);
     polls::mark(entry, &retried);
 }

@@ -1,8 +1,8 @@
 //! An instruction: the row of the table whose modifiers and operands fit.
 
-use super::cx::Cx;
+use super::context::Cx;
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::raw::RawInst;
 use crate::parse::table::{self, limits, needs, order};
 use crate::program::Op;

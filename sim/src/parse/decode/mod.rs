@@ -8,11 +8,11 @@
 mod arg;
 mod body;
 mod call;
+mod cas_guesses;
+mod context;
 mod copies;
-mod cx;
 mod entry;
 mod globals;
-mod guesses;
 mod instruction;
 mod module;
 mod names;
@@ -23,5 +23,5 @@ mod scope;
 mod shared;
 
 pub(crate) use arg::Arg;
-pub(crate) use cx::Cx;
+pub(crate) use context::Cx;
 pub(crate) use module::decode;

@@ -1,6 +1,6 @@
 //! The slots that registers, constants and special registers get when they are first mentioned.
 
-use super::cx::Cx;
+use super::context::Cx;
 use super::scope::{FIELDS, Reg, Var};
 use crate::parse::error::Result;
 use crate::parse::lex::Pos;

@@ -1,12 +1,12 @@
 //! Operands: names, literals and brackets as written to slots, addresses and labels.
 
 use super::arg::Arg;
-use super::cx::Cx;
+use super::context::Cx;
 use super::names::special;
 use super::scope::{FIELDS, VECTORS, Var};
 use crate::parse::error::Result;
 use crate::parse::lex::Pos;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::raw::{RawArg, RawInst};
 use crate::parse::table::limits;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};

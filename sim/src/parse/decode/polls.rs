@@ -2,7 +2,7 @@
 //! expected value, so the first values do not matter.
 //!
 //! Also determines whether blocks may wait for each other: a superset of the waiting loads is marked, for
-//! `exec::watch`.
+//! `exec::polling`.
 
 use crate::program::types::Space;
 use crate::program::{Area, Atom, AtomOp, Entry, Inst, Op};

@@ -4,7 +4,7 @@ use super::forms::{int, slot};
 use super::lanes::lanes;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::types::{L32, L64, R, Ty};
 use crate::program::{BoolOp, Lop3Test, Op};
 

@@ -4,7 +4,7 @@ use super::forms::{joined, lanewise, pred, set_l, set_w, slot, sx16, truth};
 use super::lanes::test;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::lanewise::Function;
 use crate::program::types::{L32, L64, TRUE, Ty};
 use crate::program::{Op, Relation};

@@ -1,7 +1,7 @@
 //! Operands by their position, and operations by the form of their operands.
 
 use crate::parse::decode::Arg;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::lanewise::Function;
 use crate::program::types::{L32, L64, R, SINK, TRUE, Ty};
 use crate::program::{Addr, BoolOp, Lanewise, Op};

@@ -4,7 +4,7 @@ use super::forms::{addr, four, int, many, pred, slot};
 use crate::numerics::mma::Wide;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::bulk::{Bulk, Extent, Remote, Way};
 use crate::program::wgmma::{Matrix, Wgmma};
 use crate::program::{Addr, AtomOp, Op};

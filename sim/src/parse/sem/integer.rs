@@ -6,7 +6,7 @@ use super::lanes::lanes;
 use crate::numerics::bits::Part;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::lanewise::Function;
 use crate::program::types::{L32, L64, Ty};
 use crate::program::{Carry, CarryKind, Op};

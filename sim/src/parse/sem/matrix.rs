@@ -3,7 +3,7 @@
 use super::forms::{addr, four, many, optional, slot};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::mma::Mma;
 use crate::program::types::R;
 use crate::program::{Op, wmma};

@@ -4,7 +4,7 @@ use super::forms::{addr, four, int, many, optional, slot};
 use super::lanes::lanes;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::Semantics;
 use crate::program::convert::{self, Map};
 use crate::program::types::{L32, L64, LOCAL_WINDOW, PARAM_WINDOW, R, SHARED_WINDOW, SINK, Space, TRUE, Ty};

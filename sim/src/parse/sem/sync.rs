@@ -4,7 +4,7 @@ use super::forms::{addr, optional, pred, slot, two};
 use super::memory::atomic;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::mbarrier::{MBar, What};
 use crate::program::types::R;
 use crate::program::{Bar, Op, Shfl, Vote};

@@ -4,7 +4,7 @@ use super::forms::{lanewise, slot};
 use crate::numerics::video::{Comparison, Operation, Select, Simd, Video};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::Op;
 use crate::program::lanewise::Function;
 use crate::program::types::R;

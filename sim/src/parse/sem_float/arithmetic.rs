@@ -6,7 +6,7 @@ use crate::numerics::single::Extremum;
 use crate::numerics::{approx, double, single};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::sem::forms::{lll, slot, www};
 use crate::parse::sem::lanes::{lanes, test};
 use crate::program::Op;

@@ -5,7 +5,7 @@ use crate::numerics::half::Half;
 use crate::numerics::{packed2, single};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::sem::forms::{join, joined, set_l, set_w, slot, truth, www};
 use crate::parse::sem::lanes::test;
 use crate::program::Op;

@@ -7,7 +7,7 @@ use crate::numerics::half::Half;
 use crate::numerics::{Mode, Round};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::sem::forms::slot;
 use crate::parse::sem::lanes::lanes;
 use crate::parse::table::limits;

@@ -5,7 +5,7 @@ use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, approx, half, packed1, packed2, packed3};
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::parse::sem::forms::{slot, www};
 use crate::parse::sem::lanes::lanes;
 use crate::program::Op;

@@ -1,7 +1,7 @@
 //! Rounding, `.ftz` and `.sat` of an instruction.
 
 use crate::numerics::{Mode, Round};
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 
 pub(super) const fn round_of(r: u8) -> Round {
     match r {

@@ -2,7 +2,7 @@
 
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
-use crate::parse::mods::Mods;
+use crate::parse::modifiers::Mods;
 use crate::program::Op;
 
 /// The function that a row applies to resolved operands.

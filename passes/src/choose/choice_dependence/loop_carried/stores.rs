@@ -3,7 +3,7 @@
 use super::super::uniform::is_uniform;
 use super::dependence_kind::Kind;
 use super::tiles::Tiles;
-use tilec_ir::combining::Combining;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::ops::ReduceOp;

@@ -1,6 +1,6 @@
 //! Element types as tiles see them: the bits of a register, their value and what a table knows of them.
 
-use super::super::form::Elem;
+use super::super::dense_forms::Elem;
 use crate::numerics::half::Half;
 
 /// An element type as tiles see it. The bits of 8-bit floats are those of the same number in f16.

@@ -14,6 +14,7 @@ mod lines;
 mod machine;
 mod measured;
 mod operands;
+mod padded;
 mod page;
 pub mod path;
 mod picture;

@@ -61,6 +61,8 @@ pub enum Figure {
     Roofline,
     /// Bytes of memory traffic that the model predicts, divided by those of reading and writing each tensor once.
     Bytes,
+    /// The share of the work that is beyond the edges of tensors, because tiles do not divide sizes.
+    Padding,
 }
 
 /// Spellings of properties.
@@ -83,6 +85,7 @@ pub const FIGURES: &[(&str, Figure, &str)] = &[
     ("resident", Figure::Resident, ""),
     ("predicted", Figure::Roofline, "roofline"),
     ("bytes", Figure::Bytes, "minimum"),
+    ("padding", Figure::Padding, ""),
 ];
 
 impl What {

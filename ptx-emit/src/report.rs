@@ -1,8 +1,9 @@
 //! The emitter's report: access widths and their reasons, shared-memory wavefronts, instruction counts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use tilec_ir::bits::Bits;
-use tilec_ir::diag::Span;
+use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::Stmt;
 use tilec_ir::layout::hardware::{Descriptor, Exchange};
 
@@ -20,7 +21,7 @@ pub struct Report {
     /// The mbarriers in it.
     pub mbarriers: Vec<MbarrierReport>,
     /// Barriers of all blocks of a cluster, in program order: what each is for.
-    pub cluster_barriers: Vec<String>,
+    pub cluster_barriers: Vec<ClusterBarrier>,
     /// Copies by TMA, in program order.
     pub boxes: Vec<BoxReport>,
     /// Operands of wgmma products in shared memory, in program order.
@@ -95,11 +96,125 @@ pub struct TileReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MbarrierReport {
     /// What completes a phase of them, and who waits for it.
-    pub what: String,
+    pub kind: MbarrierKind,
     /// The first byte of the first one.
     pub offset: u64,
     /// How many there are, of 8 bytes each.
     pub count: u64,
+}
+
+/// What an mbarrier is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MbarrierKind {
+    /// A slot of these channels is full: `wait` waits for the arrivals, and for the bytes of TMA loads.
+    Full {
+        /// The channels that share the slots.
+        channels: Vec<String>,
+        /// Slots of each.
+        slots: u64,
+        /// Arrivals of a phase.
+        arrivals: u64,
+    },
+    /// A slot of these channels is empty: `acquire` waits for the arrivals.
+    Empty {
+        /// The channels that share the slots.
+        channels: Vec<String>,
+        /// Slots of each.
+        slots: u64,
+        /// Arrivals of a phase.
+        arrivals: u64,
+    },
+    /// It is the turn of the next replica of a role at an `ordered` statement.
+    Turn {
+        /// Arrivals of the replica whose turn is over.
+        arrivals: u64,
+    },
+    /// All blocks of the cluster have stored their partial results of rows.
+    PartialRows {
+        /// Bytes of a phase.
+        bytes: u64,
+    },
+    /// A block of the cluster has passed its tile to the last one.
+    PassedTile {
+        /// The distributed shared memory.
+        memory: String,
+        /// Bytes of a phase.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for MbarrierKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |channels: &[String], slots: u64, arrivals: u64| {
+            let names: Vec<String> = channels.iter().map(|name| format!("`{name}`")).collect();
+            format!("{}, {}: {}", names.join(", "), number(slots, "slot"), number(arrivals, "arrival"))
+        };
+        match self {
+            MbarrierKind::Full { channels, slots, arrivals } => write!(
+                f,
+                "`full` of {} and the bytes of TMA loads complete a phase; `wait` waits for it",
+                of(channels, *slots, *arrivals)
+            ),
+            MbarrierKind::Empty { channels, slots, arrivals } => {
+                write!(f, "`empty` of {} complete a phase; `acquire` waits for it", of(channels, *slots, *arrivals))
+            }
+            MbarrierKind::Turn { arrivals } => write!(
+                f,
+                "`ordered`: {} of the replica whose turn is over complete a phase; the next replica waits for it",
+                number(*arrivals, "arrival")
+            ),
+            MbarrierKind::PartialRows { bytes } => write!(
+                f,
+                "partial results of rows: {} that the blocks of the cluster store complete a phase; the barrier of the statement waits for it",
+                number(*bytes, "byte")
+            ),
+            MbarrierKind::PassedTile { memory, bytes } => write!(
+                f,
+                "tiles of `{memory}` that blocks of the cluster pass to the last one: `signal` and {} of `st.async` complete the phase; `await` waits for it",
+                number(*bytes, "byte")
+            ),
+        }
+    }
+}
+
+/// What a barrier of all blocks of a cluster is for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ClusterBarrier {
+    /// All blocks have begun.
+    Begun,
+    /// The mbarriers of all blocks are initialised.
+    Initialised,
+    /// All blocks have begun, before the first store to another block.
+    BegunBeforeStore,
+    /// Mbarriers are initialised, before tiles are stored to another block.
+    InitialisedBeforeTiles,
+    /// A `barrier` of the source or of a pass: all blocks have stored what the others load.
+    Stored,
+    /// No block ends while others may store to its memory.
+    EndOfStores,
+    /// No block ends while others may load into its slots.
+    EndOfLoads,
+}
+
+impl fmt::Display for ClusterBarrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ClusterBarrier::Begun => "at the start: all blocks have begun",
+            ClusterBarrier::Initialised => "at the start: the mbarriers of all blocks are initialised",
+            ClusterBarrier::BegunBeforeStore => "before the first store to another block: all blocks have begun",
+            ClusterBarrier::InitialisedBeforeTiles => {
+                "before tiles are stored to another block: its mbarriers are initialised"
+            }
+            ClusterBarrier::Stored => "`barrier`: all blocks have stored what the others load",
+            ClusterBarrier::EndOfStores => "at the end: no block leaves while others may store to its memory",
+            ClusterBarrier::EndOfLoads => "at the end: no block leaves while others may load into its slots",
+        })
+    }
+}
+
+/// A number of things, in words.
+fn number(n: u64, what: &str) -> String {
+    counted(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
 /// A shared-memory access by a warp.

@@ -20,6 +20,8 @@ pub struct PtxasMessage {
     pub line: Option<u32>,
     /// The function that it is about, where one was named.
     pub function: Option<String>,
+    /// The entry that calls this function, where the function is none.
+    pub caller: Option<String>,
     /// The message without prefix.
     pub text: String,
 }
@@ -33,6 +35,7 @@ impl PtxasMessage {
             severity,
             line: line.or_else(|| number.flatten()?.parse().ok()),
             function: function.map(|(name, _)| name.to_owned()),
+            caller: None,
             text: text.to_owned(),
         }
     }

@@ -37,7 +37,7 @@ pub use find::{Found, find};
 pub use lint::SassStats;
 pub use loops::{Loop, innermost_loops, main_loop};
 pub use message::{PtxasMessage, Severity, TileLocation, tile_location};
-pub use ptxas::{Assembled, EntryStats, Options, assemble};
+pub use ptxas::{Assembled, CalledSpills, EntryStats, Options, assemble};
 pub use sass::{Disassembly, SassFunction, SassInst, Spill, disassemble, disassemble_encoded};
 pub use tools::{Arch, AssemblerError, NotFound, Tool, ToolVersion};
 

@@ -8,6 +8,7 @@ use super::child::{self, PrivateDir};
 use super::find::{Found, find};
 use crate::assembler::message::{PtxasMessage, Severity};
 use crate::assembler::tools::{Arch, AssemblerError, Tool, ToolVersion};
+use serde::Serialize;
 use std::time::Duration;
 
 /// ptxas needs 9 s for 100,000 straight-line instructions; ours are far below.
@@ -20,6 +21,17 @@ pub struct Options {
     pub line_info: bool,
 }
 
+/// Spills of a function that an entry calls out of line.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CalledSpills {
+    /// Its name: the assembler's own, as `__cuda_sm20_div_rn_f64_full`.
+    pub function: String,
+    /// Bytes that a call stores to local memory.
+    pub stored: u64,
+    /// Bytes that a call loads back.
+    pub loaded: u64,
+}
+
 /// Resource usage of an entry, as `ptxas -v` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryStats {
@@ -27,10 +39,12 @@ pub struct EntryStats {
     pub name: String,
     /// 32-bit registers per thread.
     pub registers: u32,
-    /// Bytes of register values stored to local memory, per thread, static.
+    /// Bytes of register values stored to local memory, per thread, static; with those of called functions.
     pub spill_store_bytes: u64,
     /// Bytes loaded back.
     pub spill_load_bytes: u64,
+    /// The spills of functions that it calls, such as the division of f64.
+    pub called: Vec<CalledSpills>,
     /// Bytes of local memory for the stack frame, per thread.
     pub stack_bytes: u64,
     /// Bytes of static shared memory; dynamic shared memory is unknown to ptxas.
@@ -94,19 +108,23 @@ pub fn assemble_with(ptxas: &Found, ptx: &str, arch: Arch, options: Options) -> 
 pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
     let mut entries: Vec<EntryStats> = Vec::new();
     let mut messages = Vec::new();
-    // Whether the next line of frame sizes is about the last entry and not about a function it calls.
-    let mut properties_of_entry = false;
+    // The function whose frame sizes are in the next line: the last entry, or one that it calls.
+    let mut properties_of = String::new();
     for line in log.lines() {
         let Some(message) = parse_message(line) else {
-            if let Some(entry) = entries.last_mut().filter(|_| properties_of_entry) {
-                for (count, what) in quantities(line.trim()) {
-                    match what {
-                        "bytes stack frame" => entry.stack_bytes = count,
-                        "bytes spill stores" => entry.spill_store_bytes = count,
-                        "bytes spill loads" => entry.spill_load_bytes = count,
-                        _ => {}
+            match entries.last_mut() {
+                Some(entry) if entry.name == properties_of => {
+                    for (count, what) in quantities(line.trim()) {
+                        match what {
+                            "bytes stack frame" => entry.stack_bytes = count,
+                            "bytes spill stores" => entry.spill_store_bytes = count,
+                            "bytes spill loads" => entry.spill_load_bytes = count,
+                            _ => {}
+                        }
                     }
                 }
+                Some(entry) => entry.calls(&properties_of, line.trim()),
+                None => {}
             }
             continue;
         };
@@ -114,9 +132,9 @@ pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
         if let Some(rest) = text.strip_prefix("Compiling entry function '") {
             let name = rest.split('\'').next().unwrap_or(rest).to_owned();
             entries.push(EntryStats { name, ..EntryStats::default() });
-            properties_of_entry = false;
+            properties_of.clear();
         } else if let Some(name) = text.strip_prefix("Function properties for ") {
-            properties_of_entry = entries.last().is_some_and(|entry| entry.name == name.trim());
+            name.trim().clone_into(&mut properties_of);
         } else if let Some(rest) = text.strip_prefix("Used ") {
             let Some(entry) = entries.last_mut() else {
                 continue;
@@ -134,7 +152,49 @@ pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
             messages.push(message);
         }
     }
+    name_callers(&mut entries, &mut messages);
+    for entry in &mut entries {
+        entry.spill_store_bytes += entry.called.iter().map(|f| f.stored).sum::<u64>();
+        entry.spill_load_bytes += entry.called.iter().map(|f| f.loaded).sum::<u64>();
+    }
     (entries, messages)
+}
+
+/// Of messages about functions that are called the entry that calls them, which gets their spills: ptxas names such a function by itself, after what it says
+/// of the entry.
+fn name_callers(entries: &mut [EntryStats], messages: &mut [PtxasMessage]) {
+    let mut caller = None;
+    for message in messages {
+        let Some(function) = message.function.clone() else { continue };
+        if let Some(own) = entries.iter().position(|e| e.name == function) {
+            caller = Some(own);
+        } else if let Some(entry) = caller.map(|i: usize| &mut entries[i]) {
+            message.caller = Some(entry.name.clone());
+            if message.spills() {
+                entry.calls(&function, &message.text);
+            }
+        }
+    }
+}
+
+impl EntryStats {
+    /// It calls a function of whose spills `text` has the bytes.
+    fn calls(&mut self, function: &str, text: &str) {
+        if function.is_empty() || self.called.iter().any(|f| f.function == function) {
+            return;
+        }
+        let mut own = CalledSpills { function: function.to_owned(), ..CalledSpills::default() };
+        for (count, what) in quantities(text) {
+            match what {
+                "bytes spill stores" => own.stored = count,
+                "bytes spill loads" => own.loaded = count,
+                _ => {}
+            }
+        }
+        if own.stored + own.loaded > 0 {
+            self.called.push(own);
+        }
+    }
 }
 
 /// `ptxas info    : text`, or `ptxas FILE, line N; error   : text`.
@@ -186,8 +246,8 @@ mod tests {
             spill_store_bytes: 280,
             spill_load_bytes: 276,
             stack_bytes: 288,
-            smem_bytes: 0,
             barriers: 2,
+            ..EntryStats::default()
         };
         let clean = EntryStats {
             name: "scale".to_owned(),
@@ -202,6 +262,24 @@ mod tests {
         assert!(messages[1].text.starts_with("Registers are spilled"));
     }
 
+    /// The log of two entries that divide numbers of f64: ptxas names the function after the entry that calls it.
+    #[test]
+    fn spills_of_called_functions_are_of_the_entry_that_calls_them() {
+        let (entries, messages) = parse_log(include_str!("testdata/called.log"));
+        let of = |e: &EntryStats| {
+            let called: Vec<(u64, u64)> = e.called.iter().map(|f| (f.stored, f.loaded)).collect();
+            (e.name.clone(), e.spill_store_bytes, e.spill_load_bytes, called)
+        };
+        let expected = [
+            ("k3".to_owned(), 240 + 44, 120 + 44, vec![(44, 44)]),
+            ("k2".to_owned(), 0, 0, vec![]),
+            ("k1".to_owned(), 600 + 228, 496 + 324, vec![(228, 324)]),
+        ];
+        assert_eq!(entries.iter().map(of).collect::<Vec<_>>(), expected);
+        let callers: Vec<Option<&str>> = messages.iter().map(|m| m.caller.as_deref()).collect();
+        assert_eq!(callers, [None, None, Some("k3"), None, None, Some("k1")]);
+    }
+
     #[test]
     fn frames_of_called_functions_are_not_the_entrys() {
         let log = "ptxas info    : Compiling entry function 'k' for 'sm_70'\n\
@@ -211,7 +289,8 @@ mod tests {
                    ptxas info    : Function properties for callee\n    \
                    4096 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n";
         let (entries, _) = parse_log(log);
-        assert_eq!((entries[0].stack_bytes, entries[0].spill_store_bytes), (8, 0));
+        assert_eq!((entries[0].stack_bytes, entries[0].spill_store_bytes), (8, 4));
+        assert_eq!(entries[0].called[0].function, "callee");
     }
 
     #[test]

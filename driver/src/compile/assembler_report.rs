@@ -26,11 +26,24 @@ pub(super) fn complaints(program: &Compiled, assembled: &Assembled, listing: Opt
         if m.line.is_some() {
             return d;
         }
+        if let Some(entry) = &m.caller {
+            return called(program, entry, d);
+        }
         let function = m.function.as_deref().and_then(|f| listing?.functions.iter().find(|own| own.name == f));
         let spills = function.filter(|_| m.spills()).map_or_else(Vec::new, spilled);
         if spills.is_empty() { candidates(program, m, d) } else { at_spills(program, &spills, d) }
     };
     assembled.messages.iter().map(complaint).collect()
+}
+
+/// A message about a function that a kernel calls out of line: the kernel, and why there is such a function.
+fn called(program: &Compiled, entry: &str, mut d: Diagnostic) -> Diagnostic {
+    let Some(kernel) = program.kernels.iter().find(|k| k.contract.entry == entry) else { return d };
+    d.span = kernel.tile.kernel.name_span;
+    d.with_note(format!(
+        "kernel `{}` calls this function, which is the assembler's own: it computes what the machine has no instruction for, such as divisions and roots of f64",
+        kernel.tile.kernel.name
+    ))
 }
 
 /// A message of ptxas, on the source line that the PTX line which it names came from.

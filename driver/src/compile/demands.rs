@@ -5,6 +5,7 @@
 
 mod code;
 mod figures;
+pub(crate) mod padding;
 mod roofline;
 
 pub(crate) use code::{Demanding, declined};
@@ -96,7 +97,7 @@ pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
 /// Why a demand about a prediction can neither hold nor be broken: there is none, or what it depends on is known at run time only.
 fn unpredicted(tile: Demanding<'_>, report: &Report, what: What) -> Option<Broken> {
     let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
-    if !matches!(figure, Figure::Roofline | Figure::Bytes) {
+    if !matches!(figure, Figure::Roofline | Figure::Bytes | Figure::Padding) {
         return None;
     }
     match tile.prediction {
@@ -146,7 +147,7 @@ fn judge(code: &Code<'_>, what: What) -> Option<Broken> {
             Figure::Registers | Figure::Resident => None,
             Figure::SharedMemory => figures::shared_memory(code, what),
             Figure::Stages => figures::stages(code, what),
-            Figure::Roofline | Figure::Bytes => figures::predicted(code, figure, what),
+            Figure::Roofline | Figure::Bytes | Figure::Padding => figures::predicted(code, figure, what),
         },
     }
 }
@@ -311,6 +312,7 @@ mod tests {
             registers,
             spill_store_bytes: spilled,
             spill_load_bytes: 2 * spilled,
+            called: Vec::new(),
             spilled: vec![Spilled { line: 1, stored: spilled, loaded: 2 * spilled }],
             most_live: Some(MostLive { line: 1, registers: registers - 1 }),
             stack_bytes: 0,
@@ -371,6 +373,7 @@ mod tests {
                 registers: 80,
                 spill_store_bytes: 28,
                 spill_load_bytes: 28,
+                called: Vec::new(),
                 spilled: Vec::new(),
                 most_live: None,
                 stack_bytes: 0,

@@ -2,6 +2,7 @@
 
 pub mod examples;
 mod glossary;
+mod pages;
 mod words;
 
 use super::pipeline::compile;
@@ -110,11 +111,14 @@ fn of_tool(word: &str, out: &mut String) {
         } else {
             format!("`--disable-pass {word}` switches it off")
         };
-        let body = format!(
+        let mut body = format!(
             "This pass {}.\n{off}; `--print-after {word}` shows the program after it; `--remarks` shows what it did, and \
              `--deny {word}` makes those remarks errors.",
             pass.summary
         );
+        for (title, text) in pages::of(word) {
+            let _ = write!(body, "\n\n{title}\n\n{text}");
+        }
         say(out, format!("{word}: a pass"), &body);
     }
     for (kind, text) in REMARK_KINDS.iter().filter(|(k, _)| *k == word) {

@@ -191,6 +191,7 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
             registers: entry.registers,
             spill_store_bytes: entry.spill_store_bytes,
             spill_load_bytes: entry.spill_load_bytes,
+            called: entry.called.clone(),
             spilled: function.map_or_else(Vec::new, register_lines::spilled),
             most_live: function.zip(live).and_then(|(f, live)| register_lines::most_live(f, live)),
             stack_bytes: entry.stack_bytes,
@@ -307,6 +308,7 @@ mod tests {
             severity: assembler::Severity::Error,
             line: Some(5),
             function: None,
+            caller: None,
             text: "unknown `bad`".to_owned(),
         };
         let error = AssemblerError::Refused {

@@ -2,7 +2,7 @@
 //! assembler at hand what that cost in registers and instructions.
 
 use super::register_lines::{MostLive, Spilled};
-use crate::assembler::Counts;
+use crate::assembler::{CalledSpills, Counts};
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::contract::version::decimal_version;
 use serde::Serialize;
@@ -235,6 +235,9 @@ pub struct Assembler {
     pub spill_store_bytes: u64,
     /// Bytes of register values spilled, loads.
     pub spill_load_bytes: u64,
+    /// Of these, those of functions that the code calls out of line.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub called: Vec<CalledSpills>,
     /// The lines of the source that it spilled for, most bytes first; absent without a disassembler.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spilled: Vec<Spilled>,

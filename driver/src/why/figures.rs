@@ -160,7 +160,7 @@ pub(super) fn barrier(known: &Known<'_>) -> Answered {
 /// The mbarriers, by what completes a phase of them.
 fn mbarriers(k: &Kernel, report: &Report) -> Option<Part> {
     let one =
-        |m: &MbarrierReport| format!("{} at byte {}: {}", counted(m.count as usize, "mbarrier"), m.offset, m.what);
+        |m: &MbarrierReport| format!("{} at byte {}: {}", counted(m.count as usize, "mbarrier"), m.offset, m.kind);
     let mut facts: Vec<String> = report.mbarriers.iter().map(one).collect();
     let mut waits: Vec<String> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
@@ -183,7 +183,7 @@ fn mbarriers(k: &Kernel, report: &Report) -> Option<Part> {
 
 /// The barriers of all blocks of a cluster.
 fn of_clusters(report: &Report) -> Option<Part> {
-    let facts = report.cluster_barriers.clone();
+    let facts = report.cluster_barriers.iter().map(ToString::to_string).collect::<Vec<_>>();
     let title = "Barriers of the blocks of a cluster (`barrier.cluster`)".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
 }

@@ -46,6 +46,14 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 part.facts = places_of(known, &places);
                 part.facts.extend(notes);
+                let change = match what {
+                    What::AtMost(Figure::Padding, _) => {
+                        let (tried, change) = tried::of_tiles(known, kernel);
+                        part.facts.extend(tried);
+                        change
+                    }
+                    _ => change,
+                };
                 part.facts.extend(change.into_iter().map(|text| format!("to change it: {text}")));
                 parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();

@@ -2,6 +2,7 @@
 
 use super::answer::{Known, Part, unrepeated};
 use super::not::{self, places_of, premise};
+use super::tried;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, Judged};
 use tilec_ir::demands::{Figure, Property, What};
@@ -18,6 +19,9 @@ const SHOWN: usize = 4;
 
 /// The share of the predicted time in which the busiest unit is to work.
 const BUSY: f64 = 0.9;
+
+/// The share of the work that may be padding.
+const PADDING: f64 = 0.05;
 
 /// The answer: of each kernel the losses, those that cost most as a rule in front.
 pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
@@ -121,7 +125,8 @@ fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
 
 /// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.
 fn asked(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
-    let mut all = vec![What::AtLeast(Figure::Roofline, BUSY), What::Has(Property::NoSpills)];
+    let mut all = vec![What::AtLeast(Figure::Roofline, BUSY), What::AtMost(Figure::Padding, PADDING)];
+    all.push(What::Has(Property::NoSpills));
     if !kernel.report.mma.is_empty() {
         all.push(What::Has(Property::TensorCores));
         if demands::has_path(known.program.target, FastPath::Wgmma) {
@@ -158,7 +163,14 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
         facts.push(format!("and {left} more"));
     }
     facts.extend(notes);
-    let mut ways = change;
+    let mut ways = match what {
+        What::AtMost(Figure::Padding, _) => {
+            let (tried, change) = tried::of_tiles(known, kernel);
+            facts.extend(tried);
+            change
+        }
+        _ => change,
+    };
     for decision in premise.decisions {
         ways.extend(decision.change);
     }

@@ -56,7 +56,7 @@ impl Question {
         let full = match text.trim().rsplit_once(' ') {
             // More is worse of what a block takes, and better of the rest.
             Some((figure, number)) if number.parse::<f64>().is_ok() && !figure.ends_with('=') => {
-                let takes = ["registers", "shared memory", "bytes"].contains(&figure.trim());
+                let takes = ["registers", "shared memory", "bytes", "padding"].contains(&figure.trim());
                 format!("{figure} {} {number}", if takes { "<=" } else { ">=" })
             }
             _ => text.to_owned(),
@@ -112,20 +112,13 @@ fn unknown(word: &str) -> String {
 }
 
 /// The places that there are, for messages.
-pub(super) const PLACES: &str = "`source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]` (of one of several kernels `element:KERNEL.NAME[I,J]`), `register` and `barrier`";
+pub(super) const PLACES: &str = "`source:LINE`, `PASS:LINE`, `ptx:LINE`, `sass:LINE`, `element:NAME[I,J]` (of one of several kernels `element:KERNEL.NAME[I,J]`, in a row that memory names `element:NAME[ROWS[I],J]`), `register` and `barrier`";
 
 /// `A[3,5]`.
 fn element(text: &str) -> Result<Question, String> {
-    let wrong = || format!("`{text}` is no element: `element:A[3,5]`");
-    let (name, rest) = text.split_once('[').ok_or_else(wrong)?;
-    let inner = rest.strip_suffix(']').ok_or_else(wrong)?;
-    let coords: Result<Vec<u64>, _> = inner.split(',').map(|c| c.trim().parse()).collect();
-    let coords = coords.ok().filter(|c| c.iter().all(|&n| n < 1 << 31)).ok_or_else(wrong)?;
-    let (kernel, name) = match name.trim().rsplit_once('.') {
-        Some((kernel, name)) => (Some(kernel.to_owned()), name),
-        None => (None, name.trim()),
-    };
-    Ok(Question::Element(Element { kernel, name: name.to_owned(), coords }))
+    let wrong =
+        || format!("`{text}` is no element: `element:A[3,5]`, in a row that memory names `element:A[rows[3],5]`");
+    Element::parse(text).map(Question::Element).ok_or_else(wrong)
 }
 
 impl fmt::Display for Question {
@@ -155,12 +148,14 @@ mod tests {
             "element:A[3,5]",
             "element:x[0]",
             "element:k.x[0]",
+            "element:A[rows[3],5]",
             "register",
             "barrier",
         ] {
             assert_eq!(Question::parse(text).map(|q| q.to_string()).as_deref(), Ok(text));
         }
-        for wrong in ["", "ptx", "ptx:", "ptx:0", "ptx:x", ":3", "element:A", "element:A[", "element:A[x]", "registers"]
+        for wrong in
+            ["", "ptx", "ptx:", "ptx:0", "ptx:x", ":3", "element:A", "element:A[", "element:A[x+1]", "registers"]
         {
             assert!(Question::parse(wrong).is_err(), "{wrong}");
         }

@@ -1,11 +1,20 @@
 //! Advice that is tried out: the program with the preconditions that messages ask for. What a layout keeps narrow stays so whatever is declared.
 
 use super::answer::{Known, unrepeated};
-use crate::compile::{Compiled, CompiledKernel};
+use crate::compile::demands::padding;
+use crate::compile::{CompileOptions, Compiled, CompiledKernel, compile};
 use crate::xray;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::missed_paths::FastPath;
+use tilec_passes::choose::{Edge, Prediction};
 use tilec_ptx::report::CopyReport;
+
+/// Dimensions for which other tiles are tried, and tiles of each.
+const EDGES: usize = 3;
+const TILES: usize = 3;
+
+/// Of the predicted time, the part below which another program counts as faster.
+const FASTER: f64 = 0.99;
 
 /// A program with more preconditions.
 struct Tried {
@@ -37,6 +46,51 @@ pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&D
         d.message = format!("{}; with `where {needs}`, {why}", d.message);
     }
     said
+}
+
+/// Smaller tiles along the dimensions with padding, compiled: what the model predicts with each, and with how much padding. Facts, and what would change it.
+pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<String>, Vec<String>) {
+    let (mut facts, mut change) = (Vec::new(), Vec::new());
+    let Some(p) = &kernel.tile.prediction else { return (facts, change) };
+    for (i, edge) in p.padding.edges.iter().enumerate() {
+        let tried = edge.parameter.as_ref().filter(|_| i < EDGES).and_then(|name| fastest(known, kernel, name, edge));
+        let Some((name, tile, best)) = tried else {
+            change.push(padding::other_tile(edge));
+            continue;
+        };
+        let (us, now) = (1e6 * best.seconds, 1e6 * p.seconds);
+        let share = padding::counted_work(&best.padding);
+        match best.seconds < FASTER * p.seconds {
+            true => change.push(format!(
+                "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, not {now:.1} (tried)"
+            )),
+            false => facts.push(format!(
+                "with `-D {name}={tile}` {share} are padding, but {us:.1} us are predicted, not {now:.1} (tried): smaller tiles lose more than padding does"
+            )),
+        }
+    }
+    (facts, change)
+}
+
+/// The smaller tile along an edge with less padding for which the least time is predicted: the parameter, its value and the prediction.
+fn fastest<'e>(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    parameter: &'e str,
+    edge: &Edge,
+) -> Option<(&'e str, u64, Prediction)> {
+    let name = &kernel.tile.kernel.name;
+    let with = |tile: u64| {
+        let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
+        options.defines.retain(|(name, _)| name != parameter);
+        options.defines.push((parameter.to_owned(), tile.to_string()));
+        let program = compile(known.program.source.text(), &options).ok()?;
+        let own = program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)?.tile.prediction?;
+        Some((parameter, tile, own))
+    };
+    let now = kernel.tile.prediction.as_ref()?.padding.share;
+    let all = padding::smaller_tiles(edge).take(TILES).filter_map(with);
+    all.filter(|(_, _, own)| own.padding.share < now).min_by(|a, b| a.2.seconds.total_cmp(&b.2.seconds))
 }
 
 /// The bytes of the narrowest accesses of a statement to global memory.

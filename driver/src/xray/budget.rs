@@ -3,6 +3,7 @@
 use super::lines::DIM;
 use super::machine::Machine;
 use super::measured::{Measured, fitting};
+use super::padded::padding_of;
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel, demands};
@@ -176,7 +177,7 @@ fn shared(k: &Kernel, kernel: &CompiledKernel) -> Option<(String, String)> {
     svg.key(Key::Cell(TINTS[0]), "a box is a buffer, or a slot of a channel; a tint each name");
     svg.note("Buffers that are never in use at the same time may share bytes. Left of its box nothing has used a buffer yet, right of it nothing uses it any more.");
     for m in &kernel.lowered.mbarriers {
-        svg.note(format!("{} at byte {}: {}.", counted(m.count as usize, "mbarrier"), m.offset, m.what));
+        svg.note(format!("{} at byte {}: {}.", counted(m.count as usize, "mbarrier"), m.offset, m.kind));
     }
     svg.colored(LEFT, 34.0 + HEIGHT + 18.0, Anchor::Start, "#555555", "first statement");
     svg.colored(LEFT + WIDTH, 34.0 + HEIGHT + 18.0, Anchor::End, "#555555", "last statement");
@@ -330,6 +331,7 @@ fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Opt
         p.bytes / p.least_bytes.max(1.0)
     ));
     svg.note(busiest(p, &kernel.lowered));
+    padding_of(p).into_iter().for_each(|text| svg.note(text));
     (title, svg.done())
 }
 
@@ -416,5 +418,6 @@ fn roofline(
         svg.key(Key::Diamond(BAD), format!("measured: {}{above}", place(at)));
     }
     svg.note(busiest(p, &kernel.lowered));
+    padding_of(p).into_iter().for_each(|text| svg.note(text));
     Some((title, svg.done()))
 }

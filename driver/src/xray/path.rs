@@ -3,10 +3,16 @@
 //! Windows are those of the program as it is written, with its parameters bound: there they are sums of grid indices and loop variables. Where an element
 //! lies then, and who has it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
 
+mod accesses;
 mod back;
 pub(super) mod draw;
+mod element;
+mod named;
 mod onward;
 mod places;
+mod reduced;
+
+pub use element::{Coord, Element};
 
 use super::registers::holder;
 use super::threads::Team;
@@ -14,7 +20,6 @@ use crate::compile::{Compiled, CompiledKernel};
 use places::shape_of;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
@@ -23,6 +28,7 @@ use tilec_ir::names::Parts;
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::progression::{Progression, progression};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
+use tilec_ptx::report::Report;
 
 /// Ways that are followed at most: an element may be read by many copies.
 const MOST: usize = 24;
@@ -63,24 +69,6 @@ pub(super) type Spot = Vec<Option<u64>>;
 
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
-
-/// An element that is requested: `A[3,5]`, of a file with several kernels `gemm.A[3,5]`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Element {
-    /// The kernel: its name, or that of the entry of a variant.
-    pub kernel: Option<String>,
-    /// A tensor or tile.
-    pub name: String,
-    /// Its coordinates.
-    pub coords: Vec<u64>,
-}
-
-impl fmt::Display for Element {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kernel = self.kernel.as_ref().map_or(String::new(), |kernel| format!("{kernel}."));
-        write!(f, "{kernel}{}", element(&self.name, &self.coords))
-    }
-}
 
 /// The kernel of which an element is requested, and what has it there: in the program as it is written, and in the last one.
 fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel, [Option<Value>; 2]), String> {
@@ -128,10 +116,14 @@ pub fn path(program: &Compiled, of: &Element) -> Result<Path, String> {
         (None, Some(v)) => dims_of(way.last, v),
         (None, None) => Vec::new(),
     };
-    let coords = with_single_dimensions(&dims, &of.coords).ok_or_else(|| {
+    let coords = with_single_dimensions(&dims, &of.coords, &Coord::Number(0)).ok_or_else(|| {
         let are = counted(dims.len(), "dimension");
         format!("`{name}` has {are}, and {} given", counted(of.coords.len(), "coordinate"))
     })?;
+    let Some(coords) = element::numbers(&coords) else {
+        way.of_named(written, name, &coords)?;
+        return Ok(way.path);
+    };
     match written {
         Some(v) if way.written.tensor_ty(v).is_some() => way.of_tensor(v, &coords),
         Some(v) if way.written.let_init(v).is_some() => way.of_name(v, &coords)?,
@@ -141,14 +133,14 @@ pub fn path(program: &Compiled, of: &Element) -> Result<Path, String> {
 }
 
 /// Coordinates along all dimensions. Those that can be only 0 may be left out, as in the declaration of a tensor `f32[M]` of which a window has a dimension `_` more.
-fn with_single_dimensions(dims: &[bool], coords: &[u64]) -> Option<Vec<u64>> {
+fn with_single_dimensions<T: Clone>(dims: &[bool], coords: &[T], first: &T) -> Option<Vec<T>> {
     if dims.len() == coords.len() {
         return Some(coords.to_vec());
     }
     let others = dims.iter().filter(|single| !**single).count();
-    let mut given = coords.iter().copied();
-    (others == coords.len())
-        .then(|| dims.iter().map(|&single| if single { 0 } else { given.next().unwrap_or(0) }).collect())
+    let mut given = coords.iter();
+    let next = |&single: &bool| if single { first } else { given.next().unwrap_or(first) };
+    (others == coords.len()).then(|| dims.iter().map(next).cloned().collect())
 }
 
 fn has_elements(def: &ValueDef) -> bool {
@@ -187,7 +179,7 @@ fn list(names: &[&str]) -> String {
     names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// An element as it is written: `A[3, 5]`.
+/// An element with numbers as coordinates: `A[3, 5]`.
 pub(super) fn element(name: &str, coords: &[u64]) -> String {
     format!("{name}{}", at(coords))
 }
@@ -275,6 +267,8 @@ fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -
 
 struct Way<'a> {
     program: &'a Compiled,
+    /// What became of its statements.
+    lowered: &'a Report,
     /// The program as it is written.
     written: &'a Kernel,
     /// The program after the last pass.
@@ -295,6 +289,7 @@ impl<'a> Way<'a> {
         let (written, last) = (&kernel.tile.specialized, &kernel.tile.kernel);
         Way {
             program,
+            lowered: &kernel.lowered,
             written,
             last,
             path: Path::default(),
@@ -387,8 +382,12 @@ impl<'a> Way<'a> {
         self.from(root, false, |way| found = way.is_read(v, coords));
         self.from(root, true, |way| found |= way.of_result(v, coords));
         if !found {
-            let text =
+            let mut text =
                 "no copy loads or stores a window that has it at a place that can be told before the launch".to_owned();
+            let named = self.names_of(v);
+            if !named.is_empty() {
+                text.push_str(&format!("; memory names the row, so ask for {}", named.join(" or ")));
+            }
             self.from(root, false, |way| {
                 way.push("global memory", element(&name, &declared), text, span);
             });
@@ -404,7 +403,14 @@ impl<'a> Way<'a> {
             let Some(view) = resolve_view(k, src).filter(|view| view.base == v) else { continue };
             if let Some((d, rows)) = gathered(k, &view).first() {
                 let named = print_expr(k, *rows);
-                let text = format!("gathered: wherever `{named}` names {}, which memory says at run time", coords[*d]);
+                let mut asked: Vec<String> = coords.iter().map(u64::to_string).collect();
+                asked[*d] = format!("{named}[0]");
+                let text = format!(
+                    "gathered: wherever `{named}` names {}, which memory says at run time; `element:{}[{}]` is the element that the first index names",
+                    coords[*d],
+                    k.values[v].name,
+                    asked.join(",")
+                );
                 self.push("copy", print_head(k, s), text, k.stmt_spans[s]);
                 found = true;
                 continue;
@@ -430,7 +436,8 @@ impl<'a> Way<'a> {
         let who = copy.filter(|(_, a)| a.is_by_threads()).zip(copy_shape(k, dst, dst));
         let thread = who.and_then(|((s, a), shape)| Some((s, holder(a.threads.as_ref()?, &shape, inside)?.0)));
         let who = thread.map_or(String::new(), |(s, t)| format!(", by {}", Team::of_stmt(self.last, s).thread(t)));
-        let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}"), span);
+        let sectors = self.sectors(s, false);
+        let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}{sectors}"), span);
         let Some(coords) = in_base(k, &to, inside, numbers) else { return };
         let before = std::mem::replace(&mut self.numbers, numbers.clone());
         let came = self.came.replace(s);
@@ -506,6 +513,7 @@ impl<'a> Way<'a> {
         let here = self.add(Step { at, what: element(name, coords), text, line });
         self.from(here, false, |way| {
             way.readers(v, &shape, coords);
+            way.reductions(v, coords);
             let written = way.written.values.keys().find(|&v| way.written.values[v].name == name);
             match written {
                 Some(v) => way.onward(way.written, v, coords),
@@ -560,11 +568,22 @@ fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> O
 
 /// The same; where memory says which elements the window has, it is any of them.
 fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Spot)> {
+    spot_beside(k, view, shape, coords, &[])
+}
+
+/// The same, wherever it is along the dimensions in `any`.
+fn spot_beside(
+    k: &Kernel,
+    view: &ResolvedView,
+    shape: &[u64],
+    coords: &[u64],
+    any: &[usize],
+) -> Option<(Numbers, Spot)> {
     let extents = view.extents_of_base(shape)?;
     let mut numbers = Numbers::new();
     let mut inside: Spot = vec![Some(0); coords.len()];
     for (d, dim) in view.dims.iter().enumerate() {
-        let Some(Progression { step: apart, terms, .. }) = spaced(k, dim) else {
+        let Some(Progression { step: apart, terms, .. }) = spaced(k, dim).filter(|_| !any.contains(&d)) else {
             inside[d] = None;
             continue;
         };
@@ -612,7 +631,7 @@ mod tests {
     const GEMM: &str = include_str!("../../../examples/gemm.tile");
 
     fn called(name: &str, coords: &[u64]) -> Element {
-        Element { kernel: None, name: name.to_owned(), coords: coords.to_vec() }
+        Element { kernel: None, name: name.to_owned(), coords: coords.iter().map(|&n| Coord::Number(n)).collect() }
     }
 
     fn steps(target: Target, name: &str, coords: &[u64]) -> Vec<Step> {

@@ -40,6 +40,18 @@ struct Values {
     step: i64,
 }
 
+/// The windows of a copy along a dimension, over blocks and iterations.
+pub(super) struct Windows {
+    /// The grid index or loop variable with which they move; `None`: there is one.
+    pub(super) index: Option<Value>,
+    /// The number of windows.
+    pub(super) count: i64,
+    /// The end of the tensor or of the window, from where the first one begins.
+    pub(super) size: i64,
+    /// The average number of elements that are inside.
+    pub(super) inside: f64,
+}
+
 /// The average number of elements of a window of `width` that are in front of `end`, over the start positions `values`;
 /// none is below 0.
 fn mean(values: &Values, width: i64, end: i64) -> f64 {
@@ -87,8 +99,15 @@ impl Work<'_> {
     /// The average number of a window's elements along one dimension that are inside.
     fn elements_inside(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<f64> {
         let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
-        let whatever = || Some(width.min(end).max(0) as f64);
-        let Some(starts) = &bound.starts else { return whatever() };
+        let windows = self.windows(env, region, width, bound)?;
+        Some(windows.map_or_else(|| width.min(end).max(0) as f64, |w| w.inside))
+    }
+
+    /// The windows along one dimension. `None`: their places are not known; inside `None`: they are no progression.
+    #[expect(clippy::option_option, reason = "what is not known, and what is known to be irregular")]
+    pub(super) fn windows(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<Option<Windows>> {
+        let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
+        let Some(starts) = &bound.starts else { return Some(None) };
         let begin = |env: &Env| starts.iter().try_fold(0, |sum, &e| i64::checked_add(sum, self.int(env, e)?));
         let grid = self.k.grid.iter().filter_map(|axis| {
             let count = self.int(env, axis.extent)?;
@@ -99,8 +118,8 @@ impl Work<'_> {
             Some((v, Values { first, count: i64::try_from(index::trips(first, end, step)?).ok()?, step }))
         });
         let mut varies = grid.chain(loops).filter(|(v, _)| starts.iter().any(|&e| self.reads(e, *v)));
-        let values = match (varies.next(), varies.next()) {
-            (None, _) => Values { first: begin(env)?, count: 1, step: 1 },
+        let (index, values) = match (varies.next(), varies.next()) {
+            (None, _) => (None, Values { first: begin(env)?, count: 1, step: 1 }),
             (Some((v, of)), None) if of.count > 0 => {
                 let at = |i: i64| {
                     let mut env = env.clone();
@@ -113,13 +132,18 @@ impl Work<'_> {
                     || width / step > MANY
                     || i128::from(last) != i128::from(first) + i128::from(of.count - 1) * i128::from(step)
                 {
-                    return whatever();
+                    return Some(None);
                 }
-                Values { first, count: of.count, step }
+                (Some(v), Values { first, count: of.count, step })
             }
-            _ => return whatever(),
+            _ => return Some(None),
         };
-        if values.first < 0 { whatever() } else { Some(mean(&values, width, end)) }
+        Some((values.first >= 0).then(|| Windows {
+            index,
+            count: values.count,
+            size: end.saturating_sub(values.first),
+            inside: mean(&values, width, end),
+        }))
     }
 
     /// A loop that moves tiles (else one that computes) whose number of iterations is unknown: its end is read from

@@ -4,6 +4,7 @@ use super::cards::Card;
 use super::copied_elements::{Place, Unknown};
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::model::started;
+use super::padding::Padding;
 use std::fmt;
 
 /// The model's prediction for a kernel.
@@ -45,6 +46,8 @@ pub struct Prediction {
     pub places: Vec<Place>,
     /// A loop whose number of iterations depends on data: it is counted once.
     pub unknown: Option<Unknown>,
+    /// The part of the work that is beyond the edges of tensors.
+    pub padding: Padding,
 }
 
 impl Prediction {
@@ -269,6 +272,7 @@ mod tests {
             atom: None,
             places: vec![place(true), place(false)],
             unknown: None,
+            padding: Padding::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use super::illegal::Illegal;
 use super::model;
 #[cfg(test)]
 use super::model::launch::Launch;
+use super::padding::Padding;
 use super::parameters::Auto;
 use super::prediction::Prediction;
 use super::search_result::Failed;
@@ -56,7 +57,12 @@ impl<'a> Predictor<'a> {
     #[must_use]
     pub fn located(&self, p: Prediction) -> Prediction {
         let (env, work) = (&self.space.env, &self.space.work);
-        Prediction { places: work.places(env, p.blocks), unknown: work.unknown_loop(env), ..p }
+        Prediction {
+            places: work.places(env, p.blocks),
+            unknown: work.unknown_loop(env),
+            padding: work.padding(env),
+            ..p
+        }
     }
 
     /// The number of stages in the schedule, with the values of the parameters.
@@ -133,6 +139,7 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         atom: cost.atom.map(|a| a.row().name),
         places: Vec::new(),
         unknown: None,
+        padding: Padding::default(),
     })
 }
 

@@ -11,6 +11,7 @@ use super::illegal::Illegal;
 use super::model;
 use super::model::launch::{Launch, Time};
 use super::model::scheduled::{self, Loop, Tiles};
+use super::padding::Padding;
 use super::parameters::Role;
 use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
 use super::search_context::Supposed;
@@ -385,6 +386,7 @@ impl<'a> SeveralProducts<'a> {
             atom: cost.atom.map(|a| a.row().name),
             places: Vec::new(),
             unknown: None,
+            padding: Padding::default(),
         }
     }
 }

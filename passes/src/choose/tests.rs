@@ -509,3 +509,35 @@ fn copies_are_counted_as_they_run() {
                   while at > 0 { x = x * x at = at - 1 } copy x -> Y[i..+1, 0..] }";
     assert_eq!(of(newton, &[("M", 4096)]).unknown.map(|of| of.moves), Some(false));
 }
+
+/// Tiles that hang over edges multiply what is no element: along rows, columns and the reduction, and where a window is wider than a tensor.
+#[test]
+fn padding_is_the_work_beyond_the_edges() {
+    let of = |source: &str, sizes: &[(&str, i64)]| {
+        let options = options(Target::Sm80, "", sizes);
+        let (k, _) = chosen(source, &options, true);
+        Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted").padding
+    };
+    let product = "kernel g<BM = 128>(A: gmem f16[P, M, K] multiple 8, B: gmem f16[P, K, N] multiple 8, C: gmem f32[P, M, N] multiple 8) \
+                   grid (p: P, i: ceildiv(M, BM), j: ceildiv(N, 128)) { let a = smem f16[BM, 64] let b = smem f16[64, 128] \
+                   var acc = reg f32[BM, 128] = 0.0 for k in 0..K step 64 { copy A[p, i * BM.., k..] -> a copy B[p, k.., j * 128..] -> b \
+                   acc = mma(a, b, acc) } copy acc -> C[p, i * BM.., j * 128..] }";
+    let whole = of(product, &[("P", 3), ("M", 1024), ("N", 1024), ("K", 1024)]);
+    assert_eq!((whole.share, whole.of_products, whole.edges.len()), (0.0, true, 0));
+    let p = of(product, &[("P", 3), ("M", 1000), ("N", 1024), ("K", 96)]);
+    assert!((p.share - (1.0 - 1000.0 / 1024.0 * 0.75)).abs() < 1e-9, "{p:?}");
+    let edges: Vec<_> = p.edges.iter().map(|e| (e.index.as_deref(), e.tile, e.windows, e.size)).collect();
+    assert_eq!(edges, [(Some("k"), 64, 2, 96), (Some("i"), 128, 8, 1000)]);
+    assert_eq!(p.edges[1].parameter.as_deref(), Some("BM"));
+    // A window that does not move: the depth of one product, the columns of another.
+    let heads = "kernel a(Q: gmem f16[M, D] multiple 8, K: gmem f16[N, D] multiple 8, O: gmem f32[M, N] multiple 4) \
+                 grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) { let q = smem f16[64, 128] let k = smem f16[64, 128] \
+                 var s = reg f32[64, 64] = 0.0 copy Q[i * 64.., 0..] -> q copy K[j * 64.., 0..] -> k \
+                 s = mma(q, transpose(k), s) copy s -> O[i * 64.., j * 64..] }";
+    let p = of(heads, &[("M", 4096), ("N", 4096), ("D", 80)]);
+    assert!((p.share - 48.0 / 128.0).abs() < 1e-9, "{p:?}");
+    let copies = "kernel c(X: gmem f32[M] multiple 4, Y: gmem f32[M] multiple 4) grid (i: ceildiv(M, 256)) { \
+                  copy X[i * 256..] * 2.0 -> Y[i * 256..+256] }";
+    let p = of(copies, &[("M", 384)]);
+    assert!((p.share - 0.25).abs() < 1e-9 && !p.of_products, "{p:?}");
+}

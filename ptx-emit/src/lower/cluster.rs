@@ -11,6 +11,7 @@ use super::rings::Ring;
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
+use crate::report::ClusterBarrier;
 use tilec_ir::cluster;
 use tilec_ir::diag::Reported;
 
@@ -50,8 +51,8 @@ impl Lower<'_> {
     }
 
     /// Says what a barrier of the cluster is for.
-    pub(super) fn report_cluster_barrier(&mut self, what: &str) {
-        self.report.cluster_barriers.push(what.to_owned());
+    pub(super) fn report_cluster_barrier(&mut self, what: ClusterBarrier) {
+        self.report.cluster_barriers.push(what);
     }
 
     /// After all statements: no block ends while others may write to its memory.
@@ -59,7 +60,7 @@ impl Lower<'_> {
         let open = self.rings.iter().any(|ring| !ring.drained && self.is_multicast(ring));
         if self.blocks_meet() && open {
             self.emit.comment("no block leaves while others may write to its memory");
-            self.report_cluster_barrier("at the end: no block leaves while others may load into its slots");
+            self.report_cluster_barrier(ClusterBarrier::EndOfLoads);
             self.emit.push(P::BarrierClusterArrive, []);
             self.emit.push(P::BarrierClusterWait, []);
         }

@@ -20,10 +20,10 @@ use super::ranged_ints::Int;
 use super::state::Lower;
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
-use crate::report::{MbarrierReport, TileReport};
+use crate::report::{ClusterBarrier, MbarrierKind, MbarrierReport, TileReport};
 use tilec_ir::cluster::{self, MemoryPlace};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported, counted};
+use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Expr, Value};
 use tilec_ir::kernel::{SignalOp, StmtData};
 use tilec_ir::ops::Op;
@@ -57,12 +57,8 @@ impl Lower<'_> {
         }
         self.emit.comment("mbarriers of tiles that other blocks of the cluster pass");
         for (memory, place) in self.cluster_places.clone() {
-            let name = &self.k.values[memory].name;
-            let what = format!(
-                "tiles of `{name}` that blocks of the cluster pass to the last one: `signal` and {} of `st.async` complete the phase; `await` waits for it",
-                counted(place.bytes as usize, "byte")
-            );
-            self.report.mbarriers.push(MbarrierReport { what, offset: place.barriers, count: place.count });
+            let kind = MbarrierKind::PassedTile { memory: self.k.values[memory].name.clone(), bytes: place.bytes };
+            self.report.mbarriers.push(MbarrierReport { kind, offset: place.barriers, count: place.count });
             for i in 0..place.count {
                 let at = Operand::shared(0, (place.barriers + i * BARRIER_BYTES) as i64);
                 self.emit.push(P::MbarrierInit, [at, Operand::Imm(1)]);
@@ -89,7 +85,7 @@ impl Lower<'_> {
     pub(super) fn meet_cluster(&mut self, body: Block) {
         if self.meets_later && self.passes_tiles(body) {
             self.emit.comment("all blocks of the cluster have begun");
-            self.report_cluster_barrier("before tiles are stored to another block: its mbarriers are initialised");
+            self.report_cluster_barrier(ClusterBarrier::InitialisedBeforeTiles);
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }
     }

@@ -30,9 +30,9 @@ use super::store_distribution::Dealt;
 use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use crate::report::MbarrierReport;
+use crate::report::{ClusterBarrier, MbarrierKind, MbarrierReport};
 use tilec_ir::ctas;
-use tilec_ir::diag::{Reported, counted};
+use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::placement::{BARRIER_BYTES, ROW_ALIGN};
@@ -78,14 +78,11 @@ impl Lower<'_> {
             self.emit.comment("mbarriers count the bytes that blocks of the cluster store to this one's memory");
             let ready = self.unless_first("ready");
             for CountedAt { of, offset, in_turns } in self.counted.clone() {
-                let what = format!(
-                    "partial results of rows: {} that the blocks of the cluster store complete a phase; the barrier of the statement waits for it",
-                    counted(of.bytes as usize, "byte")
-                );
+                let kind = MbarrierKind::PartialRows { bytes: of.bytes };
                 let arrivals = 1 + in_turns.as_ref().map_or(0, |_| i64::from(self.ctas()));
                 let second = in_turns.map(|turns| offset + turns.stride);
                 for offset in [Some(offset), second].into_iter().flatten() {
-                    self.report.mbarriers.push(MbarrierReport { what: what.clone(), offset, count: 1 });
+                    self.report.mbarriers.push(MbarrierReport { kind: kind.clone(), offset, count: 1 });
                     let at = Operand::shared(0, offset as i64);
                     self.emit.push(P::MbarrierInit, [at.clone(), Operand::Imm(arrivals)]);
                     self.expect(at, of.bytes);
@@ -99,7 +96,7 @@ impl Lower<'_> {
         self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
         if self.meets_at_start {
             // The next barrier of the cluster comes before the first store, and a thread must not arrive at two.
-            self.report_cluster_barrier("at the start: all blocks have begun");
+            self.report_cluster_barrier(ClusterBarrier::Begun);
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }
     }
@@ -216,7 +213,7 @@ impl Lower<'_> {
         self.counts = self.counted.iter().position(|counted| counted.of.stores.contains(&s));
         if self.writes_first == Some(s) && !self.meets_at_start {
             self.emit.comment("all blocks of the cluster have begun");
-            self.report_cluster_barrier("before the first store to another block: all blocks have begun");
+            self.report_cluster_barrier(ClusterBarrier::BegunBeforeStore);
             self.emit.push(P::BarrierClusterWaitAligned, []);
         }
     }
@@ -230,7 +227,7 @@ impl Lower<'_> {
         let last = list.iter().rposition(|&s| ctas::stores_shared(self.k, s)).map_or(0, |last| last + 1);
         if !list[last..].iter().any(|&s| matches!(self.k.stmts[s], StmtData::Barrier)) {
             self.emit.comment("no block leaves while others may write to its memory");
-            self.report_cluster_barrier("at the end: no block leaves while others may store to its memory");
+            self.report_cluster_barrier(ClusterBarrier::EndOfStores);
             // Nothing is read after it, so no thread waits for the stores.
             self.emit.push(P::BarrierClusterArriveRelaxedAligned, []);
             self.emit.push(P::BarrierClusterWaitAligned, []);
@@ -239,7 +236,7 @@ impl Lower<'_> {
 
     /// A barrier of all threads of the cluster.
     pub(super) fn cluster_barrier(&mut self) {
-        self.report_cluster_barrier("`barrier`: all blocks have stored what the others load");
+        self.report_cluster_barrier(ClusterBarrier::Stored);
         self.emit.push(P::BarrierClusterArriveAligned, []);
         self.emit.push(P::BarrierClusterWaitAligned, []);
     }

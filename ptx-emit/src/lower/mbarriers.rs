@@ -15,8 +15,7 @@ use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
-use crate::report::MbarrierReport;
-use tilec_ir::diag::counted;
+use crate::report::{ClusterBarrier, MbarrierKind, MbarrierReport};
 use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::ChannelOp;
 use tilec_ir::placement::BARRIER_BYTES;
@@ -73,7 +72,7 @@ impl Lower<'_> {
             match self.meets_later {
                 true => self.emit.push(P::BarSync, [Operand::Imm(0)]),
                 false => {
-                    self.report_cluster_barrier("at the start: the mbarriers of all blocks are initialised");
+                    self.report_cluster_barrier(ClusterBarrier::Initialised);
                     self.emit.push(P::BarrierClusterWaitAligned, []);
                 }
             }
@@ -193,16 +192,12 @@ impl Lower<'_> {
     fn report_ring_barriers(&mut self) {
         for ring in &self.rings {
             let Some(Barriers { offset, full, empty }) = ring.barriers else { continue };
-            let names: Vec<String> = ring.channels.iter().map(|&v| format!("`{}`", self.k.values[v].name)).collect();
-            let names = names.join(", ");
-            let slots = counted(ring.slots as usize, "slot");
-            let (full, empty) = (counted(full as usize, "arrival"), counted(empty as usize, "arrival"));
-            let full = format!(
-                "`full` of {names}, {slots}: {full} and the bytes of TMA loads complete a phase; `wait` waits for it"
-            );
-            let empty = format!("`empty` of {names}, {slots}: {empty} complete a phase; `acquire` waits for it");
-            for (what, offset) in [(full, offset), (empty, offset + ring.slots * BARRIER_BYTES)] {
-                self.report.mbarriers.push(MbarrierReport { what, offset, count: ring.slots });
+            let channels: Vec<String> = ring.channels.iter().map(|&v| self.k.values[v].name.clone()).collect();
+            let slots = ring.slots;
+            let full = MbarrierKind::Full { channels: channels.clone(), slots, arrivals: full.into() };
+            let empty = MbarrierKind::Empty { channels, slots, arrivals: empty.into() };
+            for (kind, offset) in [(full, offset), (empty, offset + ring.slots * BARRIER_BYTES)] {
+                self.report.mbarriers.push(MbarrierReport { kind, offset, count: ring.slots });
             }
         }
     }
@@ -210,11 +205,8 @@ impl Lower<'_> {
     /// Readies the barriers of statements that are `ordered`.
     fn ready_turns(&mut self) {
         for turns in self.turns.values() {
-            let arrivals = counted(turns.arrivals as usize, "arrival");
-            let what = format!(
-                "`ordered`: {arrivals} of the replica whose turn is over complete a phase; the next replica waits for it"
-            );
-            self.report.mbarriers.push(MbarrierReport { what, offset: turns.offset, count: turns.replicas.into() });
+            let kind = MbarrierKind::Turn { arrivals: u64::from(turns.arrivals) };
+            self.report.mbarriers.push(MbarrierReport { kind, offset: turns.offset, count: turns.replicas.into() });
         }
         for turns in self.turns.values() {
             for i in 0..u64::from(turns.replicas) {

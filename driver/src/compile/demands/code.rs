@@ -1,6 +1,7 @@
 //! Code that is judged, and what is said where a demand does not hold.
 
 use crate::compile::report_json::Assembler;
+use tilec_ir::demands::What;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::iteration_time::Pace;
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -98,4 +99,14 @@ impl Broken {
     pub(super) fn of(message: impl Into<String>, path: FastPath, places: Vec<(Span, String)>) -> Broken {
         Broken { path: Some(path), places, ..Broken::new(message) }
     }
+}
+
+/// Whether a figure is on the wrong side; `text` says what it is.
+pub(super) fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
+    let holds = match what {
+        What::AtMost(_, x) => is <= x,
+        What::AtLeast(_, x) => is >= x,
+        What::Has(_) => true,
+    };
+    (!holds).then(|| Broken::new(text(is)))
 }

@@ -1,6 +1,6 @@
 //! Figures: what code has, at which places most of it is, and the bound to reach.
 
-use super::code::{Broken, Code};
+use super::code::{Broken, Code, compared};
 use super::roofline;
 use crate::compile::attribution;
 use crate::compile::report_json::Assembler;
@@ -14,16 +14,6 @@ use tilec_passes::MAX_SLOTS;
 use tilec_passes::choose::Prediction;
 use tilec_passes::occupancy::Occupancy;
 use tilec_ptx::report::Report;
-
-/// Whether a figure is on the wrong side; `text` says what it is.
-fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
-    let holds = match what {
-        What::AtMost(_, x) => is <= x,
-        What::AtLeast(_, x) => is >= x,
-        What::Has(_) => true,
-    };
-    (!holds).then(|| Broken::new(text(is)))
-}
 
 /// What registers have a part in: as assembled, else as estimated.
 pub(super) fn with_registers(
@@ -45,10 +35,16 @@ pub(super) fn with_registers(
 fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken> {
     let (stored, loaded) = (by.spill_store_bytes, by.spill_load_bytes);
     let message = format!("a thread stores {stored} bytes of spilled registers and loads {loaded}");
-    let note = format!("it has {} registers", by.registers);
+    let mut notes = vec![format!("it has {} registers", by.registers)];
+    notes.extend(by.called.iter().map(|f| {
+        format!(
+            "of these, a call of `{}` stores {} bytes and loads {}: a function of the assembler, which computes what the machine has no instruction for",
+            f.function, f.stored, f.loaded
+        )
+    }));
     let places = by.spilled.iter().filter_map(|s| s.place(source)).collect();
     let change = several_blocks(code).into_iter().chain([fewer_registers(code)]).collect();
-    (stored + loaded > 0).then(|| Broken { places, notes: vec![note], change, ..Broken::new(message) })
+    (stored + loaded > 0).then(|| Broken { places, notes, change, ..Broken::new(message) })
 }
 
 /// A prediction that is too far from the roofline, of code that spills, which the model does not know: what and where.
@@ -220,6 +216,10 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
 
 /// What keeps a figure from being predicted: indices in memory, or loops that run as often as data say.
 pub(crate) fn unknown(report: &Report, p: &Prediction, figure: Figure) -> Option<Broken> {
+    // Shares along the dimensions that are known, whatever the others are.
+    if figure == Figure::Padding {
+        return None;
+    }
     let gathered: Vec<_> = report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first() {
         let what = format!(
@@ -244,6 +244,7 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     let p = code.tile.prediction?;
     let mut broken = match figure {
         Figure::Bytes => bytes(p, what),
+        Figure::Padding => super::padding::padding(p, what),
         Figure::Roofline => {
             let (unit, share) = p.busiest();
             let broken = compared(what, share, |x| {

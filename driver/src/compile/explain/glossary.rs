@@ -11,11 +11,11 @@ pub(super) fn all() -> Vec<(Vec<String>, String)> {
 
 fn row((names, meaning): (&str, &str)) -> (Vec<String>, String) {
     let plain = |text: &str| text.replace("**", "").replace('`', "");
-    (plain(names).split(", ").map(str::to_owned).collect(), unlinked(&meaning.replace("**", "")))
+    (plain(names).split(", ").map(str::to_owned).collect(), unlinked(&meaning.replace("**", ""), "docs"))
 }
 
-/// A text with the addresses of its links in words.
-fn unlinked(text: &str) -> String {
+/// A text of a page in a folder, with the addresses of its links in words.
+pub(super) fn unlinked(text: &str, folder: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((front, link)) = rest.split_once('[') {
@@ -23,10 +23,19 @@ fn unlinked(text: &str) -> String {
         else {
             break;
         };
-        out.push_str(&format!("{front}{name}: docs/{address}"));
+        out.push_str(&format!("{front}{name}: {}", in_folder(folder, address)));
         rest = behind;
     }
     out + rest
+}
+
+/// The path of a page that a page in a folder names.
+fn in_folder(folder: &str, address: &str) -> String {
+    match (address.strip_prefix("../"), folder.rsplit_once('/')) {
+        (Some(rest), Some((above, _))) => in_folder(above, rest),
+        (Some(rest), None) => rest.to_owned(),
+        (None, _) => format!("{folder}/{address}"),
+    }
 }
 
 /// The rows of a word, however it is written: `bank conflict`, `bank-conflicts`.

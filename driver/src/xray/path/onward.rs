@@ -3,6 +3,7 @@
 use super::places::in_tile;
 use super::{Numbers, Spot, Way, by, element, in_base, place_in};
 use std::collections::BTreeMap;
+use tilec_ir::ctas;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -42,7 +43,12 @@ impl<'a> Way<'a> {
                         continue;
                     }
                     seen.push(mark);
-                    let copied = self.push("copy", print_head(k, s), by(attrs), k.stmt_spans[s]);
+                    let everywhere = match ctas::ctas(k) > 1 && ctas::stores_shared(k, s) {
+                        true => ", to the shared memory of every block of the cluster",
+                        false => "",
+                    };
+                    let how = by(attrs) + everywhere;
+                    let copied = self.push("copy", print_head(k, s), how, k.stmt_spans[s]);
                     let name = k.values[to.base].name.clone();
                     let Some(inside) = in_base(k, &to, &inside, &numbers) else { continue };
                     // The copy of the program as it is written, if it has one here.
@@ -153,7 +159,7 @@ impl<'a> Way<'a> {
         let name = k.values[dst].name.as_str();
         let what = in_words(name, &own.spot);
         let text = match (own.reduced, own.product) {
-            (true, _) => format!("one of those that {what} is made of; it is followed no further"),
+            (true, _) => format!("one of those that {what} is made of"),
             (false, true) => format!("added into {what}, of which the first is followed"),
             (false, false) => format!("{what} is computed with it"),
         };
@@ -201,6 +207,11 @@ impl<'a> Way<'a> {
     /// Where an expression has what is computed with an element of `v`; `shape`: of what it is copied to, where it has none of its own.
     fn uses(&self, k: &Kernel, e: Expr, of: (Value, &Spot), shape: Option<&[u64]>) -> Vec<Use> {
         self.uses_in(k, e, of, shape, &mut Named::new())
+    }
+
+    /// Where an operand has an element of `v`, if it has.
+    pub(super) fn spot_of(&self, k: &Kernel, e: Expr, of: (Value, &Spot)) -> Option<Spot> {
+        self.uses(k, e, of, None).into_iter().find(|own| !own.reduced && !own.product).map(|own| own.spot)
     }
 
     /// The same; `named` has what names have, of which each is followed once.
@@ -306,7 +317,7 @@ fn spread(k: &Kernel, operand: Expr, spot: Spot, (rank, shape): (usize, Option<&
 }
 
 /// `m[3, ..]`.
-fn in_words(name: &str, spot: &Spot) -> String {
+pub(super) fn in_words(name: &str, spot: &Spot) -> String {
     match spot.iter().copied().collect::<Option<Vec<u64>>>() {
         Some(coords) => element(name, &coords),
         None => {

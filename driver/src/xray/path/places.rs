@@ -3,6 +3,7 @@
 use super::super::registers::held;
 use super::super::threads::Team;
 use tilec_ir::bits::Bits;
+use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::facts::{Stride, contiguous_dim, strides};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -36,6 +37,22 @@ pub(super) fn in_tensor(k: &Kernel, v: Value, coords: &[u64]) -> String {
     let index = coords[along];
     let first = if coords.len() == 1 { "" } else { ", if that begins with one" };
     format!("; {} of {line}: sector {} of {SECTOR_BYTES} bytes{first}", byte(elem, index), sector(elem, index))
+}
+
+/// The same, where memory names the coordinates along the dimensions in `named`.
+pub(super) fn in_named_rows(k: &Kernel, v: Value, coords: &[u64], named: &[usize]) -> String {
+    let Some(elem) = elem_of(k, v) else { return String::new() };
+    let Some(along) = contiguous_dim(k, v).filter(|&d| d < coords.len()) else {
+        return "; its neighbours in memory are a stride away along every dimension".to_owned();
+    };
+    if named.contains(&along) {
+        return format!(
+            "; memory names the elements along the contiguous dimension: each access uses {} of a sector of {SECTOR_BYTES} bytes",
+            counted(elem.bytes_of(1).max(1) as usize, "byte")
+        );
+    }
+    let (byte, sector) = (byte(elem, coords[along]), sector(elem, coords[along]));
+    format!("; {byte} of that row: sector {sector} of {SECTOR_BYTES} bytes, if that begins with one")
 }
 
 fn fixed_stride(k: &Kernel, v: Value, d: usize) -> Option<u64> {

@@ -1,0 +1,21 @@
+//! How much of the work of a launch is padding, for the budget.
+
+use crate::compile::demands::padding::{counted_work, in_words};
+use tilec_passes::choose::Prediction;
+
+/// Dimensions that are named, of those with most padding.
+const EDGES: usize = 3;
+
+/// A line with the share of padding, and one for each dimension along which tiles hang over; none without padding.
+pub(super) fn padding_of(p: &Prediction) -> Vec<String> {
+    if p.padding.share <= 0.0 {
+        return Vec::new();
+    }
+    let useful = match p.padding.of_products {
+        true => format!("; the others come to {:.1} TFLOP/s", (1.0 - p.padding.share) * p.flops / p.seconds / 1e12),
+        false => String::new(),
+    };
+    let mut out = vec![format!("{} are padding{useful}.", counted_work(&p.padding))];
+    out.extend(p.padding.edges.iter().take(EDGES).map(|edge| format!("Padding {}.", in_words(edge))));
+    out
+}

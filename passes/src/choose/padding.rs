@@ -1,0 +1,161 @@
+//! Padding: the part of a launch's work that is beyond the edges of its tensors, because tiles do not divide sizes.
+
+use super::copied_elements::Windows;
+use super::work::{Env, Move, Product, Region, Work};
+use tilec_ir::diag::Span;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, StmtData, ValueDef};
+use tilec_ir::typing::resolve_view;
+
+/// The part of the work of a launch that is padding.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Padding {
+    /// Its share, 0 to 1: of the multiply-adds of products; without products, of the elements that copies move.
+    pub share: f64,
+    /// Whether products are counted.
+    pub of_products: bool,
+    /// The dimensions along which tiles hang over, most padding first.
+    pub edges: Vec<Edge>,
+}
+
+/// A dimension along which tiles hang over.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Edge {
+    /// The copy.
+    pub span: Span,
+    /// The tensor.
+    pub tensor: String,
+    /// The grid index or loop variable with which its windows move; `None`: there is one window.
+    pub index: Option<String>,
+    /// Elements of a window.
+    pub tile: u64,
+    /// The compile-time parameter that this number is.
+    pub parameter: Option<String>,
+    /// The number of windows.
+    pub windows: u64,
+    /// Elements of the tensor that they cover.
+    pub size: u64,
+    /// The share of the elements of all windows that is inside of the tensor.
+    pub inside: f64,
+}
+
+/// What decides that two windows are along the same dimension of the work.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Along {
+    /// They move with this variable.
+    Index(Value),
+    /// They do not move, and are along this dimension (rows, columns, depth) of a product, or dimension of a copy.
+    Dimension(usize),
+}
+
+impl Work<'_> {
+    /// The part of the work that is padding.
+    pub(super) fn padding(&self, env: &Env) -> Padding {
+        let of_products = self.products().next().is_some();
+        let (mut work, mut useful) = (0.0, 0.0);
+        let mut edges: Vec<Edge> = Vec::new();
+        let mut add = |amount: f64, own: Vec<(Along, Edge)>| {
+            work += amount;
+            useful += amount * own.iter().map(|(_, edge)| edge.inside).product::<f64>();
+            for (_, edge) in own.into_iter().filter(|(_, edge)| edge.inside < 1.0) {
+                let same = |e: &Edge| {
+                    (&e.index, e.tile, e.windows, e.size) == (&edge.index, edge.tile, edge.windows, edge.size)
+                        && (edge.index.is_some() || e.tensor == edge.tensor)
+                };
+                if !edges.iter().any(same) {
+                    edges.push(edge);
+                }
+            }
+        };
+        for region in &self.regions {
+            let often = self.trips(env, region);
+            for p in &region.products {
+                let amount = often * self.elements(env, &p.shape).unwrap_or(0) as f64;
+                add(amount, self.around_product(env, region, p));
+            }
+            for m in region.moves.iter().filter(|_| !of_products) {
+                let amount = often * m.elem.traffic(self.elements(env, &m.shape).unwrap_or(0) as f64);
+                add(amount, self.edges(env, region, m));
+            }
+        }
+        edges.sort_by(|a, b| a.inside.total_cmp(&b.inside));
+        let share = if work > 0.0 { (1.0 - useful / work).max(0.0) } else { 0.0 };
+        Padding { share, of_products, edges }
+    }
+
+    /// The windows of a copy along each dimension.
+    fn edges(&self, env: &Env, region: &Region, m: &Move) -> Vec<(Along, Edge)> {
+        let of = |(d, (&extent, bound))| {
+            let tile = self.extent(env, extent)?;
+            let w = self.windows(env, region, i64::try_from(tile).ok()?, bound)??;
+            Some((w.index.map_or(Along::Dimension(d), Along::Index), self.edge(m, extent, tile, &w)))
+        };
+        m.shape.iter().zip(&m.bounds).enumerate().filter_map(of).collect()
+    }
+
+    fn edge(&self, m: &Move, extent: Expr, tile: u64, w: &Windows) -> Edge {
+        let k = self.k;
+        let parameter = match k.exprs[extent] {
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::ConstParam(_)) => Some(k.values[v].name.clone()),
+            _ => None,
+        };
+        Edge {
+            span: k.stmt_spans[m.at],
+            tensor: k.values[m.tensor].name.clone(),
+            index: w.index.map(|v| k.values[v].name.clone()),
+            tile,
+            parameter,
+            windows: u64::try_from(w.count).unwrap_or(0),
+            size: u64::try_from(w.size).unwrap_or(0),
+            inside: w.inside / tile as f64,
+        }
+    }
+
+    /// The windows on which a product depends: along each variable the widest ones, and of windows that do not move
+    /// those of its operands. Of several the fullest one counts: others may be in front of a tensor or behind it.
+    fn around_product(&self, env: &Env, region: &Region, product: &Product) -> Vec<(Along, Edge)> {
+        let k = self.k;
+        let operands = match k.stmts[product.at] {
+            StmtData::Assign { src, .. } => match &k.exprs[src] {
+                ExprData::Mma(mma) => [resolve_view(k, mma.a), resolve_view(k, mma.b)],
+                _ => [None, None],
+            },
+            _ => [None, None],
+        };
+        // Which of rows, columns and depth a dimension of what a copy fills is.
+        let role = |m: &Move, d: usize| {
+            let StmtData::Copy { dst, .. } = k.stmts[m.at] else { return None };
+            let filled = resolve_view(k, dst)?.base;
+            let (side, view) = operands
+                .iter()
+                .enumerate()
+                .find_map(|(i, view)| view.as_ref().filter(|view| view.base == filled).map(|view| (i, view)))?;
+            let last = (d + 2).checked_sub(m.shape.len())?;
+            let along = if view.transposed { 1 - last } else { last };
+            Some([[0, 2], [2, 1]][side][along])
+        };
+        let is_around = |v: Value| region.variables.contains(&v) || k.grid.iter().any(|axis| axis.index == v);
+        let mut all: Vec<(Along, Edge)> = Vec::new();
+        for other in &self.regions {
+            for m in &other.moves {
+                for (along, edge) in self.edges(env, other, m) {
+                    let along = match along {
+                        Along::Index(v) if is_around(v) => along,
+                        Along::Index(_) => continue,
+                        Along::Dimension(d) => match role(m, d) {
+                            Some(role) => Along::Dimension(role),
+                            None => continue,
+                        },
+                    };
+                    let fuller = |a: &Edge, b: &Edge| (a.tile, a.inside) > (b.tile, b.inside);
+                    match all.iter_mut().find(|(known, _)| *known == along) {
+                        Some((_, known)) if fuller(&edge, known) => *known = edge,
+                        Some(_) => {}
+                        None => all.push((along, edge)),
+                    }
+                }
+            }
+        }
+        all
+    }
+}

@@ -22,11 +22,11 @@ pub(crate) mod variants;
 mod wgmma_lines;
 
 pub use options::{CompileOptions, Keep, Sizes};
-pub use parsed_program::Written;
+pub use parsed_program::ParsedKernel;
 pub(crate) use parsed_program::whole;
 pub(crate) use pipeline::after_file_passes;
 pub use pipeline::{
-    Compiled, CompiledKernel, Diagnostics, Meaning, Optimized, OptimizedKernel, PARSED, Refused, compile, lower,
+    Compiled, CompiledKernel, Diagnostics, Optimized, OptimizedKernel, PARSED, Refused, SourceProgram, compile, lower,
     meaning, optimize, optimize_as_far,
 };
 pub use source_lines::Place;

@@ -28,7 +28,7 @@ pub use tilec_launch::loaded_kernel;
 pub use tilec_launch::program::Aliases;
 pub use tilec_launch::{bind, dispatch, overlap, program, tensor_map};
 
-use crate::compile::{Compiled, CompiledKernel, Diagnostics, Written, whole};
+use crate::compile::{Compiled, CompiledKernel, Diagnostics, ParsedKernel, whole};
 use crate::console::clock::Clock;
 use crate::console::render::SourceFile;
 use crate::contract::launch_file::disagreement;
@@ -216,7 +216,7 @@ fn execute(
         // The values of `auto` parameters must not affect results: the reference uses other tiles.
         let meant = whole(subject.kernels.iter().map(|k| (k.contract.entry.as_str(), k.tile.reference())));
         let meant = meant.map_err(|part| fail(vec![*of_part(part)]))?;
-        let (meant, promised): (Vec<Written>, Vec<bool>) = meant.into_iter().unzip();
+        let (meant, promised): (Vec<ParsedKernel>, Vec<bool>) = meant.into_iter().unzip();
         let reference = Reference { contracts: &subject.launches, meant: meant.iter().collect(), bound: &bound };
         let how = interp::Options {
             accuracy: Some(accuracy),

@@ -90,7 +90,7 @@ pub enum Reused {
 
 /// A kind of bit in the order in which tile coordinate bits are assigned, lowest first.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum CoordBit {
     /// This bit of the atom's own coordinate.
     Atom(u8),
     /// A bit that numbers repetitions of the atom (a register bit).
@@ -116,7 +116,7 @@ pub struct AtomRow {
     pub b: &'static [Fragment],
     /// Assignment of the bits of a tile coordinate (rows and columns alike), from the lowest. It gives a thread runs of
     /// consecutive accumulator elements. Further bits are repetitions, then warps.
-    pub interleave: &'static [Place],
+    pub interleave: &'static [CoordBit],
     /// First target that has it.
     pub first: Target,
     /// Last compute capability on which it runs on the tensor cores (times ten); `u32::MAX`: all later ones.
@@ -189,7 +189,7 @@ static M8N8K4: AtomRow = AtomRow {
         Fragment { name: "row", value: &[N(0), N(1)], lane: [K(0), K(1), Same, N(3), N(2)] },
         Fragment { name: "col", value: &[K(0), K(1)], lane: [N(0), N(1), Same, N(3), N(2)] },
     ],
-    interleave: &[Place::Atom(0), Place::Atom(1), Place::Repeat, Place::Atom(3), Place::Atom(2)],
+    interleave: &[CoordBit::Atom(0), CoordBit::Atom(1), CoordBit::Repeat, CoordBit::Atom(3), CoordBit::Atom(2)],
     first: Target::Sm70,
     last_native_cc: 75,
     tensor_core: true,
@@ -465,7 +465,7 @@ const FMA: AtomRow = AtomRow {
     ],
     a: &[Fragment { name: "", value: &[], lane: [M(0), Same, Same, Same, M(1)] }],
     b: &[Fragment { name: "", value: &[], lane: [Same, N(0), N(1), N(2), Same] }],
-    interleave: &[Place::Run, Place::Atom(0), Place::Atom(1), Place::Atom(2)],
+    interleave: &[CoordBit::Run, CoordBit::Atom(0), CoordBit::Atom(1), CoordBit::Atom(2)],
     first: Target::Sm70,
     last_native_cc: u32::MAX,
     tensor_core: false,

@@ -14,7 +14,7 @@
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
-use crate::small_list::Few;
+use crate::small_list::SmallList;
 use crate::types::ElemRef;
 
 pub use crate::tuples::{Combine, How};
@@ -22,7 +22,7 @@ pub use crate::tuples::{Combine, How};
 impl Combine {
     /// The operands, the initial values, the totals, the definitions of locals, and the results: all expressions in the
     /// order of the text.
-    pub fn children(&self, k: &Kernel) -> Few<Expr> {
+    pub fn children(&self, k: &Kernel) -> SmallList<Expr> {
         self.args.iter().chain(&self.front).chain(&self.totals).copied().chain(self.body(k)).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Diagnostics as data: spans, labels, notes, stable codes. Nothing here draws or prints.
 
-use crate::iteration_time::Pace;
-use crate::missed_paths::{FastPath, Loss};
+use crate::iteration_time::IterationTime;
+use crate::missed_paths::{FastPath, MissedPath};
 use std::fmt;
 
 /// A half-open byte range of the source text.
@@ -128,13 +128,13 @@ pub struct Diagnostic {
     /// The fast path that is not taken, lost or given up.
     pub declined: Option<FastPath>,
     /// The fast path that is lost.
-    pub loss: Option<Loss>,
+    pub loss: Option<MissedPath>,
     /// The preconditions that would help, separated by commas; empty: none would.
     pub needs: String,
     /// The note with the cost of the loss.
     pub cost: Option<String>,
     /// For a pipelined loop: the time of an iteration.
-    pub pace: Option<Pace>,
+    pub pace: Option<IterationTime>,
     /// The change that mends it, where one can be named that needs no thought.
     pub fix: Option<Edit>,
 }
@@ -194,7 +194,7 @@ impl Diagnostic {
     }
 
     /// Sets the fast path that is lost.
-    pub fn with_loss(mut self, loss: Loss) -> Diagnostic {
+    pub fn with_loss(mut self, loss: MissedPath) -> Diagnostic {
         self.loss = Some(loss);
         self
     }
@@ -205,7 +205,7 @@ impl Diagnostic {
     }
 
     /// Sets the time of an iteration of a loop.
-    pub fn with_pace(mut self, pace: Pace) -> Diagnostic {
+    pub fn with_pace(mut self, pace: IterationTime) -> Diagnostic {
         self.pace = Some(pace);
         self
     }

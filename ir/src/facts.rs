@@ -110,8 +110,8 @@ impl Facts {
         self.asked(k).common_of_value(v, n)
     }
 
-    fn asked<'f>(&'f self, k: &'f Kernel) -> Asked<'f> {
-        Asked { facts: self, k, known: RefCell::default() }
+    fn asked<'f>(&'f self, k: &'f Kernel) -> FactQuery<'f> {
+        FactQuery { facts: self, k, known: RefCell::default() }
     }
 
     /// The largest power of two `n` such that any `n` elements of a tensor's dimension from a multiple of `n` on are
@@ -125,14 +125,14 @@ impl Facts {
 }
 
 /// The facts of a kernel, asked about one expression.
-struct Asked<'f> {
+struct FactQuery<'f> {
     facts: &'f Facts,
     k: &'f Kernel,
     /// Cached results: for a name and a number, the largest divisor of that number known to divide the name.
     known: RefCell<BTreeMap<(Value, u64), u64>>,
 }
 
-impl Asked<'_> {
+impl FactQuery<'_> {
     /// The largest divisor of `n` known to divide a value.
     fn common_of_value(&self, v: Value, n: u64) -> u64 {
         let k = self.k;

@@ -2,7 +2,7 @@
 
 /// What is at a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Spot {
+pub enum FixLocation {
     /// A number, with its sign.
     Number,
     /// `layout ..` of a tile, with the blanks in front.

@@ -18,7 +18,7 @@ use crate::layout::hardware::boxes;
 use crate::placement::slots;
 use crate::target::WARP;
 use crate::tensor_store::tensor_store;
-use crate::types::{ElemRef, Handover};
+use crate::types::{ArrivalCounts, ElemRef};
 use crate::typing::const_int;
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl Fill {
 
 /// The arrival counts of a channel that is operated together with `channels` (which include it); `None`: not between
 /// roles.
-pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Handover> {
+pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<ArrivalCounts> {
     if !has_roles(k) {
         return None;
     }
@@ -80,7 +80,7 @@ pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Handov
     let own = operating_warps(k, ChannelOp::Release, channel).max(1);
     let shared = meets_others(k) && channels.iter().any(|&c| cluster::fills_by_multicast(k, c));
     let blocks = if shared { u32::try_from(cluster::blocks(k)).unwrap_or(1) } else { 1 };
-    (full > 0).then(|| Handover { full, empty: own * blocks })
+    (full > 0).then(|| ArrivalCounts { full, empty: own * blocks })
 }
 
 /// Whether blocks of a cluster have something to share.

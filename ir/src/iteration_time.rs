@@ -9,7 +9,7 @@ pub const UNCACHED: &str = "memory, uncached";
 
 /// The pace of a loop.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Pace {
+pub struct IterationTime {
     /// Its body.
     pub body: Block,
     /// Clocks of an iteration.

@@ -23,14 +23,14 @@ pub use crate::attributes::{ChannelOp, CopyAttrs, SignalOp, StmtPlan};
 use crate::demands::Demand;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 pub use crate::mechanism::Mechanism;
 use crate::ops::{Op, ReduceOp};
 use crate::reshape::Numbered;
 use crate::space::Space;
 use crate::target::Target;
 use crate::tuples::Combine;
-use crate::types::{Elem, ElemRef, Handover, Lanes, Order, Place, TableTy, TensorTy, TileTy, Turns};
+use crate::types::{ArrivalCounts, Elem, ElemRef, Lanes, Order, OrderedBarriers, Place, TableTy, TensorTy, TileTy};
 use analysis_cache::Known;
 use cranelift_entity::packed_option::PackedOption;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
@@ -78,7 +78,7 @@ pub struct Kernel {
     /// The schedule of statements (role, stage, cycle), once decided.
     pub plans: SecondaryMap<Stmt, StmtPlan>,
     /// Arrival counts of the mbarriers of channels between roles, once decided.
-    pub handovers: SecondaryMap<Value, Option<Handover>>,
+    pub handovers: SecondaryMap<Value, Option<ArrivalCounts>>,
     /// For a `publish` in a role, once decided: the bytes that TMA loads bring to the slot of each of its channels;
     /// empty: none.
     pub expects: SecondaryMap<Stmt, Vec<u64>>,
@@ -88,7 +88,7 @@ pub struct Kernel {
     /// before it are recomputed after it.
     pub recomputed: SecondaryMap<Stmt, bool>,
     /// The barriers of an `ordered` statement, once decided.
-    pub turns: SecondaryMap<Stmt, Option<Turns>>,
+    pub turns: SecondaryMap<Stmt, Option<OrderedBarriers>>,
     /// Addresses of buffers and channels in shared memory, once decided.
     pub places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
@@ -110,7 +110,7 @@ pub struct Kernel {
     /// Spans of optional words of the source with the blanks in front: items of the schedule, attributes of copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
     /// Further source positions at which fixes are inserted, in the order of their ends.
-    pub spots: Vec<(Spot, Span)>,
+    pub spots: Vec<(FixLocation, Span)>,
     /// The body.
     pub body: Block,
     /// The statement that declares each `let`.

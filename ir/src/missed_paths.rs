@@ -27,7 +27,7 @@ pub enum FastPath {
 
 /// A fast path that is lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loss {
+pub struct MissedPath {
     /// What is lost.
     pub path: FastPath,
     /// The statements that take longer for it: products, a loop, copies.

@@ -15,7 +15,7 @@ use crate::target::WARPGROUP;
 
 /// How an `ordered` statement is done alternately.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Turn {
+pub struct OrderedGroup {
     /// The role that it is in.
     pub role: Stmt,
     /// The statement.
@@ -28,7 +28,7 @@ pub struct Turn {
     pub handed: Vec<Value>,
 }
 
-impl Turn {
+impl OrderedGroup {
     /// The bytes that it takes.
     pub fn bytes(&self) -> u64 {
         (1 + self.handed.len() as u64) * u64::from(self.groups) * BARRIER_BYTES
@@ -41,7 +41,7 @@ impl Turn {
 }
 
 /// The `ordered` statements that are done alternately, in the order of the text.
-pub fn turns(k: &Kernel) -> Vec<Turn> {
+pub fn turns(k: &Kernel) -> Vec<OrderedGroup> {
     k.blocks[k.body].iter().flat_map(|&s| of_role(k, s)).collect()
 }
 
@@ -51,7 +51,7 @@ pub fn of_warpgroups(k: &Kernel) -> Vec<Stmt> {
 }
 
 /// Those of a role.
-fn of_role(k: &Kernel, role: Stmt) -> Vec<Turn> {
+fn of_role(k: &Kernel, role: Stmt) -> Vec<OrderedGroup> {
     let StmtData::Role { body, .. } = k.stmts[role] else { return Vec::new() };
     let (Some(own), Some(replicas)) = (role_warps(k, role), replicas(k, role)) else { return Vec::new() };
     let (groups, warps) = if replicas > 1 { (replicas, own) } else { (own / WARPGROUP, WARPGROUP) };
@@ -67,7 +67,7 @@ fn of_role(k: &Kernel, role: Stmt) -> Vec<Turn> {
             return;
         }
         let handed = if replicas > 1 { emptied(k, body) } else { Vec::new() };
-        found.push(Turn { role, stmt: s, groups, warps, handed });
+        found.push(OrderedGroup { role, stmt: s, groups, warps, handed });
     });
     found
 }
@@ -109,7 +109,7 @@ pub fn handed_on(k: &Kernel, channel: Value) -> bool {
 }
 
 /// The bytes of a statement that is placed.
-pub fn range(k: &Kernel, turn: &Turn) -> Option<(u64, u64)> {
+pub fn range(k: &Kernel, turn: &OrderedGroup) -> Option<(u64, u64)> {
     let start = k.turns[turn.stmt]?.at?;
     Some((start, start.saturating_add(turn.bytes())))
 }

@@ -5,11 +5,11 @@
 
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{Kernel, StmtData};
-use crate::small_list::Few;
+use crate::small_list::SmallList;
 
 impl StmtData {
     /// The expressions that a statement owns, in the order of the text; not those of its blocks.
-    pub fn exprs(&self) -> Few<Expr> {
+    pub fn exprs(&self) -> SmallList<Expr> {
         match self {
             StmtData::Let { init, .. } => [*init].into_iter().collect(),
             StmtData::Var { init, .. } => init.iter().copied().collect(),
@@ -26,7 +26,7 @@ impl StmtData {
             | StmtData::Barrier
             | StmtData::Fence
             | StmtData::Await { .. }
-            | StmtData::Ordered { .. } => Few::new(),
+            | StmtData::Ordered { .. } => SmallList::new(),
         }
     }
 }

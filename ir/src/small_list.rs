@@ -8,93 +8,93 @@ const PLACES: usize = 4;
 
 /// A list of entities, as a rule a short one.
 #[derive(Clone, Debug)]
-pub enum Few<T> {
+pub enum SmallList<T> {
     /// So many of these.
     Here([T; PLACES], usize),
     /// More.
     Heap(Vec<T>),
 }
 
-impl<T: Copy + ReservedValue> Few<T> {
+impl<T: Copy + ReservedValue> SmallList<T> {
     /// No entity.
-    pub fn new() -> Few<T> {
-        Few::Here([T::reserved_value(); PLACES], 0)
+    pub fn new() -> SmallList<T> {
+        SmallList::Here([T::reserved_value(); PLACES], 0)
     }
 
     /// Appends an entity.
     pub fn push(&mut self, item: T) {
         match self {
-            Few::Here(items, len) if *len < PLACES => {
+            SmallList::Here(items, len) if *len < PLACES => {
                 items[*len] = item;
                 *len += 1;
             }
-            Few::Here(items, _) => {
+            SmallList::Here(items, _) => {
                 let mut more = items.to_vec();
                 more.push(item);
-                *self = Few::Heap(more);
+                *self = SmallList::Heap(more);
             }
-            Few::Heap(items) => items.push(item),
+            SmallList::Heap(items) => items.push(item),
         }
     }
 
     /// Takes the last entity away.
     pub fn pop(&mut self) -> Option<T> {
         match self {
-            Few::Here(_, 0) => None,
-            Few::Here(items, len) => {
+            SmallList::Here(_, 0) => None,
+            SmallList::Here(items, len) => {
                 *len -= 1;
                 Some(items[*len])
             }
-            Few::Heap(items) => items.pop(),
+            SmallList::Heap(items) => items.pop(),
         }
     }
 }
 
-impl<T: Copy + ReservedValue> From<&[T]> for Few<T> {
-    fn from(items: &[T]) -> Few<T> {
+impl<T: Copy + ReservedValue> From<&[T]> for SmallList<T> {
+    fn from(items: &[T]) -> SmallList<T> {
         let mut places = [T::reserved_value(); PLACES];
         match places.get_mut(..items.len()) {
             Some(first) => {
                 first.copy_from_slice(items);
-                Few::Here(places, items.len())
+                SmallList::Here(places, items.len())
             }
-            None => Few::Heap(items.to_vec()),
+            None => SmallList::Heap(items.to_vec()),
         }
     }
 }
 
-impl<T: Copy + ReservedValue> Default for Few<T> {
-    fn default() -> Few<T> {
-        Few::new()
+impl<T: Copy + ReservedValue> Default for SmallList<T> {
+    fn default() -> SmallList<T> {
+        SmallList::new()
     }
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for SmallList<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
         match self {
-            Few::Here(items, len) => &items[..*len],
-            Few::Heap(items) => items,
+            SmallList::Here(items, len) => &items[..*len],
+            SmallList::Heap(items) => items,
         }
     }
 }
 
-impl<T: Copy + ReservedValue> Extend<T> for Few<T> {
+impl<T: Copy + ReservedValue> Extend<T> for SmallList<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, items: I) {
         items.into_iter().for_each(|item| self.push(item));
     }
 }
 
-impl<T: Copy + ReservedValue> FromIterator<T> for Few<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Few<T> {
-        let mut few = Few::new();
+impl<T: Copy + ReservedValue> FromIterator<T> for SmallList<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> SmallList<T> {
+        let mut few = SmallList::new();
         few.extend(items);
         few
     }
 }
 
-impl<T: Copy + ReservedValue> IntoIterator for Few<T> {
+impl<T: Copy + ReservedValue> IntoIterator for SmallList<T> {
     type Item = T;
     type IntoIter = IntoIter<T>;
 
@@ -104,7 +104,7 @@ impl<T: Copy + ReservedValue> IntoIterator for Few<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Few<T> {
+impl<'a, T> IntoIterator for &'a SmallList<T> {
     type Item = &'a T;
     type IntoIter = std::slice::Iter<'a, T>;
 
@@ -116,7 +116,7 @@ impl<'a, T> IntoIterator for &'a Few<T> {
 /// The entities of a list, from either end.
 #[derive(Clone, Debug)]
 pub struct IntoIter<T> {
-    few: Few<T>,
+    few: SmallList<T>,
     start: usize,
     end: usize,
 }
@@ -156,13 +156,13 @@ mod tests {
     fn lists_of_any_length_keep_their_order() {
         for n in 0..10 {
             let list: Vec<Expr> = (0..n).map(Expr::from_u32).collect();
-            let few: Few<Expr> = list.iter().copied().collect();
+            let few: SmallList<Expr> = list.iter().copied().collect();
             assert_eq!(few.to_vec(), list);
             assert_eq!(
                 few.clone().into_iter().rev().collect::<Vec<_>>(),
                 list.iter().rev().copied().collect::<Vec<_>>()
             );
-            assert_eq!(Few::from(&list[..]).to_vec(), list);
+            assert_eq!(SmallList::from(&list[..]).to_vec(), list);
             assert_eq!(few.into_iter().len(), list.len());
         }
     }

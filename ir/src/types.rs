@@ -341,7 +341,7 @@ pub enum Lanes {
 
 /// The barriers of an `ordered` statement; see [`crate::ordered`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Turns {
+pub struct OrderedBarriers {
     /// Arrivals that complete a phase of each barrier.
     pub arrivals: u32,
     /// Where its barriers are in shared memory, followed by the words with ring indices; `None` until placed.
@@ -350,7 +350,7 @@ pub struct Turns {
 
 /// Arrival counts of a channel between roles; see [`crate::handover`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Handover {
+pub struct ArrivalCounts {
     /// Arrivals that complete a phase of the `full` barrier of a slot.
     pub full: u32,
     /// Arrivals that complete a phase of the `empty` barrier.

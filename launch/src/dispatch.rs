@@ -102,7 +102,7 @@ impl std::fmt::Display for NoCase {
 }
 
 /// A variant whose arguments differ from those of another.
-pub struct Misfit {
+pub struct Mismatch {
     /// The variant.
     pub entry: String,
     /// What is different.
@@ -111,7 +111,7 @@ pub struct Misfit {
 
 impl Dispatch {
     /// The first variant that takes other things than the first one; promises about them (alignment, aliases) may differ.
-    pub fn misfit(&self, contracts: &[Contract]) -> Option<Misfit> {
+    pub fn misfit(&self, contracts: &[Contract]) -> Option<Mismatch> {
         let taken = |kind: &ParamKind| {
             let mut kind = kind.clone();
             if let ParamKind::Tensor(tensor) | ParamKind::Pointers(tensor) = &mut kind {
@@ -137,7 +137,7 @@ impl Dispatch {
                 }
                 None => return None,
             };
-            Some(Misfit { entry: c.entry.clone(), what })
+            Some(Mismatch { entry: c.entry.clone(), what })
         })
     }
 }

@@ -29,7 +29,7 @@ mod tests;
 
 use crate::Cx;
 pub(crate) use disjoint::{StoredTwice, stored_twice_by_tiles};
-use global::Meetings;
+use global::Conflicts;
 pub use kernel_proof::prove;
 use placement::Placed;
 pub(crate) use prove::uses::buffer_uses;
@@ -52,7 +52,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         _ => {}
     });
     let buffers = k.values.values().any(|v| matches!(v.def, ValueDef::Smem(_)));
-    if role.is_some() && !buffers && Meetings::of(k).is_empty() {
+    if role.is_some() && !buffers && Conflicts::of(k).is_empty() {
         return proved(k, cx);
     }
     let placement = placement::place(k);

@@ -59,7 +59,7 @@ pub use other_values::{Other, with_other_values};
 pub use padding::{Edge, Padding};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
-pub use prediction::{Choice, Lost, Prediction, RunnerUp};
+pub use prediction::{Choice, Prediction, RejectReason, RunnerUp};
 pub use predictor::Predictor;
 pub use ranking::{Candidates, candidates};
 pub use search_result::Ranked;

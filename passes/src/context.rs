@@ -6,7 +6,7 @@ use crate::single_stage::Depth;
 use crate::table::{PASSES, pass};
 use std::collections::BTreeSet;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
-use tilec_ir::iteration_time::Pace;
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::target::Target;
 
@@ -111,7 +111,7 @@ impl Cx<'_> {
     }
 
     /// A remark about the resources of an iteration.
-    pub(crate) fn pace(&mut self, span: Span, message: impl Into<String>, pace: Pace) {
+    pub(crate) fn pace(&mut self, span: Span, message: impl Into<String>, pace: IterationTime) {
         self.sink.push(Diagnostic::remark(self.pass, span, message).with_pace(pace));
     }
 

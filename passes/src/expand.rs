@@ -122,9 +122,9 @@ fn legal(k: &Kernel, cx: &mut Cx<'_>, s: Stmt) -> Result<(), Reported> {
     let Some((first, second, value, why)) = dependence_check::broken(k, cx, body) else { return Ok(()) };
     let name = &k.values[value].name;
     let what = match why {
-        crate::graph::Why::Flow => format!("reads `{name}` before it is written"),
-        crate::graph::Why::Anti => format!("overwrites `{name}` before it is read"),
-        crate::graph::Why::Output => format!("writes `{name}` before an earlier value of it is written"),
+        crate::graph::DepReason::Flow => format!("reads `{name}` before it is written"),
+        crate::graph::DepReason::Anti => format!("overwrites `{name}` before it is read"),
+        crate::graph::DepReason::Output => format!("writes `{name}` before an earlier value of it is written"),
     };
     let message = format!("by its stage and cycle this statement {what}");
     Err(cx.report(

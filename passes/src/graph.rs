@@ -8,14 +8,14 @@
 
 pub(crate) mod accesses;
 
-use accesses::{Accesses, Touch};
+use accesses::{Accesses, ValueAccess};
 use cranelift_entity::SecondaryMap;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::Kernel;
 
 /// The reason for an order of two statements.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Why {
+pub(crate) enum DepReason {
     /// The second reads what the first wrote.
     Flow,
     /// The second overwrites what the first read.
@@ -29,7 +29,7 @@ pub(crate) enum Why {
 pub(crate) struct Dep {
     /// The value that is read or written.
     pub(crate) value: Value,
-    pub(crate) why: Why,
+    pub(crate) why: DepReason,
     /// 0: in the same iteration; 1: in the next.
     pub(crate) distance: u32,
 }
@@ -119,17 +119,17 @@ struct State {
 }
 
 impl State {
-    fn touch(&mut self, touch: &Touch, at: Place, edge: &mut dyn FnMut(Place, Why)) {
+    fn touch(&mut self, touch: &ValueAccess, at: Place, edge: &mut dyn FnMut(Place, DepReason)) {
         if touch.declares {
             *self = State { writers: vec![at], readers: Vec::new() };
             return;
         }
         if touch.reads {
-            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, Why::Flow));
+            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, DepReason::Flow));
         }
         if touch.writes {
-            self.readers.iter().filter(|&&r| r != at).for_each(|&r| edge(r, Why::Anti));
-            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, Why::Output));
+            self.readers.iter().filter(|&&r| r != at).for_each(|&r| edge(r, DepReason::Anti));
+            self.writers.iter().filter(|&&w| w != at).for_each(|&w| edge(w, DepReason::Output));
             if touch.overwrites {
                 self.writers.clear();
                 self.readers.clear();

@@ -19,8 +19,8 @@ use tilec_ir::handover::{expected, handover, ring};
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::lanes::lanes;
 use tilec_ir::ordered::turns;
-use tilec_ir::types::Handover;
-use tilec_ir::types::Turns;
+use tilec_ir::types::ArrivalCounts;
+use tilec_ir::types::OrderedBarriers;
 
 pub(crate) const NAME: &str = "hand-over";
 
@@ -29,7 +29,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let silent: Vec<Value> = channels.map(|(v, _)| v).filter(|&v| k.handovers[v].is_none()).collect();
     for v in silent {
         k.handovers[v] = handover(k, v, &ring(k, v));
-        if let Some(Handover { full, empty }) = k.handovers[v] {
+        if let Some(ArrivalCounts { full, empty }) = k.handovers[v] {
             let (name, [full, empty]) = (&k.values[v].name, [full, empty].map(|n| counted(n as usize, "arrival")));
             cx.remark(k.values[v].span, format!("a slot of `{name}` is full after {full}, and empty after {empty}"));
         }
@@ -43,7 +43,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         k.lanes[s].get_or_insert(lanes);
     }
     for turn in turns(k) {
-        k.turns[turn.stmt].get_or_insert(Turns { arrivals: turn.warps, at: None });
+        k.turns[turn.stmt].get_or_insert(OrderedBarriers { arrivals: turn.warps, at: None });
     }
     Ok(())
 }

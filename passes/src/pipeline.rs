@@ -31,11 +31,11 @@ use crate::pipeline::loop_plan::Plan;
 use crate::refusal::Refused;
 use crate::schedule_loops::special_clocks;
 pub(crate) use expected_mechanism::{NAME, asynchronous};
-use plan::Declined;
+use plan::NotPipelined;
 use tile_statements::{Build, Lane};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::iteration_time::Pace;
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::missed_paths::FastPath;
 
@@ -79,12 +79,12 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                         cx.remark(k.stmt_spans[s], message);
                     }
                 }
-                Err(Declined::For(refused)) => {
+                Err(NotPipelined::For(refused)) => {
                     // With its own buffers, the loop may be refused for another reason.
                     let refused = own.and_then(Result::err).unwrap_or(refused);
                     refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
                 }
-                Err(Declined::Wrong(d)) => return Err(cx.report(*d)),
+                Err(NotPipelined::Wrong(d)) => return Err(cx.report(*d)),
             }
         }
     }
@@ -131,8 +131,8 @@ fn with_own_buffers(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Result<(Kernel, 
     }
     match plan::plan(&mut own, cx, s) {
         Ok(Some(plan)) => Some(Ok((own, plan, said.join("; ")))),
-        Err(Declined::For(refused)) => Some(Err(refused)),
-        Ok(None) | Err(Declined::Wrong(_)) => None,
+        Err(NotPipelined::For(refused)) => Some(Err(refused)),
+        Ok(None) | Err(NotPipelined::Wrong(_)) => None,
     }
 }
 
@@ -203,5 +203,5 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
     beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));
     let units = units.to_vec();
-    cx.pace(span, message, Pace { body: timed_body, clocks: most, in_clocks: false, units, beside });
+    cx.pace(span, message, IterationTime { body: timed_body, clocks: most, in_clocks: false, units, beside });
 }

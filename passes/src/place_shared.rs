@@ -16,12 +16,12 @@ mod live_ranges;
 mod plan;
 mod stores;
 
-pub(crate) use plan::Supposed;
+pub(crate) use plan::TrialChannel;
 
 use crate::analysis::access_width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use crate::{Cx, Options};
-use plan::{Buffers, Plan, Planner, Sharing, Torn};
+use plan::{Buffers, PartialReuse, Plan, Planner, Sharing};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Block, Value};
@@ -38,7 +38,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let plan = match Planner::new(&buffers, &[]) {
         Ok(planner) if cx.enabled => fitting(&planner, limit),
         Ok(planner) => planner.plan(Sharing::Nothing),
-        Err(Torn(v)) => return Err(torn(k, cx, v)),
+        Err(PartialReuse(v)) => return Err(torn(k, cx, v)),
     };
     if plan.bytes > limit {
         return Err(too_large(k, cx, plan.bytes));
@@ -106,7 +106,7 @@ impl<'k> Needs<'k> {
     }
 
     /// Bytes of shared memory of the kernel with these channels, for a block limit of `limit`.
-    pub(crate) fn bytes(&self, limit: u64, supposed: &[Supposed]) -> u64 {
+    pub(crate) fn bytes(&self, limit: u64, supposed: &[TrialChannel]) -> u64 {
         let plan = |planner: &Planner<'_>| match self.shares {
             true => fitting(planner, limit),
             false => planner.plan(Sharing::Nothing),
@@ -117,7 +117,7 @@ impl<'k> Needs<'k> {
 }
 
 /// Bytes of shared memory of the kernel with these channels, for a block limit of `limit`.
-pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[Supposed]) -> u64 {
+pub(crate) fn bytes(k: &Kernel, options: &Options, limit: u64, supposed: &[TrialChannel]) -> u64 {
     Needs::of(k, options).bytes(limit, supposed)
 }
 

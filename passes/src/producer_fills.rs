@@ -31,7 +31,7 @@ pub(crate) enum How {
 
 /// A copy that fills a buffer, and the readers of its tile.
 #[derive(Clone, Debug)]
-pub(crate) struct Feed {
+pub(crate) struct ProducerFill {
     pub(crate) fill: Stmt,
     pub(crate) buffer: Value,
     /// The block of the copy.
@@ -44,7 +44,7 @@ pub(crate) struct Feed {
 }
 
 /// The copies that feed `buffers`, in program order.
-pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<Vec<Feed>, Refused> {
+pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<Vec<ProducerFill>, Refused> {
     let facts = Facts::new(k);
     let mut feeds = Vec::new();
     let mut readers: Vec<(Stmt, Value)> = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
             }
             match fill(k, options, &facts, s, buffer)? {
                 Some((how, refused)) => {
-                    feeds.push(Feed { fill: s, buffer, block, readers: Vec::new(), how, refused });
+                    feeds.push(ProducerFill { fill: s, buffer, block, readers: Vec::new(), how, refused });
                 }
                 None => readers.push((s, buffer)),
             }
@@ -143,7 +143,7 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
 }
 
 /// Uses one mechanism for all slots of a buffer: threads, if TMA cannot do some copy to it.
-fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed]) -> Result<(), Refused> {
+fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [ProducerFill]) -> Result<(), Refused> {
     let by_threads = feeds.iter().filter(|f| f.how == How::Threads);
     let by_threads: Vec<(Value, Option<Refused>)> = by_threads.map(|f| (f.buffer, f.refused.clone())).collect();
     for feed in feeds.iter_mut().filter(|f| f.how == How::Tensor) {
@@ -158,8 +158,8 @@ fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [Feed])
 }
 
 /// Requires one order for all copies to a buffer, because none of them transposes.
-fn in_one_order(k: &Kernel, feeds: &[Feed]) -> Result<(), Refused> {
-    let along = |feed: &Feed| {
+fn in_one_order(k: &Kernel, feeds: &[ProducerFill]) -> Result<(), Refused> {
+    let along = |feed: &ProducerFill| {
         let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { return None };
         resolve_view(k, src).and_then(|from| window_contiguous_dim(k, &from))
     };
@@ -180,10 +180,10 @@ fn undecided(attrs: &CopyAttrs) -> CopyAttrs {
 }
 
 /// The copy whose tile a statement reads, and the statement of the copy's block that contains the reader.
-fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
+fn feeding(k: &Kernel, feeds: &[ProducerFill], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
     let name = &k.values[buffer].name;
     let path = path_to(k, s);
-    let place = |f: &Feed| k.blocks[f.block].iter().position(|&t| t == f.fill);
+    let place = |f: &ProducerFill| k.blocks[f.block].iter().position(|&t| t == f.fill);
     for &(block, index) in path.iter().rev() {
         let here = |f: &&(usize, usize)| f.1 < index;
         let of_block = feeds.iter().enumerate().filter(|(_, f)| f.buffer == buffer && f.block == block);
@@ -210,7 +210,7 @@ fn feeding(k: &Kernel, feeds: &[Feed], s: Stmt, buffer: Value) -> Result<(usize,
 }
 
 /// Checks that nothing in front of a copy stores to the tensor that it reads.
-fn unwritten(k: &Kernel, feed: &Feed, all: &[(Block, Stmt)]) -> Result<(), Refused> {
+fn unwritten(k: &Kernel, feed: &ProducerFill, all: &[(Block, Stmt)]) -> Result<(), Refused> {
     let StmtData::Copy { src, .. } = k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
     let Some(from) = resolve_view(k, src) else { return Ok(()) };
     match stored_before(k, from.base, feed.fill, all) {

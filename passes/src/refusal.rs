@@ -4,7 +4,7 @@ use crate::Cx;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::missed_paths::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, MissedPath};
 use tilec_ir::parser::HEADER_CLAUSES;
 
 /// Why a fast path is not taken.
@@ -86,7 +86,7 @@ impl Refused {
             for place in at.iter().map(of).filter(|&place| place != span) {
                 d = d.with_place(place, "this could be faster");
             }
-            d = d.with_loss(Loss { path, at, room: self.room, rows: self.rows });
+            d = d.with_loss(MissedPath { path, at, room: self.room, rows: self.rows });
         }
         cx.lost(d);
     }

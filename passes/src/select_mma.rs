@@ -87,7 +87,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         missed_wgmma::refuse_odd_extents(k, cx, &refused.why)?;
     }
     let cut = k_warps::cut(k, cx)?;
-    let mut given = Given { cut, shares: Shares::default() };
+    let mut given = ProductFacts { cut, shares: Shares::default() };
     if none.is_some() {
         producer_mma::select(k, cx, &mut given.shares)?;
     }
@@ -197,7 +197,7 @@ fn check_written(
 }
 
 /// Facts about a kernel's products that are determined before the first one is selected.
-struct Given {
+struct ProductFacts {
     /// New accumulators with partial sums for each slice (sliced-K), and the original accumulators.
     cut: Vec<(Value, Value)>,
     shares: Shares,
@@ -208,7 +208,7 @@ fn select(
     cx: &mut Cx<'_>,
     s: Stmt,
     (acc, src, mut mma): (Value, Expr, Mma),
-    given: &mut Given,
+    given: &mut ProductFacts,
 ) -> Result<(), Reported> {
     let span = k.expr_spans[src];
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");

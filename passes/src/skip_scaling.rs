@@ -61,12 +61,12 @@ fn is_worth(k: &Kernel, s: Stmt, factor: Value) -> bool {
     let held = |v: Value| k.tile_ty(v).and_then(|t| t.reg_layout.clone()).map(|l| 1u64 << l.value_bits().min(32));
     let Some(init) = let_init(k, factor) else { return false };
     let (Some(elements), Some(factors)) = (held(destination(k, s)), layout_of(k, init)) else { return false };
-    elements >= WORTH << factors.value_bits().min(32) && matches!(settled(k, init), Some(Settled::One))
+    elements >= WORTH << factors.value_bits().min(32) && matches!(settled(k, init), Some(KnownValue::One))
 }
 
 /// The value of an expression if the loop's extremes do not change.
 #[derive(Clone, Debug)]
-enum Settled {
+enum KnownValue {
     Zero,
     One,
     /// A loop-carried tile, multiplied by these factors, negated if the flag is set.
@@ -77,50 +77,50 @@ enum Settled {
     },
 }
 
-impl Settled {
-    fn negated(self) -> Option<Settled> {
+impl KnownValue {
+    fn negated(self) -> Option<KnownValue> {
         match self {
-            Settled::Zero => Some(Settled::Zero),
-            Settled::One => None,
-            Settled::Kept { tile, by, negative } => Some(Settled::Kept { tile, by, negative: !negative }),
+            KnownValue::Zero => Some(KnownValue::Zero),
+            KnownValue::One => None,
+            KnownValue::Kept { tile, by, negative } => Some(KnownValue::Kept { tile, by, negative: !negative }),
         }
     }
 
-    fn multiplied(self, k: &Kernel, e: Expr) -> Option<Settled> {
+    fn multiplied(self, k: &Kernel, e: Expr) -> Option<KnownValue> {
         match (self, &k.exprs[e]) {
-            (Settled::Kept { tile, by, negative }, ExprData::Op { op: Op::Neg, args }) => {
-                Settled::Kept { tile, by, negative: !negative }.multiplied(k, args[0])
+            (KnownValue::Kept { tile, by, negative }, ExprData::Op { op: Op::Neg, args }) => {
+                KnownValue::Kept { tile, by, negative: !negative }.multiplied(k, args[0])
             }
-            (Settled::Kept { tile, mut by, negative }, _) => {
+            (KnownValue::Kept { tile, mut by, negative }, _) => {
                 by.push(e);
-                Some(Settled::Kept { tile, by, negative })
+                Some(KnownValue::Kept { tile, by, negative })
             }
             _ => None,
         }
     }
 
-    fn plus(self, k: &Kernel, other: &Settled) -> Option<Settled> {
+    fn plus(self, k: &Kernel, other: &KnownValue) -> Option<KnownValue> {
         match (&self, other) {
-            (Settled::Zero, Settled::Zero) => Some(Settled::Zero),
-            (Settled::Kept { tile: v, by: x, negative: m }, Settled::Kept { tile: w, by: y, negative: n }) => {
+            (KnownValue::Zero, KnownValue::Zero) => Some(KnownValue::Zero),
+            (KnownValue::Kept { tile: v, by: x, negative: m }, KnownValue::Kept { tile: w, by: y, negative: n }) => {
                 let same = v == w && x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_expr(k, x, y));
-                (same && m != n).then_some(Settled::Zero)
+                (same && m != n).then_some(KnownValue::Zero)
             }
             _ => None,
         }
     }
 }
 
-fn settled(k: &Kernel, e: Expr) -> Option<Settled> {
+fn settled(k: &Kernel, e: Expr) -> Option<KnownValue> {
     k.by_names(e, |e, known| settled_by(k, e, known))
 }
 
 /// [`settled`], with the known values of names in the expression.
-fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option<Settled> {
+fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) -> Option<KnownValue> {
     match &k.exprs[e] {
         ExprData::Ref(v) => match let_init(k, *v) {
             Some(_) => known.get(v).cloned().flatten(),
-            None => keeps_extreme(k, *v).then(|| Settled::Kept { tile: *v, by: Vec::new(), negative: false }),
+            None => keeps_extreme(k, *v).then(|| KnownValue::Kept { tile: *v, by: Vec::new(), negative: false }),
         },
         ExprData::Op { op, args } => match (op, &args[..]) {
             // It has not grown.
@@ -129,20 +129,22 @@ fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> 
             (Op::Sub, &[a, b]) => settled_by(k, a, known)?.plus(k, &settled_by(k, b, known)?.negated()?),
             (Op::Neg, &[a]) => settled_by(k, a, known)?.negated(),
             (Op::Mul, &[a, b]) => match (settled_by(k, a, known), settled_by(k, b, known)) {
-                (Some(Settled::Zero), _) | (_, Some(Settled::Zero)) => Some(Settled::Zero),
+                (Some(KnownValue::Zero), _) | (_, Some(KnownValue::Zero)) => Some(KnownValue::Zero),
                 (Some(own), None) => own.multiplied(k, b),
                 (None, Some(own)) => own.multiplied(k, a),
                 _ => None,
             },
-            (Op::Exp | Op::Exp2, &[a]) => matches!(settled_by(k, a, known)?, Settled::Zero).then_some(Settled::One),
+            (Op::Exp | Op::Exp2, &[a]) => {
+                matches!(settled_by(k, a, known)?, KnownValue::Zero).then_some(KnownValue::One)
+            }
             _ => None,
         },
         _ => None,
     }
 }
 
-fn kept(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<Settled>>) -> Option<Settled> {
-    settled_by(k, e, known).filter(|s| matches!(s, Settled::Kept { by, negative: false, .. } if by.is_empty()))
+fn kept(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) -> Option<KnownValue> {
+    settled_by(k, e, known).filter(|s| matches!(s, KnownValue::Kept { by, negative: false, .. } if by.is_empty()))
 }
 
 /// Whether a register tile only changes to the maximum, or minimum, of itself and something else.

@@ -38,7 +38,7 @@ use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
@@ -449,7 +449,7 @@ fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
             let d = extent_error(data.span, &data.name, &format!("tile extent {x} is not a power of two"));
             // A tile without its own layout is padded.
             let laid_out = t.reg_layout.is_some() || t.smem_layout.is_some();
-            let layout = k.spots_behind(data.span, Spot::Layout).next().filter(|_| laid_out);
+            let layout = k.spots_behind(data.span, FixLocation::Layout).next().filter(|_| laid_out);
             wrong.push(d.with_left_out(layout));
         }
     }

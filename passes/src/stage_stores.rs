@@ -41,7 +41,7 @@ use crate::roles::slots_room;
 use crate::tensor_copies::{no_descriptor, slot_bytes};
 use crate::tile_scheduler::tiles_and_blocks;
 use loads::Load;
-use thread_stores::{Pieces, Way};
+use thread_stores::{Destination, Pieces};
 use tilec_ir::atomics::combination;
 use tilec_ir::bits::Bits;
 use tilec_ir::codes;
@@ -105,8 +105,10 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         let StmtData::Copy { src, dst, .. } = k.stmts[store] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|v| k.tensor_ty(v.base).is_some()) else { continue };
         let by = fits(k, &facts, &deferred, (store, &to), swapped).and_then(|pieces| match pieces {
-            Some(pieces) => Ok(Mover::Threads { pieces, load: loads::like(k, &deferred, src, &to) }),
-            None => loads::of(k, cx, &facts, &deferred, at, (store, src, &to)).map(|load| Mover::Accelerator { load }),
+            Some(pieces) => Ok(StoreKind::Threads { pieces, load: loads::like(k, &deferred, src, &to) }),
+            None => {
+                loads::of(k, cx, &facts, &deferred, at, (store, src, &to)).map(|load| StoreKind::Accelerator { load })
+            }
         });
         match by {
             Ok(by) => staged.push(Staged { store, tensor: to.base, by }),
@@ -114,7 +116,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         }
     }
     let Some(&Staged { store: first, tensor, ref by }) = staged.first() else { return false };
-    let accelerated = matches!(by, Mover::Accelerator { .. });
+    let accelerated = matches!(by, StoreKind::Accelerator { .. });
     if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
         say(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
         staged.retain(|s| s.tensor == tensor);
@@ -189,7 +191,7 @@ fn product(k: &Kernel, s: Stmt) -> Option<(Value, Value)> {
 
 /// How a tile moves from the buffer to global memory, and the matrix that the store reads, if it is loaded in the same
 /// way.
-enum Mover {
+enum StoreKind {
     Accelerator { load: Option<Load> },
     Threads { pieces: Pieces, load: Option<ResolvedView> },
 }
@@ -198,7 +200,7 @@ enum Mover {
 struct Staged {
     store: Stmt,
     tensor: Value,
-    by: Mover,
+    by: StoreKind,
 }
 
 /// Whether a thread has no two neighbours along the dimension `dim` of an accumulator tile, so that elements smaller
@@ -406,13 +408,13 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
         let window = resolve_view(k, dst);
         let mut stmts = Vec::new();
         match by {
-            Mover::Accelerator { load } => {
+            StoreKind::Accelerator { load } => {
                 stmts.extend(load.iter().flat_map(|load| loads::load(k, *s, src, load)));
                 stmts.push(k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span));
             }
-            Mover::Threads { pieces, load } => {
+            StoreKind::Threads { pieces, load } => {
                 if let Some(from) = load {
-                    stmts.extend(pieces.copy(k, Way::Load, (buffer, elem), from, span));
+                    stmts.extend(pieces.copy(k, Destination::Load, (buffer, elem), from, span));
                     loads::replace(k, src, from, buffer);
                 }
             }
@@ -420,8 +422,8 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
         let place = k.value_ref(buffer, span);
         stmts.push(k.stmt(StmtData::Copy { src, dst: place, attrs: CopyAttrs::default() }, span));
         match (by, window) {
-            (Mover::Threads { pieces, .. }, Some(to)) => {
-                stmts.extend(pieces.copy(k, Way::Store, (buffer, elem), &to, span));
+            (StoreKind::Threads { pieces, .. }, Some(to)) => {
+                stmts.extend(pieces.copy(k, Destination::Store, (buffer, elem), &to, span));
             }
             _ => {
                 let src = k.value_ref(buffer, span);
@@ -436,7 +438,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     // After the other declarations, like its address.
     let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
-    if staged.iter().any(|s| matches!(s.by, Mover::Accelerator { .. })) {
+    if staged.iter().any(|s| matches!(s.by, StoreKind::Accelerator { .. })) {
         let wait = k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span);
         k.blocks[body].push(wait);
     }

@@ -32,16 +32,16 @@ pub(crate) fn tiles_and_blocks(k: &Kernel, cx: &Cx<'_>) -> Option<(i64, i64)> {
 }
 
 /// The tile scheduler of a kernel.
-pub(crate) struct Walk {
+pub(crate) struct TileScheduler {
     tiles: Tiles,
     /// How blocks share tiles along the reduction, if they do.
     sharing: Option<Sharing>,
 }
 
-impl Walk {
+impl TileScheduler {
     /// `None`: the kernel has no grid.
-    pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<Walk> {
-        Tiles::new(k, cx, span).map(|tiles| Walk { tiles, sharing: None })
+    pub(crate) fn new(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Option<TileScheduler> {
+        Tiles::new(k, cx, span).map(|tiles| TileScheduler { tiles, sharing: None })
     }
 
     /// Distributes tiles from both ends alternately, for tiles with different durations.

@@ -25,7 +25,7 @@ use tilec_ir::codes;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Span, counted, declare_where};
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
@@ -206,7 +206,7 @@ fn half_stored(
     let written = resolve_view(k, dst).filter(|_| !provable.missing.is_empty()).and_then(|to| {
         let name = k.values[to.base].span;
         let promised = k.tensor_ty(to.base).is_none_or(|t| t.multiple.is_some());
-        k.spots.iter().find(|(spot, at)| *spot == Spot::Tensor && at.start == name.start && !promised)
+        k.spots.iter().find(|(spot, at)| *spot == FixLocation::Tensor && at.start == name.start && !promised)
     });
     let d = d.with_note(way);
     Err(cx.report(match written {

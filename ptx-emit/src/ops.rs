@@ -143,20 +143,20 @@ impl Signature {
 
 /// The lowest PTX version and target of a row.
 #[derive(Clone, Copy)]
-struct Since {
+struct MinVersion {
     version: Version,
     sm: Sm,
 }
 
-const fn since(major: u8, minor: u8, sm: Sm) -> Since {
-    Since { version: (major, minor), sm }
+const fn since(major: u8, minor: u8, sm: Sm) -> MinVersion {
+    MinVersion { version: (major, minor), sm }
 }
 
 /// One row.
 struct Row {
     mnemonic: &'static str,
     signature: Signature,
-    since: Since,
+    since: MinVersion,
     effect: Effect,
     section: &'static str,
     summary: &'static str,
@@ -232,24 +232,24 @@ const fn constant(bytes: u32) -> Kind {
     Kind::Addr(Space::Const, bytes)
 }
 
-const V6_0: Since = since(6, 0, Sm::plain(70));
-const V6_2: Since = since(6, 2, Sm::plain(70));
-const V6_3: Since = since(6, 3, Sm::plain(70));
-const V6_4: Since = since(6, 4, Sm::plain(70));
-const V6_5: Since = since(6, 5, Sm::plain(70));
-const V6_5_SM75: Since = since(6, 5, Sm::plain(75));
-const V7_0_SM75: Since = since(7, 0, Sm::plain(75));
-const V7_0_SM80: Since = since(7, 0, Sm::plain(80));
-const V7_1_SM80: Since = since(7, 1, Sm::plain(80));
-const V7_7: Since = since(7, 7, Sm::plain(70));
-const V7_8_SM90: Since = since(7, 8, Sm::plain(90));
-const V8_0_SM90: Since = since(8, 0, Sm::plain(90));
-const V8_0_SM90A: Since = since(8, 0, Sm::exact(90));
-const V8_1_SM89: Since = since(8, 1, Sm::plain(89));
-const V8_4_SM89: Since = since(8, 4, Sm::plain(89));
-const V8_4_SM90A: Since = since(8, 4, Sm::exact(90));
-const V8_7_SM89: Since = since(8, 7, Sm::plain(89));
-const V8_1_SM90: Since = since(8, 1, Sm::plain(90));
+const V6_0: MinVersion = since(6, 0, Sm::plain(70));
+const V6_2: MinVersion = since(6, 2, Sm::plain(70));
+const V6_3: MinVersion = since(6, 3, Sm::plain(70));
+const V6_4: MinVersion = since(6, 4, Sm::plain(70));
+const V6_5: MinVersion = since(6, 5, Sm::plain(70));
+const V6_5_SM75: MinVersion = since(6, 5, Sm::plain(75));
+const V7_0_SM75: MinVersion = since(7, 0, Sm::plain(75));
+const V7_0_SM80: MinVersion = since(7, 0, Sm::plain(80));
+const V7_1_SM80: MinVersion = since(7, 1, Sm::plain(80));
+const V7_7: MinVersion = since(7, 7, Sm::plain(70));
+const V7_8_SM90: MinVersion = since(7, 8, Sm::plain(90));
+const V8_0_SM90: MinVersion = since(8, 0, Sm::plain(90));
+const V8_0_SM90A: MinVersion = since(8, 0, Sm::exact(90));
+const V8_1_SM89: MinVersion = since(8, 1, Sm::plain(89));
+const V8_4_SM89: MinVersion = since(8, 4, Sm::plain(89));
+const V8_4_SM90A: MinVersion = since(8, 4, Sm::exact(90));
+const V8_7_SM89: MinVersion = since(8, 7, Sm::plain(89));
+const V8_1_SM90: MinVersion = since(8, 1, Sm::plain(90));
 
 macro_rules! define_ops {
     ([$(

@@ -4,7 +4,7 @@
 //! does not say; CuPy and Numba by the CUDA array interface; NumPy by its array interface; anything else, JAX among them, by DLPack.
 
 use crate::dtype::Dtype;
-use crate::foreign::{Exchange, Lent, lent};
+use crate::foreign::{Borrowed, Exchange, lent};
 use crate::hash::ByWords;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -53,13 +53,13 @@ impl Array {
         Array { address, device, dtype, rank: shape.len(), readonly, library: Library::Dlpack, stream: None }
     }
 
-    fn lent(lent: &Lent, dtype: Dtype, library: Library) -> Option<Array> {
+    fn lent(lent: &Borrowed, dtype: Dtype, library: Library) -> Option<Array> {
         let device = match lent.device_type {
             1 | 3 => -1,
             2 | 13 => lent.device,
             _ => return None,
         };
-        let Lent { address, rank, .. } = *lent;
+        let Borrowed { address, rank, .. } = *lent;
         // Memory exported in this form is writable.
         Some(Array { address, device, dtype, rank, readonly: false, library, stream: None })
     }

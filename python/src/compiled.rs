@@ -19,11 +19,11 @@ pub(crate) struct Program {
     pub(crate) cubin: Option<Vec<u8>>,
     pub(crate) file: LaunchFile,
     /// The compilation result; a kernel from a bundle has none.
-    pub(crate) made: Option<Made>,
+    pub(crate) made: Option<CompilerOutput>,
 }
 
 /// The compiler's output for a program.
-pub(crate) struct Made {
+pub(crate) struct CompilerOutput {
     pub(crate) source: String,
     pub(crate) options: CompileOptions,
     pub(crate) report: String,
@@ -49,7 +49,7 @@ impl Program {
                 render::human(&compiled.source, &some, 0, render::Style::default())
             }
         };
-        let made = Made {
+        let made = CompilerOutput {
             warnings: said(Severity::Warning),
             remarks: said(Severity::Remark),
             report: compiled.report().to_json(),

@@ -12,7 +12,7 @@ mod memory;
 mod stream;
 mod xla;
 
-pub(crate) use dlpack::{Lent, lent};
+pub(crate) use dlpack::{Borrowed, lent};
 pub(crate) use exchange::Exchange;
 pub(crate) use memory::{read, write};
 pub(crate) use stream::stream;

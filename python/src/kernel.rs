@@ -1,7 +1,7 @@
 //! Kernels as Python has them: called with arrays, they launch.
 
 use crate::array::{Library, Seen, records_gradient};
-use crate::compiled::{self, Made, Program};
+use crate::compiled::{self, CompilerOutput, Program};
 use crate::interface::{Interface, Slot};
 use crate::launcher::{Call, Launcher};
 use crate::plan::Refusal;
@@ -200,7 +200,7 @@ impl Kernel {
     }
 
     /// The compilation result of the program.
-    fn made(&self, what: &str) -> PyResult<&Made> {
+    fn made(&self, what: &str) -> PyResult<&CompilerOutput> {
         let none = || PyValueError::new_err(format!("`{}` is out of a bundle, which has no {what}", self.name));
         self.program.made.as_ref().ok_or_else(none)
     }

@@ -97,7 +97,7 @@ struct Room {
 }
 
 /// Two tensors that must not overlap.
-struct Apart {
+struct DisjointPair {
     over: usize,
     under: usize,
     /// They may be the same one.
@@ -112,7 +112,7 @@ pub(crate) struct Plan {
     given: usize,
     tensors: Vec<TensorPlan>,
     names: Vec<String>,
-    apart: Vec<Apart>,
+    apart: Vec<DisjointPair>,
     rooms: Vec<Room>,
     room_stream: Option<u64>,
     pub(crate) loaded: Arc<Loaded>,
@@ -252,7 +252,7 @@ fn room(loaded: &Loaded, rooms: &mut Rooms, number: u64, room: &Room) -> Result<
 }
 
 /// The pairs of tensors that must not share memory.
-fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<Apart> {
+fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<DisjointPair> {
     let mut pairs = Vec::new();
     for (i, over) in plans.iter().enumerate().filter(|(_, plan)| plan.access.writes()) {
         let allowed = may_alias(&decided(launches), &over.name);
@@ -261,7 +261,7 @@ fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<Apart> {
                 continue;
             }
             let same = allowed.contains(&under.name) && over.lies_like(under);
-            pairs.push(Apart { over: i, under: j, same });
+            pairs.push(DisjointPair { over: i, under: j, same });
         }
     }
     pairs

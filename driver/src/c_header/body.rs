@@ -12,14 +12,14 @@ use tilec_launch::remedies::{no_variant, takes_zero};
 
 /// The subject of messages.
 #[derive(Clone)]
-pub(super) struct Who {
+pub(super) struct Subject {
     /// The kernel and its target.
     pub(super) kernel: String,
     /// The variant, if there are several.
     pub(super) variant: Option<String>,
 }
 
-impl Who {
+impl Subject {
     /// The code of a message: for what keeps a variant from being launched it says that none fits.
     pub(super) fn code(&self, messages: &mut Messages, kind: Kind, what: &str) -> String {
         let text = match &self.variant {
@@ -34,12 +34,12 @@ impl Who {
 pub(super) struct Body<'a> {
     text: String,
     contract: &'a Contract,
-    who: Who,
+    who: Subject,
     pub(super) messages: &'a mut Messages,
 }
 
 impl<'a> Body<'a> {
-    pub(super) fn new(contract: &'a Contract, who: Who, messages: &'a mut Messages) -> Body<'a> {
+    pub(super) fn new(contract: &'a Contract, who: Subject, messages: &'a mut Messages) -> Body<'a> {
         Body { text: String::new(), contract, who, messages }
     }
 

@@ -1,6 +1,6 @@
 //! The function that checks and launches one entry of the PTX.
 
-use super::body::{Body, Placed, Who, overlaps};
+use super::body::{Body, Placed, Subject, overlaps};
 use super::interface::{HeaderError, scalar_type};
 use super::map;
 use super::messages::{Kind, Messages};
@@ -40,7 +40,7 @@ pub(super) fn function(
     contract: &Contract,
     symbol: &str,
     args: &str,
-    who: Who,
+    who: Subject,
     messages: &mut Messages,
 ) -> Result<String, HeaderError> {
     let mut body = Body::new(contract, who, messages);

@@ -1,6 +1,6 @@
 //! The header as a whole.
 
-use super::body::Who;
+use super::body::Subject;
 use super::image::Image;
 use super::interface::{HeaderError, Interface};
 use super::messages::{Kind, Messages};
@@ -117,7 +117,7 @@ fn of_target(
         let cases = image.file.dispatch.iter().flat_map(|d| d.cases.iter().map(move |case| (&d.kernel, case)));
         let variant = cases.into_iter().find(|(_, case)| case.entry == contract.entry);
         let group = variant.map_or(&contract.entry, |(kernel, _)| kernel);
-        let who = Who {
+        let who = Subject {
             kernel: format!("{group} ({})", image.target.name()),
             variant: variant.map(|(_, case)| case.name().to_owned()),
         };

@@ -1,6 +1,6 @@
 //! The launches after a name: one of the variants of a kernel, or the launches of a program.
 
-use super::body::{Body, Placed, Who, overlaps};
+use super::body::{Body, Placed, Subject, overlaps};
 use super::image::Image;
 use super::interface::{FieldKind, HeaderError, Interface, scalar_type};
 use super::messages::{Kind, Messages};
@@ -25,7 +25,7 @@ pub(super) fn kernel(
 ) -> Result<String, HeaderError> {
     let variants = image.variants(name);
     let Some(first) = variants.first() else { return Err(HeaderError::Missing { name: name.to_owned() }) };
-    let who = Who { kernel: format!("{name} ({})", image.target.name()), variant: None };
+    let who = Subject { kernel: format!("{name} ({})", image.target.name()), variant: None };
     let mut body = Body::new(first, who, messages);
     body.values()?;
     match image.file.dispatch.iter().find(|d| d.kernel == name) {
@@ -84,7 +84,7 @@ fn nearest(image: &Image<'_>, dispatch: &Dispatch, body: &mut Body<'_>) -> Resul
     for case in &dispatch.cases {
         let at = position(image, &case.entry)?;
         let kernel = format!("{} ({})", dispatch.kernel, image.target.name());
-        let who = Who { kernel, variant: Some(case.name().to_owned()) };
+        let who = Subject { kernel, variant: Some(case.name().to_owned()) };
         body.line("tilec_count_reasons(room, &before);");
         for text in &case.when {
             let condition = body.expression(text)?;
@@ -155,7 +155,7 @@ pub(super) fn program(
     messages: &mut Messages,
 ) -> Result<String, HeaderError> {
     let all = joined(image, program)?;
-    let who = Who { kernel: format!("{} ({})", program.name, image.target.name()), variant: None };
+    let who = Subject { kernel: format!("{} ({})", program.name, image.target.name()), variant: None };
     let mut body = Body::new(&all, who, messages);
     body.values()?;
     let temporary = |name: &str| program.temporaries.iter().any(|t| t.name == name);

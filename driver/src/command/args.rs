@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Writes a page (HTML, one file) that shows source, passes, PTX and machine code of a program side by side
     Xray(Box<Xray>),
     /// Explains which decisions of the compiler led to a line, an element, registers or barriers, and what would change them
-    Why(Box<Why>),
+    Why(Box<WhyArgs>),
     /// Formats source files: indentation, spaces, comments; keeps line breaks
     Fmt(Fmt),
     /// Runs a language server (LSP) on standard input and output (docs/editor.md)
@@ -215,7 +215,7 @@ pub(crate) enum XrayEmit {
 
 /// Arguments of a question.
 #[derive(Args, Debug)]
-pub(crate) struct Why {
+pub(crate) struct WhyArgs {
     /// Source file; `-` is standard input
     #[arg(value_name = "IN.tile")]
     pub(crate) input: PathBuf,
@@ -405,7 +405,7 @@ pub(crate) struct Sim {
     pub(crate) allow: Vec<Allowance>,
     /// GPU generation whose tensor-core arithmetic is reproduced [default: that of the target]
     #[arg(long, value_name = "GENERATION")]
-    pub(crate) imitate: Option<Imitate>,
+    pub(crate) imitate: Option<GpuGeneration>,
 }
 
 /// Order of the blocks.
@@ -436,7 +436,7 @@ pub(crate) enum SimLanding {
 
 /// A generation of GPUs.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Imitate {
+pub(crate) enum GpuGeneration {
     /// sm_70
     Volta,
     /// sm_75

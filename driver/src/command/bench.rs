@@ -3,7 +3,7 @@
 use crate::bench::{self, BenchOptions, session, sizes, variants};
 use crate::command::args::{Against, Bench, BenchFormat};
 use crate::command::call::Call;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{options, read, target_here};
 use crate::output::write_stdout;
 use crate::progress::Bar;
@@ -40,7 +40,7 @@ pub(crate) fn bench_command(args: &Bench, call: &Call) -> Result<(), Failure> {
     };
     let source = read(&args.input)?;
     let mut launcher = call.launcher()?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let mut bar = Bar::new();
     let result = bench::bench(&source, &bench_options, &mut launcher, &mut |what, done| bar.show(what, done));
     bar.clear();

@@ -2,7 +2,7 @@
 
 use crate::command::args::{Build, Emit, mistyped_command};
 use crate::command::bundle;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{definitions, keeps_source, options, read, unknown, write};
 use crate::compile::{Optimized, PARSED, optimize_as_far};
 use crate::output::{write_stderr, write_stdout};
@@ -40,7 +40,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
     options.keep = keep(&args.print_after)?;
     options.report_accesses = emit == Emit::Report;
     options.variants = definitions(&options, &args.variant)?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     if emit == Emit::Bundle {
         return write(output, &bundle::bytes(args, &source, &options, said)?);
     }

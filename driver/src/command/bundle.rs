@@ -1,12 +1,17 @@
 //! `tilec IN.tile --emit bundle`: several targets in one file.
 
 use crate::command::args::Build;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::compile::bundle::{Cubins, bundle};
 use crate::{CompileOptions, Target};
 
 /// The bytes of a bundle of what the arguments say; warnings are shown.
-pub(crate) fn bytes(args: &Build, source: &str, options: &CompileOptions, said: Said) -> Result<Vec<u8>, Failure> {
+pub(crate) fn bytes(
+    args: &Build,
+    source: &str,
+    options: &CompileOptions,
+    said: SideMessages,
+) -> Result<Vec<u8>, Failure> {
     let mut targets: Vec<Target> = Vec::new();
     for &target in &args.targets {
         if targets.contains(&target) {

@@ -141,14 +141,14 @@ pub(crate) fn bug(format: ErrorFormat) -> u8 {
 
 /// Messages besides the result, and their format.
 #[derive(Copy, Clone)]
-pub(crate) struct Said {
+pub(crate) struct SideMessages {
     /// Remarks too.
     pub(crate) remarks: bool,
     /// In this form.
     pub(crate) format: ErrorFormat,
 }
 
-impl Said {
+impl SideMessages {
     /// Shows everything if there is an error.
     pub(crate) fn unless_error<T>(self, result: Result<T, Diagnostics>) -> Result<T, Failure> {
         result.map_err(|d| {

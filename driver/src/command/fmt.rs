@@ -2,7 +2,7 @@
 
 use crate::Diagnostics;
 use crate::command::args::Fmt;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{display_name, read};
 use crate::output::{write_file, write_stderr, write_stdout};
 use crate::render::SourceFile;
@@ -13,7 +13,7 @@ use tilec_ir::format::format;
 
 /// Formats files.
 pub(crate) fn fmt_command(args: &Fmt) -> Result<(), Failure> {
-    let said = Said { remarks: false, format: args.error_format };
+    let said = SideMessages { remarks: false, format: args.error_format };
     let mut fine = true;
     for path in &args.files {
         fine &= one(args, path, said)?;
@@ -22,7 +22,7 @@ pub(crate) fn fmt_command(args: &Fmt) -> Result<(), Failure> {
 }
 
 /// Formats a file. False: it has mistakes, which are said, or differs where that is what was asked.
-fn one(args: &Fmt, path: &Path, said: Said) -> Result<bool, Failure> {
+fn one(args: &Fmt, path: &Path, said: SideMessages) -> Result<bool, Failure> {
     let (source, name) = (read(path)?, display_name(path));
     let mut sink = Sink::new();
     let Ok(text) = format(&source, &mut sink) else {

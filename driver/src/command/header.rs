@@ -1,7 +1,7 @@
 //! `tilec IN.tile --emit c`: compiles for each target and writes one header.
 
 use super::args::{Build, Emit};
-use super::failure::{Failure, Said};
+use super::failure::{Failure, SideMessages};
 use super::program::{definitions, options, write};
 use crate::c_header::{Image, header};
 use crate::{Compiled, Target, compile, machine_code};
@@ -21,7 +21,7 @@ pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, so
     }
     targets.sort();
     targets.dedup();
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let mut all: Vec<Compiled> = Vec::new();
     for target in targets {
         let mut options = options(&args.program, input, target)?;

@@ -1,9 +1,9 @@
 //! `tilec run IN.tile` and `tilec run IN.ptx --launch FILE.json`: launches, compares, prints.
 
 use crate::bind::{Args, Number, zeros};
-use crate::command::args::{CountersForm, DataKind, Device, Imitate, Run, Sim, SimLanding, SimOrder};
+use crate::command::args::{CountersForm, DataKind, Device, GpuGeneration, Run, Sim, SimLanding, SimOrder};
 use crate::command::call::Call;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{definitions, display_name, options, read, read_at_most, target_here};
 use crate::contract::LaunchFile;
 use crate::launch_file::{self, LaunchFileError};
@@ -93,7 +93,7 @@ fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
     // The launch checks the sizes and strides that it is given.
     compile_options.refuse_sizes = false;
     compile_options.variants = definitions(&compile_options, &args.variant)?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let mut program = said.unless_error(compile(&source, &compile_options))?;
     // Kernels take sizes to be at least 1; a program of which one is 0 is compiled for that.
     let zeros = zeros_of(&program.launch_file(), &run_options);
@@ -129,7 +129,7 @@ fn interpret_tile(args: &Run, run_options: &RunOptions, source: &str) -> Result<
     }
     let mut options = options(&args.program, &args.input, args.program.target.unwrap_or(Target::Sm70))?;
     options.refuse_sizes = false;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let mut program = said.unless_error(compile::meaning(source, &options))?;
     let zeros = zeros_of(&program.file, run_options);
     if !zeros.is_empty() {
@@ -167,7 +167,7 @@ fn run_ptx(args: &Run, launch: &Path, call: &Call) -> Result<(), Failure> {
         return Err(Failure::Usage(format!("`{name}` is for compiling; PTX is run as it is")));
     }
     let mut run_options = run_options(args)?;
-    let said = Said { remarks: false, format: program.error_format };
+    let said = SideMessages { remarks: false, format: program.error_format };
     let text = read_at_most(&args.input, MAX_PTX)?;
     let json = read_at_most(launch, MAX_LAUNCH)?;
     let ptx = SourceFile::new(display_name(&args.input), text);
@@ -354,11 +354,11 @@ fn sim_options(args: &Run) -> SimOptions {
             Some(SimLanding::All) | None => Landings::All,
         },
         imitate: sim.imitate.map(|generation| match generation {
-            Imitate::Volta => Generation::Volta,
-            Imitate::Turing => Generation::Turing,
-            Imitate::Ampere => Generation::Ampere,
-            Imitate::Ada => Generation::Ada,
-            Imitate::Hopper => Generation::Hopper,
+            GpuGeneration::Volta => Generation::Volta,
+            GpuGeneration::Turing => Generation::Turing,
+            GpuGeneration::Ampere => Generation::Ampere,
+            GpuGeneration::Ada => Generation::Ada,
+            GpuGeneration::Hopper => Generation::Hopper,
         }),
         threads: sim.sim_threads.map_or(default.threads, usize::from),
         align: sim.sim_align.unwrap_or(default.align),

@@ -3,7 +3,7 @@
 use crate::bench::sizes;
 use crate::command::args::{BenchFormat, Tune};
 use crate::command::call::Call;
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{display_name, keeps_source, options, read, target_here};
 use crate::output::{write_file, write_stderr, write_stdout};
 use crate::progress::Bar;
@@ -45,7 +45,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
         },
     };
     let mut launcher = call.launcher()?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let mut tuner = said.unless_error(Tuner::new(&source, tune_options, &problems, &mut launcher))?;
     let outputs = outputs(args, &problems)?;
     let mut report = tuner.report();

@@ -1,13 +1,13 @@
 //! `tilec why IN.tile TARGET PLACE`, `tilec why IN.tile TARGET --not PROPERTY`.
 
 use crate::Target;
-use crate::command::args::{Why, WhyEmit, sizes};
-use crate::command::failure::{Failure, Said};
+use crate::command::args::{WhyArgs, WhyEmit, sizes};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{options, read, write};
 use crate::why::{Question, Unanswered, why};
 
 /// Answers a question.
-pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
+pub(crate) fn why_command(args: &WhyArgs) -> Result<(), Failure> {
     let (mut target, mut question, mut values) = (args.program.target, None, Vec::new());
     for word in &args.words {
         if let Some(named) = Target::from_name(word) {
@@ -34,7 +34,7 @@ pub(crate) fn why_command(args: &Why) -> Result<(), Failure> {
     if !values.is_empty() {
         options.sizes = vec![values];
     }
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let answer = match why(&source, &options, &question) {
         Ok(answer) => answer,
         Err(Unanswered::Asked(text)) => return Err(Failure::Asked(text)),

@@ -2,7 +2,7 @@
 
 use crate::bench::measured;
 use crate::command::args::{Xray, XrayEmit};
-use crate::command::failure::{Failure, Said};
+use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{definitions, keeps_source, options, read, write};
 use crate::why::Question;
 use crate::xray::{Measured, More, Other};
@@ -25,7 +25,7 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
         options.sizes = vec![values];
     }
     options.variants = definitions(&options, &args.variant)?;
-    let said = Said { remarks: args.program.remarks, format: args.program.error_format };
+    let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
     let more = More { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
     let shown = said.unless_error(xray::xray(&source, &options, &more))?;
     if let (Some(file), Some(why)) = (&args.measured, &shown.unmeasured) {

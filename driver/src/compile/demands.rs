@@ -8,7 +8,7 @@ mod figures;
 pub(crate) mod padding;
 mod roofline;
 
-pub(crate) use code::{Demanding, declined};
+pub(crate) use code::{CompiledKernel, declined};
 pub(crate) use figures::unknown;
 
 use super::attribution;
@@ -32,7 +32,7 @@ const WHOLE_SECTORS: f64 = 0.999;
 
 /// How code stands to a demand.
 #[derive(Clone, Debug)]
-pub(crate) enum Judged {
+pub(crate) enum DemandStatus {
     /// It holds.
     Holds,
     /// Nobody can tell here; the text says why.
@@ -43,28 +43,28 @@ pub(crate) enum Judged {
 
 /// Whether a demand holds, written in the program or not.
 pub(crate) fn judged(
-    tile: Demanding<'_>,
+    tile: CompiledKernel<'_>,
     report: &Report,
     (assembler, source): (Option<&Assembler>, &SourceFile),
     what: What,
-) -> Judged {
+) -> DemandStatus {
     if let Some(why) = unpredicted(tile, report, what) {
-        return Judged::Unknown(why);
+        return DemandStatus::Unknown(why);
     }
     let code = Code::new(tile, report, assembler);
     let broken = match (what.needs_assembler(), assembler) {
         (true, None) => {
             let why = "no assembler was found (`scripts/fetch_tools.sh`)".to_owned();
-            return Judged::Unknown(Broken::new(why));
+            return DemandStatus::Unknown(Broken::new(why));
         }
         _ if what.is_of_registers() => figures::with_registers(&code, assembler, what, source),
         _ => judge(&code, what),
     };
     match broken {
-        None => Judged::Holds,
+        None => DemandStatus::Holds,
         Some(broken) => {
             let spills = assembler.filter(|_| matches!(what, What::AtLeast(Figure::Roofline, _)));
-            Judged::Broken(match spills {
+            DemandStatus::Broken(match spills {
                 Some(by) => figures::beside_spills(&code, by, source, broken),
                 None => broken,
             })
@@ -84,7 +84,7 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
 }
 
 /// The errors of the demands that registers have no part in.
-pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
+pub(super) fn broken(tile: CompiledKernel<'_>, report: &Report) -> Vec<Diagnostic> {
     let code = Code::new(tile, report, None);
     let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
     let judged = |d: &Demand| match unpredicted(tile, report, d.what) {
@@ -95,7 +95,7 @@ pub(super) fn broken(tile: Demanding<'_>, report: &Report) -> Vec<Diagnostic> {
 }
 
 /// Why a demand about a prediction can neither hold nor be broken: there is none, or what it depends on is known at run time only.
-fn unpredicted(tile: Demanding<'_>, report: &Report, what: What) -> Option<Broken> {
+fn unpredicted(tile: CompiledKernel<'_>, report: &Report, what: What) -> Option<Broken> {
     let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
     if !matches!(figure, Figure::Roofline | Figure::Bytes | Figure::Padding) {
         return None;
@@ -110,7 +110,7 @@ fn unpredicted(tile: Demanding<'_>, report: &Report, what: What) -> Option<Broke
 }
 
 /// That a demand about a prediction was not checked.
-fn unchecked(tile: Demanding<'_>, demand: Demand, why: Broken) -> Diagnostic {
+fn unchecked(tile: CompiledKernel<'_>, demand: Demand, why: Broken) -> Diagnostic {
     let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
     let message = format!("`{demand}` of `{}` was not checked: it is not known", kernel.name);
@@ -129,7 +129,7 @@ pub(super) fn shown(mut d: Diagnostic) -> Diagnostic {
 
 /// The errors of the demands that registers have a part in. Without an assembler those that can be estimated are judged.
 pub(super) fn broken_by_registers(
-    tile: Demanding<'_>,
+    tile: CompiledKernel<'_>,
     report: &Report,
     (assembler, source): (Option<&Assembler>, &SourceFile),
 ) -> Vec<Diagnostic> {
@@ -242,7 +242,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
     }
 }
 
-fn diagnostic(tile: Demanding<'_>, demand: Demand, broken: Broken) -> Diagnostic {
+fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {
     let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
     let message = format!("kernel `{}` does not meet `require {}`: {}", kernel.name, demand, broken.message);
@@ -320,7 +320,7 @@ mod tests {
             main_loop: None,
         };
         let said = |assembler: Assembler| -> Vec<String> {
-            let demanding = Demanding {
+            let demanding = CompiledKernel {
                 kernel: &tile.kernel,
                 specialized: &tile.specialized,
                 target: Target::Sm70,
@@ -358,7 +358,7 @@ mod tests {
             if chosen {
                 tile.specialized.schedule.min_ctas = None;
             }
-            let demanding = Demanding {
+            let demanding = CompiledKernel {
                 kernel: &tile.kernel,
                 specialized: &tile.specialized,
                 target: Target::Sm70,

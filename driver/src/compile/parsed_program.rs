@@ -7,7 +7,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 
 /// A kernel as it was written, and what its compile-time parameters are.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct ParsedKernel {
     /// The kernel; no pass has seen it.
     pub kernel: Kernel,
     /// The values of its parameters: given, chosen, or defaults.
@@ -18,7 +18,7 @@ pub struct Written {
 
 /// What the kernels of `module`, which passes over the file have changed, complete of `source`, by their names. A kernel of which several were made is
 /// complete with the last; those in front of it are not here.
-pub(super) fn written(source: &Module, module: &Module) -> BTreeMap<String, Written> {
+pub(super) fn written(source: &Module, module: &Module) -> BTreeMap<String, ParsedKernel> {
     let own = |name: &str| source.kernels.iter().find(|k| k.name == name);
     // A kernel by itself that became several is a sequence of its name now; one that sequences launch keeps its name.
     let made = || module.sequences.iter().filter(|s| source.sequences.iter().all(|own| own.name != s.name));
@@ -30,7 +30,7 @@ pub(super) fn written(source: &Module, module: &Module) -> BTreeMap<String, Writ
         let kernel = own(&k.name).or_else(|| own(&made().find(|s| last(s, &k.name))?.name));
         if let Some(kernel) = kernel {
             let parameters = BTreeMap::new();
-            all.insert(k.name.clone(), Written { kernel: kernel.clone(), parameters, launches });
+            all.insert(k.name.clone(), ParsedKernel { kernel: kernel.clone(), parameters, launches });
             launches = 0;
         }
     }
@@ -42,8 +42,8 @@ pub(super) fn written(source: &Module, module: &Module) -> BTreeMap<String, Writ
 /// # Errors
 /// What they mean has more launches: the kernel that is launched as a part of it.
 pub(crate) fn whole<'a, T>(
-    meant: impl Iterator<Item = (&'a str, Option<(Written, T)>)>,
-) -> Result<Vec<(Written, T)>, &'a str> {
+    meant: impl Iterator<Item = (&'a str, Option<(ParsedKernel, T)>)>,
+) -> Result<Vec<(ParsedKernel, T)>, &'a str> {
     let (mut all, mut parts, mut open) = (Vec::new(), 0, None);
     for (name, written) in meant {
         parts += 1;

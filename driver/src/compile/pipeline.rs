@@ -3,11 +3,11 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
-use super::parsed_program::{Written, written};
+use super::parsed_program::{ParsedKernel, written};
 use super::source_lines::Place;
 use super::sources::{is_ptx, other_generation, would_be_sequence};
 use super::stage_texts::{FileTexts, Texts, join, joined};
-use super::variants::{self, Planned};
+use super::variants::{self, VariantPlan};
 use super::{attribution, demands, parallel, reachable_variants, stages, variant_messages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
-use tilec_ir::iteration_time::Pace;
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
@@ -97,13 +97,13 @@ pub struct OptimizedKernel {
     /// Why there is none.
     pub unseen: Option<String>,
     /// What the kernel means, which it completes if it is the last of several that were made of one; those in front of it mean nothing by themselves.
-    pub written: Option<Written>,
+    pub written: Option<ParsedKernel>,
     /// With its compile-time parameters bound.
     pub specialized: Kernel,
     /// What the passes said of fast paths that they have not taken, lost or given up.
     pub lost: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
-    pub paces: Vec<Pace>,
+    pub paces: Vec<IterationTime>,
     /// With its loops scheduled and not yet expanded, if places are kept.
     pub scheduled: Option<Kernel>,
     /// After the last pass.
@@ -118,10 +118,10 @@ pub struct OptimizedKernel {
 
 impl OptimizedKernel {
     /// What is held against the demands of the kernel.
-    pub(crate) fn demanding(&self) -> demands::Demanding<'_> {
+    pub(crate) fn demanding(&self) -> demands::CompiledKernel<'_> {
         let target = self.options.target;
         let (kernel, specialized) = (&self.kernel, &self.specialized);
-        demands::Demanding {
+        demands::CompiledKernel {
             kernel,
             specialized,
             target,
@@ -135,12 +135,12 @@ impl OptimizedKernel {
 
     /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised
     /// (`auto promised`) not to matter.
-    pub fn reference(&self) -> Option<(Written, bool)> {
+    pub fn reference(&self) -> Option<(ParsedKernel, bool)> {
         let written = self.written.as_ref()?;
         let other = tilec_passes::choose::with_other_values(&written.kernel, &self.options, &self.parameters);
         Some(match other {
             Some(other) => {
-                (Written { parameters: other.values.into_iter().collect(), ..written.clone() }, other.promised)
+                (ParsedKernel { parameters: other.values.into_iter().collect(), ..written.clone() }, other.promised)
             }
             None => (written.clone(), false),
         })
@@ -308,7 +308,7 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
 }
 
 /// A file after the passes over all of it, its kernels as they are after `choose`, and which of these are variants.
-type Plan = (Module, Vec<Planned>, Vec<Dispatch>);
+type Plan = (Module, Vec<VariantPlan>, Vec<Dispatch>);
 
 /// Has a kernel say that these sizes are 0, as far as it has them.
 fn for_zeros(kernel: &mut Kernel, zeros: &[String]) {
@@ -388,7 +388,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
     let meant = written(&parsed, &module);
     for one in &mut planned {
         let parameters = || one.parameters.iter().cloned().collect();
-        one.written = meant.get(&one.of).map(|own| Written { parameters: parameters(), ..own.clone() });
+        one.written = meant.get(&one.of).map(|own| ParsedKernel { parameters: parameters(), ..own.clone() });
     }
     Some((module, planned, dispatch))
 }
@@ -409,8 +409,9 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
 }
 
 /// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.
-fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
-    let Planned { mut kernel, written, options: pass_options, parameters, choice, prediction, unseen, .. } = planned;
+fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
+    let VariantPlan { mut kernel, written, options: pass_options, parameters, choice, prediction, unseen, .. } =
+        planned;
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
@@ -456,7 +457,7 @@ fn optimize_one(planned: Planned, options: &CompileOptions) -> (Option<Optimized
 
 /// A program as it was written: what the interpreter runs, and all that [`compile`] is to keep.
 #[derive(Clone, Debug)]
-pub struct Meaning {
+pub struct SourceProgram {
     /// The source text.
     pub source: SourceFile,
     /// The target that values were chosen for.
@@ -466,14 +467,14 @@ pub struct Meaning {
     /// The kernels, in the same order, with their parameters bound.
     pub kernels: Vec<Kernel>,
     /// What they mean.
-    pub written: Vec<Written>,
+    pub written: Vec<ParsedKernel>,
 }
 
 /// What `source` means, whether or not it can be compiled to PTX.
 ///
 /// # Errors
 /// Everything that is wrong with the program before it is lowered.
-pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagnostics> {
+pub fn meaning(source: &str, options: &CompileOptions) -> Result<SourceProgram, Diagnostics> {
     let mut options = options.clone();
     // The sequences that this pass makes mean what the kernels do.
     options.disabled.insert(ALIGN_ROWS.to_owned());
@@ -481,7 +482,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
     let mut sink = Sink::new();
     let (module, planned, dispatch) = plan(&source, &options, &mut FileTexts::default(), &mut sink).unwrap_or_default();
     let (mut kernels, mut meant) = (Vec::new(), Vec::new());
-    for Planned { mut kernel, written, options: pass_options, .. } in planned {
+    for VariantPlan { mut kernel, written, options: pass_options, .. } in planned {
         let (mut specialized, mut said) = (None, Sink::new());
         let result = tilec_passes::run(&mut kernel, &pass_options, &mut said, &mut |pass, kernel| {
             if pass == SPECIALIZED {
@@ -503,7 +504,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<Meaning, Diagno
         file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
     }
     settle(&source, sink, &BTreeSet::new())?;
-    Ok(Meaning { source, target: options.target, file, kernels, written: meant })
+    Ok(SourceProgram { source, target: options.target, file, kernels, written: meant })
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.

@@ -1,6 +1,6 @@
 //! What is said of the variants of a kernel, put together.
 
-use crate::compile::variants::{Planned, differing};
+use crate::compile::variants::{VariantPlan, differing};
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
 use tilec_ir::missed_paths::FastPath;
 
@@ -15,9 +15,9 @@ pub(super) struct Label {
 }
 
 /// What each is called among the variants of its kernel.
-pub(super) fn labels(planned: &[Planned]) -> Vec<Label> {
-    let label = |one: &Planned| {
-        let kin: Vec<&Planned> = planned.iter().filter(|other| other.of == one.of).collect();
+pub(super) fn labels(planned: &[VariantPlan]) -> Vec<Label> {
+    let label = |one: &VariantPlan| {
+        let kin: Vec<&VariantPlan> = planned.iter().filter(|other| other.of == one.of).collect();
         Label { kernel: one.of.clone(), values: differing(one, kin.iter().copied()), of: kin.len() }
     };
     planned.iter().map(label).collect()
@@ -61,7 +61,7 @@ pub(super) fn gathered(labels: Vec<Label>, mut said: Vec<Sink>) -> Vec<Diagnosti
 mod tests {
     use super::*;
     use tilec_ir::codes;
-    use tilec_ir::missed_paths::Loss;
+    use tilec_ir::missed_paths::MissedPath;
 
     fn label(values: &str) -> Label {
         Label { kernel: "k".to_owned(), values: values.to_owned(), of: 2 }
@@ -70,7 +70,7 @@ mod tests {
     fn said(message: &str, path: Option<FastPath>) -> Sink {
         let mut sink = Sink::new();
         let d = Diagnostic::remark("vectorize", Span::new(3, 7), message);
-        let loss = path.map(|path| Loss { path, at: Vec::new(), room: false, rows: false });
+        let loss = path.map(|path| MissedPath { path, at: Vec::new(), room: false, rows: false });
         sink.push(Diagnostic { loss, ..d });
         sink.warn_of(0, codes::NARROW, "10% longer".to_owned());
         sink

@@ -6,7 +6,7 @@
 //! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
 
 use crate::compile::options::{CompileOptions, Sizes};
-use crate::compile::parsed_program::Written;
+use crate::compile::parsed_program::ParsedKernel;
 use crate::contract::{Case, Dispatch};
 use std::collections::BTreeSet;
 use tilec_ir::codes;
@@ -21,13 +21,13 @@ use tilec_passes::choose::{self, AtLeast, Branch, Choice, Prediction, Predictor}
 const LONGEST_NAME: usize = 64;
 
 /// A kernel whose parameters all have values, and how to go on with it.
-pub(crate) struct Planned {
+pub(crate) struct VariantPlan {
     /// The kernel, under the name of its entry.
     pub(crate) kernel: Kernel,
     /// What the kernel is called in the file, whose variant this may be.
     pub(crate) of: String,
     /// What it means; absent until [`plan`] is done, and of kernels that mean nothing by themselves.
-    pub(crate) written: Option<Written>,
+    pub(crate) written: Option<ParsedKernel>,
     /// Options of the passes.
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
@@ -88,7 +88,7 @@ pub(crate) fn plan(
     module: &Module,
     options: &CompileOptions,
     sink: &mut Sink,
-) -> Result<(Vec<Planned>, Vec<Dispatch>), Reported> {
+) -> Result<(Vec<VariantPlan>, Vec<Dispatch>), Reported> {
     let sequences = module.sequences.iter().map(|s| &s.name);
     let mut taken: BTreeSet<String> = module.kernels.iter().map(|k| &k.name).chain(sequences).cloned().collect();
     let (mut all, mut dispatch) = (Vec::new(), Vec::new());
@@ -118,8 +118,8 @@ pub(crate) fn plan(
 
 /// What tells each of the variants of a kernel from the others: what it was requested, and the values that were chosen where several were requested by
 /// the same words.
-fn told_apart(variants: &[Planned]) -> Vec<String> {
-    let name = |one: &Planned| {
+fn told_apart(variants: &[VariantPlan]) -> Vec<String> {
+    let name = |one: &VariantPlan| {
         let same = variants.iter().filter(|other| other.given == one.given);
         let chosen = differing(one, same.collect::<Vec<_>>());
         one.given.iter().chain((!chosen.is_empty()).then_some(&chosen)).cloned().collect::<Vec<_>>().join(" ")
@@ -128,7 +128,7 @@ fn told_apart(variants: &[Planned]) -> Vec<String> {
 }
 
 /// The parameters of a variant that others have with other values.
-pub(super) fn differing<'p>(one: &Planned, others: impl IntoIterator<Item = &'p Planned> + Clone) -> String {
+pub(super) fn differing<'p>(one: &VariantPlan, others: impl IntoIterator<Item = &'p VariantPlan> + Clone) -> String {
     let differs = |value: &&(String, ConstValue)| others.clone().into_iter().any(|o| !o.parameters.contains(value));
     listed(&one.parameters.iter().filter(differs).cloned().collect::<Vec<_>>())
 }
@@ -157,7 +157,7 @@ fn variants(
     kernel: &Kernel,
     options: &CompileOptions,
     sink: &mut Sink,
-) -> Result<(Vec<Planned>, Vec<Ordered>), Reported> {
+) -> Result<(Vec<VariantPlan>, Vec<Ordered>), Reported> {
     let sizes = zero_sizes::may_be_zero(kernel);
     if sizes.len() > MAY_BE_ZERO {
         let message = format!("{} sizes that may be 0, expected at most {MAY_BE_ZERO}", sizes.len());
@@ -168,7 +168,7 @@ fn variants(
         .map(|set| sizes.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).map(|(_, &v)| v).collect())
         .collect();
     sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
-    let (mut planned, mut cases): (Vec<Planned>, Vec<Ordered>) = (Vec::new(), Vec::new());
+    let (mut planned, mut cases): (Vec<VariantPlan>, Vec<Ordered>) = (Vec::new(), Vec::new());
     for set in sets {
         let own = if sizes.is_empty() { None } else { Some(zero_sizes::with_zeros(kernel, &set)) };
         let mut options = options.clone();
@@ -190,16 +190,16 @@ fn of_sizes(
     kernel: &Kernel,
     options: &CompileOptions,
     sink: &mut Sink,
-) -> Result<(Vec<Planned>, Vec<Ordered>), Reported> {
+) -> Result<(Vec<VariantPlan>, Vec<Ordered>), Reported> {
     // A name that no kernel has goes to all of them, so that it is refused.
     let refused = |has: fn(&Kernel, &str) -> bool, name: &str| !module.kernels.iter().any(|k| has(k, name));
-    let (mut planned, mut cases): (Vec<Planned>, Vec<Ordered>) = (Vec::new(), Vec::new());
+    let (mut planned, mut cases): (Vec<VariantPlan>, Vec<Ordered>) = (Vec::new(), Vec::new());
     let (no_definitions, no_sizes) = ([Vec::new()], [Sizes::new()]);
     for more in if options.variants.is_empty() { &no_definitions[..] } else { &options.variants } {
         let mut pass_options = options.pass_options();
         pass_options.defines = options.defines.iter().chain(more).cloned().collect();
         pass_options.defines.retain(|(name, _)| has_parameter(kernel, name) || refused(has_parameter, name));
-        let mut own: Vec<Planned> = Vec::new();
+        let mut own: Vec<VariantPlan> = Vec::new();
         let mut served: Vec<Sizes> = Vec::new();
         for sizes in if options.sizes.is_empty() { &no_sizes[..] } else { &options.sizes } {
             pass_options.sizes.clone_from(sizes);
@@ -208,14 +208,14 @@ fn of_sizes(
             let own_words = more.iter().filter(|(name, _)| has_parameter(kernel, name));
             one.given = own_words.map(|(name, value)| format!("{name}={value}")).collect();
             served.push(pass_options.sizes.clone());
-            let known = |p: &Planned| p.parameters == one.parameters;
+            let known = |p: &VariantPlan| p.parameters == one.parameters;
             if !own.iter().any(known) && !planned.iter().any(known) {
                 own.push(one);
             }
         }
         let rule = tell_apart(kernel, &own, &served);
         let mut places: Vec<Option<usize>> = vec![None; own.len()];
-        let mut own: Vec<Option<Planned>> = own.into_iter().map(Some).collect();
+        let mut own: Vec<Option<VariantPlan>> = own.into_iter().map(Some).collect();
         for Branch { when, variant } in rule {
             let place = *places[variant].get_or_insert_with(|| {
                 planned.extend(own[variant].take());
@@ -232,7 +232,7 @@ fn of_sizes(
 }
 
 /// A rule for variants that differ in what was chosen.
-fn tell_apart(kernel: &Kernel, variants: &[Planned], sizes: &[Sizes]) -> Vec<Branch> {
+fn tell_apart(kernel: &Kernel, variants: &[VariantPlan], sizes: &[Sizes]) -> Vec<Branch> {
     let predictors: Option<Vec<Predictor<'_>>> =
         variants.iter().map(|v| Predictor::new(&v.kernel, &v.options)).collect();
     match predictors {
@@ -275,7 +275,7 @@ fn choose_for(
     options: &Options,
     disabled: Option<&BTreeSet<String>>,
     sink: &mut Sink,
-) -> Result<Planned, Reported> {
+) -> Result<VariantPlan, Reported> {
     let mut kernel = kernel.clone();
     let choice = match disabled {
         Some(disabled) => {
@@ -297,7 +297,7 @@ fn choose_for(
     let depth = prediction.as_ref().and_then(|p| choose::depth(&kernel, options, p));
     let options = Options { chosen: choice.is_some(), depth, ..options.clone() };
     let of = kernel.name.clone();
-    Ok(Planned { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction, unseen })
+    Ok(VariantPlan { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction, unseen })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

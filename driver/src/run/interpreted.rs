@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::outcome::{Ran, RunReport};
 use super::reference::Reference;
-use crate::compile::{Diagnostics, Meaning};
+use crate::compile::{Diagnostics, SourceProgram};
 use crate::console::clock::Clock;
 use crate::contract::Contract;
 use crate::run::data;
@@ -17,7 +17,7 @@ use tilec_ir::interp;
 ///
 /// # Errors
 /// Arguments that do not fit, unmet preconditions, something that has no defined result.
-pub fn interpret(program: &Meaning, options: &RunOptions) -> Result<RunReport, Diagnostics> {
+pub fn interpret(program: &SourceProgram, options: &RunOptions) -> Result<RunReport, Diagnostics> {
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: program.source.clone(), errors: list.len(), list };
     let (name, contracts) = launches(&program.file, options.kernel.as_deref(), &options.args, "file").map_err(fail)?;
     let named = |contract: &&Contract| program.kernels.iter().position(|k| k.name == contract.entry);

@@ -2,7 +2,7 @@
 
 use super::check::{Expected, Verdict, compare};
 use super::facts::Facts;
-use crate::compile::Written;
+use crate::compile::ParsedKernel;
 use crate::contract::number::Number;
 use crate::contract::{Contract, ParamKind};
 use crate::run::data;
@@ -15,7 +15,7 @@ pub(super) struct Reference<'a> {
     /// The launch contracts of the compiled kernels.
     pub(super) contracts: &'a [&'a Contract],
     /// The source kernels, run one after the other.
-    pub(super) meant: Vec<&'a Written>,
+    pub(super) meant: Vec<&'a ParsedKernel>,
     pub(super) bound: &'a BoundProgram,
 }
 

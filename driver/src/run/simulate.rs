@@ -24,7 +24,7 @@ use crate::console::clock::Clock;
 use crate::contract::Contract;
 use crate::run::child::Job;
 use crate::run::program::{self, bind_program};
-use crate::run::simulate::report_context::Scene;
+use crate::run::simulate::report_context::ReportContext;
 use memory::Memory;
 pub use sources::Sources;
 use std::fmt;
@@ -200,7 +200,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn scene(&self, at: usize) -> Scene<'a> {
+    fn scene(&self, at: usize) -> ReportContext<'a> {
         scene(self.job, self.origin, self.bound, at)
     }
 
@@ -262,8 +262,8 @@ impl<'a> Session<'a> {
 }
 
 /// The context of messages about a launch.
-fn scene<'a>(job: &'a Job, origin: &'a Origin<'a>, bound: &'a program::BoundProgram, at: usize) -> Scene<'a> {
-    Scene { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound }
+fn scene<'a>(job: &'a Job, origin: &'a Origin<'a>, bound: &'a program::BoundProgram, at: usize) -> ReportContext<'a> {
+    ReportContext { origin, at, contract: &job.launches[at], ptx: &job.ptx, bound }
 }
 
 fn error(code: Code, message: String) -> Box<Diagnostic> {

@@ -2,7 +2,7 @@
 
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::{chain, tried};
-use crate::compile::demands::{self, Broken, Judged};
+use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
 use crate::compile::{CompiledKernel, explain};
 use crate::xray::registers_of;
@@ -32,16 +32,16 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
             parts.push(resident(known, kernel));
         }
         match judged(known, kernel, what) {
-            Judged::Holds => {
+            DemandStatus::Holds => {
                 about.push(format!("`{name}` meets `{what}`"));
                 parts.push(in_several(known, kernel, holds(kernel, what)));
             }
-            Judged::Unknown(why) => {
+            DemandStatus::Unknown(why) => {
                 about.push(format!("`{what}` cannot be checked for `{name}`: {}", why.message));
                 let facts = places_of(known, &why.places);
                 parts.push(Part { title: format!("Where, in `{name}`"), facts, ..Part::default() });
             }
-            Judged::Broken(Broken { message, path, places, notes, change }) => {
+            DemandStatus::Broken(Broken { message, path, places, notes, change }) => {
                 about.push(format!("`{name}` does not meet `{what}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 part.facts = places_of(known, &places);
@@ -71,7 +71,7 @@ pub(super) fn is_judged(known: &Known<'_>, kernel: &CompiledKernel) -> bool {
 }
 
 /// Whether a property holds of a kernel.
-pub(super) fn judged(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Judged {
+pub(super) fn judged(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> DemandStatus {
     let by_assembler = (kernel.report.assembler.as_ref(), &known.program.source);
     demands::judged(kernel.tile.demanding(), &kernel.lowered, by_assembler, what)
 }

@@ -4,7 +4,7 @@ use super::answer::{Known, Part, unrepeated};
 use super::not::{self, places_of, premise};
 use super::tried;
 use crate::compile::CompiledKernel;
-use crate::compile::demands::{self, Broken, Judged};
+use crate::compile::demands::{self, Broken, DemandStatus};
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -31,13 +31,13 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let (mut holds, mut unknown, mut losses, mut open) = (Vec::new(), Vec::new(), 0, 0);
         for what in asked(known, kernel) {
             match not::judged(known, kernel, what) {
-                Judged::Holds => holds.push(format!("`{what}`")),
-                Judged::Unknown(why) => {
+                DemandStatus::Holds => holds.push(format!("`{what}`")),
+                DemandStatus::Unknown(why) => {
                     open += 1;
                     unknown.push(format!("`{what}`: {}", why.message));
                     unknown.extend(not::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
                 }
-                Judged::Broken(broken) => {
+                DemandStatus::Broken(broken) => {
                     losses += 1;
                     parts.push(loss(known, kernel, what, broken));
                 }

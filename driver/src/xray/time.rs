@@ -7,7 +7,7 @@ use super::svg::{Anchor, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::CompiledKernel;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::iteration_time::{Pace, TENSOR_CORES, UNCACHED};
+use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES, UNCACHED};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::print::print_head;
 use tilec_ir::typing::resolve_view;
@@ -35,7 +35,7 @@ struct Event {
 /// A scheduled loop.
 struct Timed<'a> {
     k: &'a Kernel,
-    pace: &'a Pace,
+    pace: &'a IterationTime,
     /// From one iteration to the next.
     length: u64,
     events: Vec<Event>,
@@ -44,7 +44,7 @@ struct Timed<'a> {
 }
 
 impl<'a> Timed<'a> {
-    fn new(k: &'a Kernel, pace: &'a Pace) -> Option<Timed<'a>> {
+    fn new(k: &'a Kernel, pace: &'a IterationTime) -> Option<Timed<'a>> {
         let planned: Vec<(Stmt, u64, u64, bool)> = k.blocks[pace.body]
             .iter()
             .filter_map(|&s| {

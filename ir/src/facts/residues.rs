@@ -1,6 +1,6 @@
 //! Residues of index expressions modulo a power of two.
 
-use super::{Asked, Facts, gcd};
+use super::{FactQuery, Facts, gcd};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::ops::Op;
@@ -20,7 +20,7 @@ impl Facts {
 
 /// Computes residues modulo divisors of one number.
 struct Residues<'f> {
-    asked: Asked<'f>,
+    asked: FactQuery<'f>,
     n: u64,
     supposed: &'f dyn Fn(Value) -> bool,
     /// Cached residues of names.

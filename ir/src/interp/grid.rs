@@ -5,7 +5,7 @@ use crate::cluster;
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::Value;
-use crate::interp::machine::{Binding, Fail, Machine, Passed, fail};
+use crate::interp::machine::{Binding, ClusterTile, Fail, Machine, fail};
 use crate::interp::numbers::Numbers;
 use crate::interp::window::Window;
 use crate::types::TensorTy;
@@ -108,8 +108,8 @@ impl Machine<'_> {
     fn all_awaited(&self) -> Result<(), Fail> {
         for (&(memory, at), passed) in &self.passed {
             let what = match passed {
-                Passed { signalled: true, awaited: false, .. } => "is signalled at the end: nobody has awaited it",
-                Passed { stored: true, signalled: false, .. } => "is stored at the end: nobody has signalled it",
+                ClusterTile { signalled: true, awaited: false, .. } => "is signalled at the end: nobody has awaited it",
+                ClusterTile { stored: true, signalled: false, .. } => "is stored at the end: nobody has signalled it",
                 _ => continue,
             };
             let data = &self.k.values[memory];

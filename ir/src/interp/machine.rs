@@ -77,7 +77,7 @@ impl Binding {
 
 /// The numbers of a loop that draws, which a channel hands over.
 #[derive(Default)]
-pub(super) struct Draws {
+pub(super) struct QueueState {
     /// The counter, among the tensors.
     pub(super) counter: usize,
     /// The last number that is drawn before the counter begins anew.
@@ -90,7 +90,7 @@ pub(super) struct Draws {
 
 /// The state of a tile of distributed shared memory.
 #[derive(Copy, Clone, Default, Debug)]
-pub(super) struct Passed {
+pub(super) struct ClusterTile {
     pub(super) stored: bool,
     pub(super) signalled: bool,
     pub(super) awaited: bool,
@@ -116,13 +116,13 @@ pub(super) struct Machine<'k> {
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
     /// The state of the cluster's tiles in distributed shared memory.
-    pub(super) passed: BTreeMap<(Value, i64), Passed>,
+    pub(super) passed: BTreeMap<(Value, i64), ClusterTile>,
     /// Whether the block is the last of its cluster, which holds these tiles.
     pub(super) last_of_cluster: bool,
     /// Elements written by stores with `apart`.
     pub(super) apart: super::disjoint_stores::Stored,
     /// The numbers that loops draw, by the channel that passes them on.
-    pub(super) draws: BTreeMap<Value, Draws>,
+    pub(super) draws: BTreeMap<Value, QueueState>,
     /// The statement being executed.
     pub(super) at: Span,
 }

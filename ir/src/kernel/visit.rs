@@ -4,7 +4,7 @@ use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::Op;
-use crate::small_list::Few;
+use crate::small_list::SmallList;
 use crate::types::{TensorTy, TileTy};
 
 impl Kernel {
@@ -47,8 +47,8 @@ impl Kernel {
     }
 
     /// The kinds of blocks a statement owns, in order.
-    pub fn sub_blocks(&self, stmt: Stmt) -> Few<Block> {
-        let mut inside = Few::new();
+    pub fn sub_blocks(&self, stmt: Stmt) -> SmallList<Block> {
+        let mut inside = SmallList::new();
         match &self.stmts[stmt] {
             StmtData::For { body, .. } | StmtData::Ordered { body } | StmtData::Role { body, .. } => inside.push(*body),
             StmtData::If { then, otherwise, .. } => {
@@ -119,11 +119,11 @@ impl Kernel {
     }
 
     /// The direct operands of an expression node, in text order.
-    pub fn children(&self, e: Expr) -> Few<Expr> {
-        let mut found = Few::new();
+    pub fn children(&self, e: Expr) -> SmallList<Expr> {
+        let mut found = SmallList::new();
         match &self.exprs[e] {
             ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => {}
-            ExprData::Op { args, .. } => return Few::from(&args[..]),
+            ExprData::Op { args, .. } => return SmallList::from(&args[..]),
             ExprData::Cast { arg, .. }
             | ExprData::Bits { arg, .. }
             | ExprData::Reduce { arg, .. }
@@ -136,7 +136,7 @@ impl Kernel {
                 found.push(*arg);
                 found.extend(shape.iter().copied());
             }
-            ExprData::Concat { args, .. } => return Few::from(&args[..]),
+            ExprData::Concat { args, .. } => return SmallList::from(&args[..]),
             ExprData::Scan { arg, totals, .. } => {
                 found.push(*arg);
                 found.extend(totals.map(|t| t.tile));

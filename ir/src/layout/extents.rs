@@ -3,7 +3,7 @@
 //! A layout is linear over bits, so its tile has extents rounded up to powers of two. Elements beyond an extent do not
 //! exist: no thread holds them, and no memory is reserved after the last element ([`SmemLayout::span`]), or after the
 //! last one of a panel if panels are contiguous ([`super::Pitch`]). All threads must hold the same registers
-//! ([`Held`]). If the highest bits of a thread's number count units of such an extent, threads beyond it do not exist
+//! ([`UsedRegisters`]). If the highest bits of a thread's number count units of such an extent, threads beyond it do not exist
 //! ([`RegLayout::threads`]): for 192 rows, three warpgroups hold 64 rows each, and there is no fourth.
 
 use super::f2::mask;
@@ -74,7 +74,7 @@ impl SmemLayout {
 
 /// Which of its registers a thread has elements in, the same ones in every thread.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct UsedRegisters {
     /// By value index; empty: all.
     held: Vec<bool>,
 }
@@ -135,11 +135,11 @@ fn dimensions(shape: &[u64]) -> impl Iterator<Item = (u64, u32, u32)> {
     })
 }
 
-impl Held {
+impl UsedRegisters {
     /// The registers that hold elements of a tile of these extents; `None` if they differ between threads.
-    pub fn of(layout: &RegLayout, shape: &[u64]) -> Option<Held> {
+    pub fn of(layout: &RegLayout, shape: &[u64]) -> Option<UsedRegisters> {
         if is_whole(shape) {
-            return Some(Held { held: Vec::new() });
+            return Some(UsedRegisters { held: Vec::new() });
         }
         let inside = |v: usize| {
             let at = layout.value().apply(v as u64);
@@ -149,7 +149,7 @@ impl Held {
                 (at >> base & mask(bits)) >> unit < extent >> unit
             })
         };
-        layout.is_even(shape).then(|| Held { held: (0..1usize << layout.value_bits()).map(inside).collect() })
+        layout.is_even(shape).then(|| UsedRegisters { held: (0..1usize << layout.value_bits()).map(inside).collect() })
     }
 
     /// Whether an element is in register `value`.
@@ -232,7 +232,7 @@ mod tests {
         let value = value.iter().map(|&c| if c == 1 << 7 { 1 << rows } else { c }).collect();
         let thread = vec![1 << 8, 1 << 9, 1, 2, 4, 16, 32, 64];
         let layout = RegLayout::new(value, thread, 15).expect("a layout");
-        let held = Held::of(&layout, &shape).expect("the same in all threads");
+        let held = UsedRegisters::of(&layout, &shape).expect("the same in all threads");
         for v in 0..1usize << layout.value_bits() {
             for t in 0..256 {
                 let at = layout.coords(t, v as u64, &shape_bits(&shape));
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(held.count(128), 80);
         // Lanes that tell columns sixteen apart from each other do not all have the same of 24.
         let spread = RegLayout::new(vec![1, 2, 4, 8], vec![16], 5).expect("a layout");
-        assert!(Held::of(&spread, &[24]).is_none());
-        assert!(Held::of(&spread, &[32]).is_some());
+        assert!(UsedRegisters::of(&spread, &[24]).is_none());
+        assert!(UsedRegisters::of(&spread, &[32]).is_some());
     }
 
     /// Element by element against the definition.
@@ -259,7 +259,7 @@ mod tests {
         for (layout, shape) in [(columns(0, 8), [192, 96]), (columns(7, 0), [96, 192])] {
             assert_eq!(layout.threads(&shape), Some(384));
             assert!(layout.is_for(&shape, 384) && !layout.is_for(&shape, 512) && !layout.is_for(&shape, 256));
-            let held = Held::of(&layout, &shape).expect("the same in all threads");
+            let held = UsedRegisters::of(&layout, &shape).expect("the same in all threads");
             let mut seen = std::collections::BTreeSet::new();
             for (v, t) in (0..1usize << layout.value_bits()).flat_map(|v| (0..384).map(move |t| (v, t))) {
                 let at = layout.coords(t, v as u64, &shape_bits(&shape));
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn groups_are_inside_or_outside() {
         let layout = RegLayout::new(vec![1, 2, 4], vec![], 3).expect("a layout");
-        let held = Held::of(&layout, &[6]).expect("one thread");
+        let held = UsedRegisters::of(&layout, &[6]).expect("one thread");
         let pairs = || (0..4).map(|i| vec![2 * i, 2 * i + 1]).collect::<Vec<_>>();
         assert_eq!(held.groups(pairs()).map(|g| g.len()), Some(3));
         assert_eq!(held.groups(vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7]]), None);

@@ -41,7 +41,7 @@ pub use convert::{cute_to_f2, f2_to_cute, swizzled_to_f2};
 pub use cute::{CuteLayout, IntTuple, LayoutError, LayoutParseError};
 pub use cute_text::{parse_cute, parse_cute_prefix};
 pub use exchange::{Gather, Reach};
-pub use extents::{Held, extent_bits, shape_bits};
+pub use extents::{UsedRegisters, extent_bits, shape_bits};
 pub use f2::F2Map;
 pub use reduction::{NoReduction, Reduction, ScanBit};
 pub use search::{PhaseAccess, XorSearch, search_xor, search_xor_terms};

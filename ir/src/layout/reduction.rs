@@ -8,7 +8,7 @@
 //! lanes, by lane bits. A column that also had bits of other dimensions, or depended on others, would include
 //! elements of another row, or some twice: such layouts have no reduction here.
 
-use super::extents::{Held, shape_bits};
+use super::extents::{UsedRegisters, shape_bits};
 use super::f2::mask;
 use super::tile::RegLayout;
 use crate::target::WARP;
@@ -69,7 +69,7 @@ impl RegLayout {
         if lanes.iter().any(|&i| i >= WARP.ilog2()) {
             return Err(NoReduction::Warps);
         }
-        let held = Held::of(self, shape).ok_or(NoReduction::Layout)?;
+        let held = UsedRegisters::of(self, shape).ok_or(NoReduction::Layout)?;
         let (combined, kept): (Vec<u32>, Vec<u32>) =
             (0..self.value_bits()).partition(|&i| self.value_col(i) & along != 0);
         let spread = |x: usize, bits: &[u32]| bits.iter().enumerate().fold(0usize, |a, (i, &b)| a | (x >> i & 1) << b);

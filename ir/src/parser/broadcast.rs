@@ -17,7 +17,7 @@ mod concat;
 mod tile_operands;
 
 use super::implicit_tiles::with_windows;
-use super::window_notes::{Notes, Said, leaves, window};
+use super::window_notes::{Notes, RangeNote, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -162,7 +162,7 @@ impl Writer<'_> {
         let (Some(window), Ok(ty @ Type::View(_))) = (window(k, self.notes, e), type_of(k, e)) else { return };
         let extents = match &k.exprs[e] {
             ExprData::View(view) if takes_dimensions(k, view.base) => {
-                let said = self.notes.get(&e).cloned().unwrap_or_else(|| vec![Said::default(); view.ranges.len()]);
+                let said = self.notes.get(&e).cloned().unwrap_or_else(|| vec![RangeNote::default(); view.ranges.len()]);
                 said_extents(k, view, &said, &ty)
             }
             _ => window.dims.iter().map(|dim| dim.extent).collect(),
@@ -194,7 +194,7 @@ impl Writer<'_> {
     fn named_window(&mut self, k: &mut Kernel, s: Stmt, value: Value, init: Expr) -> bool {
         let (window, transposed) = untransposed(k, init);
         let ExprData::View(view) = k.exprs[window].clone() else { return false };
-        let said = self.notes.get(&window).cloned().unwrap_or_else(|| vec![Said::default(); view.ranges.len()]);
+        let said = self.notes.get(&window).cloned().unwrap_or_else(|| vec![RangeNote::default(); view.ranges.len()]);
         let Ok(ty @ Type::View(_)) = type_of(k, window) else { return false };
         let (Some(elem), Some(mut extents)) = (ty.elem(), said_extents(k, &view, &said, &ty)) else { return false };
         let wrong = extents.is_empty() || window != init && extents.len() != 2;
@@ -297,7 +297,7 @@ impl Writer<'_> {
     }
 
     /// The window `e`, if it has dimensions that its tile lacks.
-    fn repeats(&mut self, k: &Kernel, e: Expr) -> Option<(View, Vec<Said>)> {
+    fn repeats(&mut self, k: &Kernel, e: Expr) -> Option<(View, Vec<RangeNote>)> {
         let view = match &k.exprs[e] {
             ExprData::View(view) if takes_dimensions(k, view.base) => view.clone(),
             _ => return None,
@@ -421,7 +421,7 @@ fn slice(k: &mut Kernel, value: Value, places: &[bool], at: Expr) -> Expr {
 }
 
 /// A window without the dimensions that its tile lacks: all of the tile, where it says no more.
-fn without(k: &Kernel, view: &View, said: &[Said]) -> ExprData {
+fn without(k: &Kernel, view: &View, said: &[RangeNote]) -> ExprData {
     let own: Vec<Range> =
         view.ranges.iter().zip(said).filter(|(_, said)| !said.repeats).map(|(range, _)| *range).collect();
     let all = own.iter().all(|range| matches!(*range, Range::From { start, end: None } if k.as_int(start) == Some(0)));
@@ -434,7 +434,7 @@ fn without(k: &Kernel, view: &View, said: &[Said]) -> ExprData {
 }
 
 /// Of the dimensions that a window has, which are its tile's.
-fn kept(view: &View, said: &[Said]) -> Vec<bool> {
+fn kept(view: &View, said: &[RangeNote]) -> Vec<bool> {
     let all = view.ranges.iter().zip(said);
     all.filter(|(range, said)| said.repeats || matches!(range, Range::From { .. }))
         .map(|(_, said)| !said.repeats)
@@ -449,7 +449,7 @@ fn rank_of(k: &Kernel, v: Value) -> usize {
 }
 
 /// How many elements a window beside `_` has along its own dimensions: what it says, or all of the tile; `None`: that is not said.
-fn said_extents(k: &Kernel, view: &View, said: &[Said], ty: &Type) -> Option<Vec<Extent>> {
+fn said_extents(k: &Kernel, view: &View, said: &[RangeNote], ty: &Type) -> Option<Vec<Extent>> {
     if let Type::Tile(t) = ty {
         return Some(t.shape.clone());
     }

@@ -7,7 +7,7 @@
 //! stride 0 and end nowhere, and are no part of the launch contract. A window that lacks one has the index 0 there.
 
 use super::broadcast::takes_dimensions;
-use super::window_notes::{Notes, Said, leaves, rank};
+use super::window_notes::{Notes, RangeNote, leaves, rank};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Value};
@@ -122,7 +122,7 @@ fn own(k: &Kernel, e: Expr) -> Option<Option<Expr>> {
 /// How a window uses the dimensions of its tensor.
 struct Use {
     /// What it has of each dimension that the tensor has itself.
-    own: Vec<(Range, Said)>,
+    own: Vec<(Range, RangeNote)>,
     /// How many dimensions along which it repeats are in front of each of these, and after them.
     repeats: Vec<usize>,
 }
@@ -136,12 +136,12 @@ impl Use {
             ExprData::View(view) if !view.ranges.is_empty() => view.ranges.clone(),
             _ => Vec::new(),
         };
-        let said = notes.get(&e).cloned().unwrap_or_else(|| vec![Said::default(); ranges.len()]);
+        let said = notes.get(&e).cloned().unwrap_or_else(|| vec![RangeNote::default(); ranges.len()]);
         let declared = |d: usize| ty.repeats.contains(&d);
         let wild = said.iter().filter(|said| said.repeats).count();
         let of_tensor = rank - ty.repeats.len();
         let mut found = Use { own: Vec::new(), repeats: vec![lifted] };
-        let take = |found: &mut Use, range: Option<(Range, Said)>, repeats: bool| {
+        let take = |found: &mut Use, range: Option<(Range, RangeNote)>, repeats: bool| {
             let kept = range.is_none_or(|(range, _)| matches!(range, Range::From { .. }));
             match range {
                 Some(own) if !repeats => {
@@ -223,12 +223,12 @@ fn dimensions(k: &mut Kernel, notes: &mut Notes, tensor: Value, uses: Vec<(Expr,
         for (gap, (&count, &kept)) in counts.iter().zip(&found.repeats).enumerate() {
             for i in 0..count {
                 ranges.push(if i < kept { from_zero(k, span) } else { Range::At(k.int(0, span)) });
-                said.push(Said { repeats: i < kept, ..Said::default() });
+                said.push(RangeNote { repeats: i < kept, ..RangeNote::default() });
             }
             if gap < of_tensor {
                 let (range, note) = match own.next() {
                     Some(own) => own,
-                    None if all => (from_zero(k, span), Said::default()),
+                    None if all => (from_zero(k, span), RangeNote::default()),
                     None => unreachable!("a window has a range for each dimension"),
                 };
                 ranges.push(range);

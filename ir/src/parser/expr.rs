@@ -7,7 +7,7 @@ use crate::codes;
 use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::functions::{self, CONCAT, RESHAPE};
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, Totals, ValueDef, View};
@@ -16,7 +16,7 @@ use crate::literal::Literal;
 use crate::ops::{Form, Op, ReduceOp};
 use crate::parser::foreign_syntax;
 use crate::parser::reader::{MAX_DEPTH, Parsed, Parser};
-use crate::parser::window_notes::{REPEATS, Said};
+use crate::parser::window_notes::{REPEATS, RangeNote};
 use crate::reshape::Numbered;
 use crate::types::{Elem, ElemRef};
 
@@ -145,12 +145,12 @@ impl Parser<'_, '_> {
         };
         self.bump();
         let span = self.since(start);
-        self.spot(Spot::Number, span);
+        self.spot(FixLocation::Number, span);
         self.node(data, span)
     }
 
     /// Notes a place of the source that changes are made at.
-    pub(super) fn spot(&mut self, spot: Spot, span: Span) {
+    pub(super) fn spot(&mut self, spot: FixLocation, span: Span) {
         self.kernel.spots.push((spot, span));
     }
 
@@ -418,7 +418,7 @@ impl Parser<'_, '_> {
         self.named_axis()?;
         let at = self.span();
         let axis = self.small_int("the number of a dimension")?;
-        self.spot(Spot::Axis, at);
+        self.spot(FixLocation::Axis, at);
         Ok(axis)
     }
 
@@ -448,7 +448,7 @@ impl Parser<'_, '_> {
             }
             self.expect_sign(">")?;
             if !swap {
-                self.spot(Spot::Atom, self.since(open));
+                self.spot(FixLocation::Atom, self.since(open));
             }
         }
         self.expect_sign("(")?;
@@ -530,7 +530,7 @@ impl Parser<'_, '_> {
         if self.eat_sign("[") {
             let list = if self.at_sign("]") { Vec::new() } else { self.comma_list(|p| p.range())? };
             self.list_end("]")?;
-            let (list, notes): (Vec<Range>, Vec<Said>) = list.into_iter().unzip();
+            let (list, notes): (Vec<Range>, Vec<RangeNote>) = list.into_iter().unzip();
             (ranges, said) = (Some(list), notes);
         }
         let span = self.since(span);
@@ -550,7 +550,7 @@ impl Parser<'_, '_> {
             Some(base) => {
                 let window = View { base, slot, ranges: ranges.unwrap_or_default() };
                 let e = self.node(ExprData::View(window), span)?;
-                if said.iter().any(Said::is_more) {
+                if said.iter().any(RangeNote::is_more) {
                     self.said.insert(e, said);
                 }
                 Ok(e)
@@ -559,11 +559,11 @@ impl Parser<'_, '_> {
     }
 
     /// `i`, `i..`, `i..e`, `..e`, `..`, `i..+n`, `_`, each of them but the first and the last with `step n`.
-    fn range(&mut self) -> Parsed<(Range, Said)> {
+    fn range(&mut self) -> Parsed<(Range, RangeNote)> {
         let here = self.span();
         if self.eat_word(REPEATS) {
             let start = self.node(ExprData::Int(0), here)?;
-            return Ok((Range::From { start, end: None }, Said { repeats: true, ..Said::default() }));
+            return Ok((Range::From { start, end: None }, RangeNote { repeats: true, ..RangeNote::default() }));
         }
         let start = if self.at_sign("..") || self.at_sign(":") {
             self.node(ExprData::Int(0), Span { start: here.start, end: here.start })?
@@ -572,27 +572,27 @@ impl Parser<'_, '_> {
         };
         if self.at_sign(":") {
             let extent = self.slice(start, here)?;
-            return Ok((Range::From { start, end: None }, Said { extent, ..Said::default() }));
+            return Ok((Range::From { start, end: None }, RangeNote { extent, ..RangeNote::default() }));
         }
         let dots = self.span();
         if !self.eat_sign("..") {
-            return Ok((Range::At(start), Said::default()));
+            return Ok((Range::At(start), RangeNote::default()));
         }
         if self.at_sign(",") || self.at_sign("]") {
-            self.spot(Spot::Dots, dots);
+            self.spot(FixLocation::Dots, dots);
         }
         let plus = self.span();
         if self.eat_sign("+") {
             let extent = Some(self.expr()?);
             let written = Some(self.since(plus));
             let step = self.step_of_range()?;
-            return Ok((Range::From { start, end: None }, Said { extent, written, step, ..Said::default() }));
+            return Ok((Range::From { start, end: None }, RangeNote { extent, written, step, ..RangeNote::default() }));
         }
         let open = self.at_sign(",") || self.at_sign("]") || self.at_step();
         let alone = open.then(|| self.since(here));
         let end = if open { None } else { Some(self.expr()?) };
         let step = self.step_of_range()?;
-        Ok((Range::From { start, end }, Said { step, open: alone, ..Said::default() }))
+        Ok((Range::From { start, end }, RangeNote { step, open: alone, ..RangeNote::default() }))
     }
 
     /// At `step n`: what follows a name is not an expression.

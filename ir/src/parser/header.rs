@@ -4,12 +4,12 @@ use crate::accumulators;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::Expr;
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::index_values;
 use crate::kernel::{ConstKind, ConstParam, ConstValue, ExprData, GridAxis, Schedule, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::loop_ends;
-use crate::parser::persistent_axes::Walk;
+use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::{
     aliases, broadcast, broadcast_vectors, elements, fill_values, implicit_tiles, inferred_extents, old_values,
@@ -158,7 +158,7 @@ impl<'s> Parser<'s, '_> {
         let kind = if self.eat_sign(":") {
             let at = self.span();
             let kind = self.const_kind()?;
-            self.spot(Spot::Kind, self.since(at));
+            self.spot(FixLocation::Kind, self.since(at));
             kind
         } else if self.at_sign("=") {
             ConstKind::Int
@@ -341,7 +341,7 @@ impl<'s> Parser<'s, '_> {
         let values = self.comma_list(|p| {
             let at = p.span();
             let number = p.number("a table is made of numbers")?;
-            p.spot(Spot::Element, p.since(at));
+            p.spot(FixLocation::Element, p.since(at));
             Ok(number)
         })?;
         self.list_end(")")?;
@@ -378,7 +378,7 @@ impl<'s> Parser<'s, '_> {
                         }
                         Some(blocks) => {
                             let index = self.declare(name, span, ValueDef::Loop);
-                            self.walks.push((at, Walk { index, end: extent, blocks }));
+                            self.walks.push((at, PersistentAxis { index, end: extent, blocks }));
                         }
                     }
                 }
@@ -413,7 +413,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Notes what has been read, with the blanks in front of it, if it was there.
-    pub(super) fn noted(&mut self, spot: Spot, blanks: u32, is_there: bool) {
+    pub(super) fn noted(&mut self, spot: FixLocation, blanks: u32, is_there: bool) {
         if is_there {
             let clause = self.clause(blanks);
             self.spot(spot, clause);

@@ -4,7 +4,7 @@
 //! each at one place at least. That is short for a register tile of these extents, which the first window that has all dimensions is loaded into, as if it had been
 //! written: `write_out` puts it in front of the statement. What is reduced or scanned, or has a name, is such a tile, too. Where a tile says how many elements there are, a window may say the same.
 
-use super::window_notes::{Notes, Said, Window, leaves, window};
+use super::window_notes::{Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span, counted};
@@ -347,7 +347,7 @@ impl Writer<'_> {
     fn placed(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
         let parts = self.parts(k, arg);
         let Some(tile) = &parts.tile else { return };
-        let steps = |said: &Vec<Said>| said.iter().any(|said| said.step.is_some());
+        let steps = |said: &Vec<RangeNote>| said.iter().any(|said| said.step.is_some());
         for (e, window) in &parts.windows {
             let gathers = window.dims.iter().any(|dim| dim.gathered.is_some());
             if !gathers && !self.notes.get(e).is_some_and(steps) || window.dims.len() != tile.len() {

@@ -8,7 +8,7 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{GridAxis, Kernel, StmtData, ValueDef};
 
 /// An axis that blocks walk along.
-pub(super) struct Walk {
+pub(super) struct PersistentAxis {
     /// The index, a loop's variable.
     pub(super) index: Value,
     /// How far it goes.
@@ -18,8 +18,8 @@ pub(super) struct Walk {
 }
 
 /// Has the grid count the blocks of these axes, and loops around the body the indices; the first axis is the outermost.
-pub(super) fn write_out(k: &mut Kernel, walks: Vec<(usize, Walk)>) {
-    for (at, Walk { index, end, blocks }) in walks.into_iter().rev() {
+pub(super) fn write_out(k: &mut Kernel, walks: Vec<(usize, PersistentAxis)>) {
+    for (at, PersistentAxis { index, end, blocks }) in walks.into_iter().rev() {
         let span: Span = k.values[index].span;
         let name = format!("{}_block", k.values[index].name);
         let block = k.value(&name, span, ValueDef::Grid);

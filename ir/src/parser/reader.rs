@@ -6,7 +6,7 @@ use crate::entities::Expr;
 use crate::functions;
 use crate::kernel::{Kernel, Module};
 use crate::lexer::{Tok, Token, clip, is_reserved, lex, reserved_words};
-use crate::parser::persistent_axes::Walk;
+use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::scope::Names;
 use crate::parser::source_map::Marks;
 use crate::parser::window_notes::{Notes, REPEATS};
@@ -74,7 +74,7 @@ pub(super) struct Parser<'s, 'd> {
     /// The notes on its windows.
     pub(super) said: Notes,
     /// The axes of its grid that blocks walk along, and which axes they are.
-    pub(super) walks: Vec<(usize, Walk)>,
+    pub(super) walks: Vec<(usize, PersistentAxis)>,
     pub(super) names: Names<'s>,
     pub(super) n_stmts: usize,
     pub(super) marks: Marks,

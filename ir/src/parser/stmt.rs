@@ -4,14 +4,14 @@ use crate::atomics::Combining;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::foreign_syntax;
 use crate::parser::names::BEGINS;
 use crate::parser::reader::{MAX_STMTS, Parsed, Parser, stands};
 use crate::spelling;
-use crate::types::{Elem, Handover, Lanes, Place, Turns};
+use crate::types::{ArrivalCounts, Elem, Lanes, OrderedBarriers, Place};
 
 /// Words that begin a statement.
 pub(crate) const BEGINNINGS: &[&str] = &[
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         }
         let at = self.span();
         let plan = self.plan()?;
-        self.spot(Spot::Plan, Span { end: self.span().start, ..at });
+        self.spot(FixLocation::Plan, Span { end: self.span().start, ..at });
         let before = stmts.len();
         self.bare_statement(stmts)?;
         for &s in &stmts[before..] {
@@ -273,7 +273,7 @@ impl Parser<'_, '_> {
         };
         let blanks = self.blanks();
         self.bump();
-        self.noted(Spot::Lanes, blanks, true);
+        self.noted(FixLocation::Lanes, blanks, true);
         Some(lanes)
     }
 
@@ -349,7 +349,7 @@ impl Parser<'_, '_> {
         self.bump();
         let offset = self.bytes()?;
         if !channel {
-            self.noted(Spot::Place, blanks, true);
+            self.noted(FixLocation::Place, blanks, true);
             return Ok(Some(Place { offset, stride: None, barriers: None }));
         }
         if !self.eat_word("stride") {
@@ -365,12 +365,12 @@ impl Parser<'_, '_> {
         } else {
             None
         };
-        self.noted(Spot::Place, blanks, true);
+        self.noted(FixLocation::Place, blanks, true);
         Ok(Some(Place { offset, stride, barriers }))
     }
 
     /// `full 1 empty 2` after the slots of a channel.
-    fn handover(&mut self) -> Parsed<Option<Handover>> {
+    fn handover(&mut self) -> Parsed<Option<ArrivalCounts>> {
         if !(self.at_word("full") && matches!(self.peek_at(1), Tok::Int(_))) {
             return Ok(None);
         }
@@ -382,7 +382,7 @@ impl Parser<'_, '_> {
                 "a slot has two barriers, and the arrivals at both are said: `full 1 empty 2`",
             ));
         }
-        Ok(Some(Handover { full, empty: self.small_int("a number of arrivals")? }))
+        Ok(Some(ArrivalCounts { full, empty: self.small_int("a number of arrivals")? }))
     }
 
     /// `ordered { .. }`, `ordered arrivals 4 at 65600 { .. }`.
@@ -395,13 +395,13 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    fn turns(&mut self) -> Parsed<Option<Turns>> {
+    fn turns(&mut self) -> Parsed<Option<OrderedBarriers>> {
         if !self.eat_word("arrivals") {
             return Ok(None);
         }
         let arrivals = self.small_int("a number of arrivals")?;
         let at = if self.eat_word("at") { Some(self.bytes()?) } else { None };
-        Ok(Some(Turns { arrivals, at }))
+        Ok(Some(OrderedBarriers { arrivals, at }))
     }
 
     /// A number of bytes.
@@ -435,7 +435,7 @@ impl Parser<'_, '_> {
             if self.eat_word("over") {
                 over = self.comma_list(|p| p.named("a buffer or a channel"))?;
             }
-            self.noted(Spot::Over, blanks, !over.is_empty());
+            self.noted(FixLocation::Over, blanks, !over.is_empty());
             let place = self.place(false)?;
             let value = self.declare(name, span, ValueDef::Smem(tile));
             self.kernel.places[value] = place;

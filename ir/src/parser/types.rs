@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Reported, Span, counted};
 use crate::entities::{Expr, Value};
 use crate::extents::MAX_SIZE;
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::{ExprData, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::ops::{Op, ReduceOp};
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
         }
         let blanks = self.blanks();
         let reg_layout = if self.eat_word("layout") { Some(self.reg_layout()?) } else { None };
-        self.noted(Spot::Layout, blanks, reg_layout.is_some());
+        self.noted(FixLocation::Layout, blanks, reg_layout.is_some());
         let partial = if self.eat_word("partial") { Some(self.partial()?) } else { None };
         Ok(TileTy { elem, shape, order: None, reg_layout, partial, smem_layout: None })
     }
@@ -136,7 +136,7 @@ impl Parser<'_, '_> {
         let order = self.order_word();
         let blanks = self.blanks();
         let smem_layout = if self.eat_word("layout") { Some(self.smem_layout()?) } else { None };
-        self.noted(Spot::Layout, blanks, smem_layout.is_some());
+        self.noted(FixLocation::Layout, blanks, smem_layout.is_some());
         Ok(TileTy { elem, shape, order, reg_layout: None, partial: None, smem_layout })
     }
 
@@ -180,7 +180,7 @@ impl Parser<'_, '_> {
         let pointers = self.eat_word("pointers");
         let blanks = self.blanks();
         let scratch = Scratch::OF_HOST.iter().find(|(_, word)| self.eat_word(word)).map(|&(scratch, _)| scratch);
-        self.noted(Spot::Scratch, blanks, scratch.is_some());
+        self.noted(FixLocation::Scratch, blanks, scratch.is_some());
         let front = usize::from(pointers);
         let repeats: Vec<usize> = (0..dims.len()).filter(|&d| matches!(dims[d], Dim::Repeats(_))).collect();
         let rank = shape.len().saturating_sub(front + repeats.len());
@@ -219,10 +219,10 @@ impl Parser<'_, '_> {
                 Strides::Ordered(order)
             }
         };
-        self.spot(Spot::Tensor, self.since(name_span));
+        self.spot(FixLocation::Tensor, self.since(name_span));
         let blanks = self.blanks();
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
-        self.noted(Spot::Multiple, blanks, multiple.is_some());
+        self.noted(FixLocation::Multiple, blanks, multiple.is_some());
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
         Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
     }

@@ -15,7 +15,7 @@ pub(super) const REPEATS: &str = "_";
 
 /// The notes on one range of a window.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct RangeNote {
     /// The number of elements: `i..+n`.
     pub(super) extent: Option<Expr>,
     /// Where that is written, if it may be left out: `+n`.
@@ -28,7 +28,7 @@ pub(super) struct Said {
     pub(super) open: Option<Span>,
 }
 
-impl Said {
+impl RangeNote {
     /// Whether it is more than where elements begin and end.
     pub(super) fn is_more(&self) -> bool {
         self.extent.is_some() || self.step.is_some() || self.repeats
@@ -36,7 +36,7 @@ impl Said {
 }
 
 /// The notes on the windows of a kernel that have any: one per range.
-pub(super) type Notes = BTreeMap<Expr, Vec<Said>>;
+pub(super) type Notes = BTreeMap<Expr, Vec<RangeNote>>;
 
 /// A dimension of a window.
 #[derive(Copy, Clone, Debug, Default)]
@@ -92,7 +92,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
             };
             let said = notes.get(&e);
             let dims = view.ranges.iter().enumerate().filter_map(|(d, range)| {
-                let said = said.map_or_else(Said::default, |said| said[d]);
+                let said = said.map_or_else(RangeNote::default, |said| said[d]);
                 let extent = said.extent.map(|n| Extent::of(k, n));
                 match *range {
                     Range::From { start, end } => {

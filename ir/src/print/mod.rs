@@ -13,7 +13,7 @@ use crate::kernel::{
 };
 use crate::literal::Literal;
 use crate::loop_ends::{LoopEnds, implied, loop_variable};
-use crate::types::{ElemRef, Handover, Lanes, Place, TileTy, Turns};
+use crate::types::{ArrivalCounts, ElemRef, Lanes, OrderedBarriers, Place, TileTy};
 use expr::{Exprs, elem_text, float};
 
 pub use expr::print_scalar;
@@ -238,7 +238,7 @@ impl Printer<'_> {
 
     /// ` full 1 empty 2 at 0 stride 8192 barriers 65536`: what the last passes have decided about a buffer or channel.
     fn machine(&mut self, v: Value) {
-        if let Some(Handover { full, empty }) = self.k.handovers[v] {
+        if let Some(ArrivalCounts { full, empty }) = self.k.handovers[v] {
             self.put(&format!(" full {full} empty {empty}"));
         }
         if let Some(Place { offset, stride, barriers }) = self.k.places[v] {
@@ -322,7 +322,7 @@ impl Printer<'_> {
             }
             StmtData::Ordered { body } => {
                 self.put("ordered ");
-                if let Some(Turns { arrivals, at }) = k.turns[stmt] {
+                if let Some(OrderedBarriers { arrivals, at }) = k.turns[stmt] {
                     self.put(&format!("arrivals {arrivals} "));
                     at.iter().for_each(|at| self.put(&format!("at {at} ")));
                 }

@@ -4,7 +4,7 @@ use super::candidates::{may_be, may_count};
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Span, counted};
 use crate::entities::{Expr, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::index::{self, OfKernel};
 use crate::kernel::{ConstKind, ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::literal::whole_text;
@@ -527,7 +527,7 @@ impl<'k> Types<'k> {
         let message = format!("axis {axis} does not exist: the tile has {}", counted(t.shape.len(), "dimension"));
         let d = self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0");
         let last = t.shape.len().checked_sub(1);
-        Err(match self.k.spot(self.k.expr_spans[e], Spot::Axis).zip(last) {
+        Err(match self.k.spot(self.k.expr_spans[e], FixLocation::Axis).zip(last) {
             Some((at, last)) => d.with_fix(at, last.to_string()),
             None => d,
         }

@@ -5,7 +5,7 @@ use crate::cluster::{MAX_BLOCKS, MAX_BLOCKS_ASKED};
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::literal::whole_text;
 use crate::numerics::cast::int_format;
@@ -238,7 +238,7 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     let d = Diagnostic::error(codes::BAD_SIGNAL, span, message).with_note(
         "write `sums: gmem f32[n, 128, 128] strides (16384, 128, 1) scratch`, `ready: gmem u32[n] strides (1) signals`",
     );
-    let word = k.spots_behind(span, Spot::Scratch).next();
+    let word = k.spots_behind(span, FixLocation::Scratch).next();
     cx.report(d.with_left_out(word));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::StmtData;
 use crate::lanes::{lanes, scaling};
 use crate::types::Lanes;
@@ -38,7 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         };
         let d = Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note);
         // Of a role or a loop it is in front of those of its body.
-        let word = k.spots_behind(Span { end: k.stmt_spans[s].start, ..k.stmt_spans[s] }, Spot::Lanes).next();
+        let word = k.spots_behind(Span { end: k.stmt_spans[s].start, ..k.stmt_spans[s] }, FixLocation::Lanes).next();
         cx.report(d.with_left_out(word));
     }
 }

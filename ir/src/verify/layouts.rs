@@ -4,7 +4,7 @@ use crate::codes;
 use crate::ctas;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Stmt, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use crate::layout::hardware::PANEL_BYTES;
 use crate::layout::{Pitch, RegLayout, SmemLayout, extent_bits};
@@ -61,7 +61,7 @@ fn whole_warps(threads: Option<i64>) -> Option<u64> {
 
 fn tile(cx: &mut Cx<'_, '_>, (s, v): (Stmt, Value), t: &TileTy, threads: Option<i64>) {
     let k = cx.k;
-    let written = k.spot(k.stmt_spans[s], Spot::Layout);
+    let written = k.spot(k.stmt_spans[s], FixLocation::Layout);
     let span = k.values[v].span;
     let name = cx.name(v).to_owned();
     let is_reg = matches!(k.values[v].def, ValueDef::Var(_));

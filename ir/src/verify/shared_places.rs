@@ -3,11 +3,11 @@
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Stmt, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::handover::{expected, handover, ring};
 use crate::kernel::{ChannelOp, StmtData, ValueDef};
 use crate::placement::{BARRIER_BYTES, MAX_BYTES, alignment, barrier_range, overlap, ranges, tile_bytes};
-use crate::types::{Handover, Place};
+use crate::types::{ArrivalCounts, Place};
 use crate::verify::context::Cx;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -42,7 +42,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
         };
         cx.report(Diagnostic::error(codes::BAD_PLACE, k.stmt_spans[s], why).with_note(
             "places are multiples of 128 bytes, and of 1024 in kernels with TMA copies or wgmma products; leave `at` out to have one chosen",
-        ).with_left_out(k.spot(k.stmt_spans[s], Spot::Place)));
+        ).with_left_out(k.spot(k.stmt_spans[s], FixLocation::Place)));
     }
     for &(s, v, _) in &declared {
         barriers(cx, s, v, limit);
@@ -97,7 +97,7 @@ fn barriers(cx: &mut Cx<'_, '_>, s: Stmt, v: Value, limit: u64) {
         format!("`{name}` is operated together with channels whose barriers are elsewhere")
     } else if k.handovers[v] != needed {
         match needed {
-            Some(Handover { full, empty }) => {
+            Some(ArrivalCounts { full, empty }) => {
                 format!("what fills and releases `{name}` makes it `full {full} empty {empty}`")
             }
             None => format!("`{name}` is not handed over between roles, and has barriers"),

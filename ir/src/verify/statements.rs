@@ -6,7 +6,7 @@ use super::structure::mentions;
 use super::{copies, roles, work_queue};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use crate::memory_reuse::Overlays;
 use crate::types::{Elem, ElemRef, MAX_ELEMENTS, Scratch, TileTy};
@@ -258,7 +258,7 @@ fn taken_over(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
             .with_note(
                 "`let x = smem f32[64, 64] over a, b` takes the memory of `a` and `b`, which have some of their own",
             )
-            .with_left_out(k.spot(k.stmt_spans[s], Spot::Over));
+            .with_left_out(k.spot(k.stmt_spans[s], FixLocation::Over));
         cx.report(d);
     }
 }

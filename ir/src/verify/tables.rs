@@ -2,7 +2,7 @@
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
-use crate::fix_locations::Spot;
+use crate::fix_locations::FixLocation;
 use crate::kernel::ValueDef;
 use crate::literal::Literal;
 use crate::numerics::cast::int_format;
@@ -38,7 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
             (Some(format), Literal::Int(x)) => Some(i128::from(x).clamp(format.min(), format.max())),
             _ => None,
         };
-        cx.report(match near.zip(k.spots_behind(span, Spot::Element).nth(i)) {
+        cx.report(match near.zip(k.spots_behind(span, FixLocation::Element).nth(i)) {
             Some((near, at)) => d.with_fix(at, near.to_string()),
             None => d,
         });

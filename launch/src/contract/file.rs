@@ -70,7 +70,7 @@ pub struct LaunchFile {
 
 /// The JSON of a file with several kernels, or programs.
 #[derive(Serialize, Deserialize)]
-struct Several {
+struct FileJson {
     schema: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dispatch: Vec<Dispatch>,
@@ -94,7 +94,7 @@ impl LaunchFile {
         let file = match value.get("kernels") {
             None => LaunchFile { kernels: vec![serde_json::from_value(value)?], ..LaunchFile::default() },
             Some(_) => {
-                let Several { kernels, dispatch, programs, .. } = serde_json::from_value(value)?;
+                let FileJson { kernels, dispatch, programs, .. } = serde_json::from_value(value)?;
                 LaunchFile { kernels, dispatch, programs }
             }
         };
@@ -113,7 +113,7 @@ impl LaunchFile {
         let schema = schema.to_owned();
         let mut text = match kernels.as_slice() {
             [one] if dispatch.is_empty() && programs.is_empty() => serde_json::to_string_pretty(one),
-            _ => serde_json::to_string_pretty(&Several { schema, dispatch, kernels, programs }),
+            _ => serde_json::to_string_pretty(&FileJson { schema, dispatch, kernels, programs }),
         }
         .expect("a contract has only string keys");
         let _ = writeln!(text);

@@ -6,7 +6,7 @@
 
 use super::plan::{Passed, Plan};
 use super::sequence::Steps;
-use super::table::{self, From, SlotKind, Table, Taken};
+use super::table::{self, AddressSource, From, SlotKind, Table};
 use crate::bundle::{Bundle, BundleError, PayloadKind};
 use crate::contract::encode::encode_number;
 use crate::contract::number::int_format;
@@ -106,10 +106,10 @@ impl Out {
         });
     }
 
-    fn taken(&mut self, taken: Taken) {
+    fn taken(&mut self, taken: AddressSource) {
         let (own, at) = match taken {
-            Taken::Given(i) => (0, i),
-            Taken::Own(i) => (1, i),
+            AddressSource::Given(i) => (0, i),
+            AddressSource::Own(i) => (1, i),
         };
         self.word(own);
         self.index(at);

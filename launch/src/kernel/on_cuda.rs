@@ -1,10 +1,10 @@
 //! Launches on a GPU: packed parameters, cached tensor maps.
 
 use super::launch_cache::Known;
-use super::packed_params::Words;
+use super::packed_params::ParamWords;
 use super::plan::{Passed, Plan};
 use super::sequence::Steps;
-use super::table::{Taken, Values};
+use super::table::{AddressSource, Values};
 use crate::bind::bind;
 use crate::contract::encode::encode_number;
 use crate::contract::{MAP_BYTES, Scratch, TensorMapParam};
@@ -149,12 +149,12 @@ impl Loaded {
         }
         let own = state.rooms.get(rooms).map_or(&[][..], |rooms| &rooms.own);
         let addresses = known.addresses().to_vec();
-        let address = |taken: &Taken| match taken {
-            Taken::Given(i) => addresses[*i],
-            Taken::Own(i) => own[*i].as_ref().map_or(0, Buffer::address),
+        let address = |taken: &AddressSource| match taken {
+            AddressSource::Given(i) => addresses[*i],
+            AddressSource::Own(i) => own[*i].as_ref().map_or(0, Buffer::address),
         };
         let launches = known.chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0));
-        for ((step, (case, _)), Words { words, maps }) in launches.zip(&mut known.packed.words) {
+        for ((step, (case, _)), ParamWords { words, maps }) in launches.zip(&mut known.packed.words) {
             let (plan, ready) = (&kernel.steps[step][*case], &self.steps[step][*case]);
             let mut maps = maps.iter_mut();
             for (passed, &start) in plan.params.iter().zip(ready.starts()) {
@@ -177,7 +177,7 @@ impl Loaded {
     }
 
     /// The parameters of all launches but for what follows from addresses.
-    fn prepare(&self, kernel: &Steps, known: &Known) -> Result<Vec<Words>, LaunchError> {
+    fn prepare(&self, kernel: &Steps, known: &Known) -> Result<Vec<ParamWords>, LaunchError> {
         let values = &known.values;
         let int = |slot: usize| values.ints[slot].unwrap_or(0).cast_unsigned();
         let mut all = Vec::new();
@@ -192,7 +192,7 @@ impl Loaded {
                 }
             }
             let maps = maps(kernel, plan, values)?.into_iter().map(|map| (map, None)).collect();
-            all.push(Words { words, maps });
+            all.push(ParamWords { words, maps });
         }
         Ok(all)
     }

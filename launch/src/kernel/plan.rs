@@ -1,6 +1,6 @@
 //! A kernel's contract in the form for launches: names are numbers, expressions are stack code.
 
-use super::table::{Table, Taken, flatten};
+use super::table::{AddressSource, Table, flatten};
 use crate::bind::MAX_GRID;
 use crate::contract::stack_code::Flat;
 use crate::contract::{Case, Contract, ParamKind, Scratch, TensorMapParam};
@@ -30,9 +30,9 @@ pub(super) struct Plan {
 /// The value passed for a parameter.
 pub(super) enum Passed {
     /// The address of a tensor.
-    Address(Taken),
+    Address(AddressSource),
     /// A map of a tensor.
-    Map(Taken, TensorMapParam),
+    Map(AddressSource, TensorMapParam),
     /// A size, as 32 bits.
     Size(usize),
     /// A stride, as 64 bits.
@@ -64,10 +64,10 @@ impl Plan {
             params.push(match &param.kind {
                 ParamKind::Tensor(tensor) => {
                     let own = taken(name)?;
-                    if let Taken::Given(i) = own {
+                    if let AddressSource::Given(i) = own {
                         aligned.push((i, u64::from(tensor.align.max(1))));
                     }
-                    if let (Taken::Own(i), Some(kind)) = (own, tensor.scratch) {
+                    if let (AddressSource::Own(i), Some(kind)) = (own, tensor.scratch) {
                         scratch.push((i, kind, flat(&crate::program::bytes(tensor))?));
                     }
                     Passed::Address(own)

@@ -58,7 +58,7 @@ impl Steps {
         let steps = steps.collect::<Result<Vec<Vec<Plan>>, LaunchError>>()?;
         let mut temporaries = Vec::new();
         for temporary in program.into_iter().flat_map(|p| &p.temporaries) {
-            if let Some(table::Taken::Own(own)) = table.taken(&temporary.name) {
+            if let Some(table::AddressSource::Own(own)) = table.taken(&temporary.name) {
                 temporaries.push((own, temporary.clone(), table::flatten(&temporary.bytes, &table)?));
             }
         }

@@ -15,7 +15,7 @@ use tilec_core::elem::Elem;
 pub(super) struct Table {
     slots: Vec<Slot>,
     /// The tensors that the launcher passes.
-    given: Vec<Given>,
+    given: Vec<LauncherTensor>,
     /// Tensors that the caller does not pass: temporaries and scratch memory, by name.
     own: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub(super) enum From {
 }
 
 /// A tensor that the launcher passes.
-struct Given {
+struct LauncherTensor {
     name: String,
     elem: Elem,
     written: bool,
@@ -58,7 +58,7 @@ struct Given {
 
 /// The source of a tensor's address.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Taken {
+pub(super) enum AddressSource {
     /// The launcher.
     Given(usize),
     /// Memory of the kernel's own.
@@ -92,7 +92,7 @@ impl Table {
             if rank > MAX_RANK || strides != rank {
                 return Err(LaunchError::tensor(name, format!("it has {rank} dimensions and {strides} strides")));
             }
-            table.given.push(Given { name: (*name).to_owned(), elem: param.elem, written, rank, shape: None });
+            table.given.push(LauncherTensor { name: (*name).to_owned(), elem: param.elem, written, rank, shape: None });
         }
         for param in contracts.iter().flat_map(|c| &c.params) {
             match &param.kind {
@@ -149,7 +149,7 @@ impl Table {
             return Ok(From::Passed(place, default));
         }
         let find = |strides: bool| {
-            let of_tensor = |(i, given): (usize, &Given)| {
+            let of_tensor = |(i, given): (usize, &LauncherTensor)| {
                 let param = tensor(contracts, &given.name);
                 let dims = param.map_or(&[][..], |p| if strides { &p.strides } else { &p.shape });
                 let named = dims.iter().flat_map(Dimension::parts).enumerate().filter(|(_, text)| *text == name);
@@ -179,9 +179,9 @@ impl Table {
     }
 
     /// The source of a tensor's address.
-    pub(super) fn taken(&self, name: &str) -> Option<Taken> {
-        let given = self.given.iter().position(|given| given.name == name).map(Taken::Given);
-        given.or_else(|| self.own.iter().position(|own| own == name).map(Taken::Own))
+    pub(super) fn taken(&self, name: &str) -> Option<AddressSource> {
+        let given = self.given.iter().position(|given| given.name == name).map(AddressSource::Given);
+        given.or_else(|| self.own.iter().position(|own| own == name).map(AddressSource::Own))
     }
 
     /// The tensors that the caller does not pass.

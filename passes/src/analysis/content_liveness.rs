@@ -6,7 +6,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 
 /// What happens next to the contents of a buffer or register tile.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum NextUse {
     /// They are read on some path.
     Read,
     /// They are overwritten on every path.
@@ -16,41 +16,41 @@ pub(crate) enum Fate {
 }
 
 /// The fate of `v` in consecutive statements.
-pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> Fate {
-    stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != Fate::Left).unwrap_or(Fate::Left)
+pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> NextUse {
+    stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != NextUse::Left).unwrap_or(NextUse::Left)
 }
 
 /// The fate of `v` in one statement.
-pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> Fate {
+pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> NextUse {
     match &k.stmts[s] {
         // The loop may have no iteration.
-        StmtData::For { cond: Some(cond), .. } if mentions(k, *cond, v) => Fate::Read,
+        StmtData::For { cond: Some(cond), .. } if mentions(k, *cond, v) => NextUse::Read,
         StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
-            Fate::Read => Fate::Read,
-            _ => Fate::Left,
+            NextUse::Read => NextUse::Read,
+            _ => NextUse::Left,
         },
         StmtData::If { then, otherwise, .. } => {
-            let sides = [Some(*then), *otherwise].map(|b| b.map_or(Fate::Left, |b| fate(k, &k.blocks[b], v)));
+            let sides = [Some(*then), *otherwise].map(|b| b.map_or(NextUse::Left, |b| fate(k, &k.blocks[b], v)));
             match sides {
-                _ if sides.contains(&Fate::Read) => Fate::Read,
-                [Fate::Overwritten, Fate::Overwritten] => Fate::Overwritten,
-                _ => Fate::Left,
+                _ if sides.contains(&NextUse::Read) => NextUse::Read,
+                [NextUse::Overwritten, NextUse::Overwritten] => NextUse::Overwritten,
+                _ => NextUse::Left,
             }
         }
         StmtData::Ordered { body } | StmtData::Role { body, .. } => fate(k, &k.blocks[*body], v),
-        StmtData::Alloc { value, over } if *value == v || over.contains(&v) => Fate::Overwritten,
-        StmtData::Await { value, .. } if *value == v => Fate::Read,
+        StmtData::Alloc { value, over } if *value == v || over.contains(&v) => NextUse::Overwritten,
+        StmtData::Await { value, .. } if *value == v => NextUse::Read,
         StmtData::Copy { src, dst, attrs } => {
             let whole = matches!(k.exprs[*dst], ExprData::Ref(w) if w == v);
             let kept = attrs.keep || attrs.when.is_some() || attrs.reduce.is_some();
             match whole && !kept && !mentions(k, *src, v) {
-                true => Fate::Overwritten,
-                false if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
-                false => Fate::Left,
+                true => NextUse::Overwritten,
+                false if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => NextUse::Read,
+                false => NextUse::Left,
             }
         }
-        _ if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => Fate::Read,
-        _ => Fate::Left,
+        _ if stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, v)) => NextUse::Read,
+        _ => NextUse::Left,
     }
 }
 
@@ -60,13 +60,13 @@ pub(crate) fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
     let path = path_to(k, at);
     for (depth, &(block, index)) in path.iter().enumerate().rev() {
         match fate(k, &k.blocks[block][index + 1..], v) {
-            Fate::Read => return true,
-            Fate::Overwritten => return false,
-            Fate::Left => {}
+            NextUse::Read => return true,
+            NextUse::Overwritten => return false,
+            NextUse::Left => {}
         }
         let around = depth.checked_sub(1).map(|d| k.blocks[path[d].0][path[d].1]);
         let again = around.is_some_and(|s| matches!(k.stmts[s], StmtData::For { .. }));
-        if again && fate(k, &k.blocks[block][..index], v) == Fate::Read {
+        if again && fate(k, &k.blocks[block][..index], v) == NextUse::Read {
             return true;
         }
     }

@@ -5,7 +5,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{Type, layout_of, let_init, resolve_view, type_of};
@@ -54,7 +54,7 @@ pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 
 /// Elements of a tile that a thread holds.
 pub(crate) fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
     let all = 1usize << layout.value_bits().min(32);
-    Held::of(layout, shape).map_or(all, |held| held.count(all)) as u64
+    UsedRegisters::of(layout, shape).map_or(all, |held| held.count(all)) as u64
 }
 
 /// The register tile that a statement declares; `None` for names whose expressions are computed where they are used.

@@ -3,7 +3,7 @@
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, View};
 use tilec_ir::names::Parts;
-use tilec_ir::small_list::Few;
+use tilec_ir::small_list::SmallList;
 
 /// Calls `f` for every value that `e` mentions, in text order.
 pub fn for_each_ref(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
@@ -53,7 +53,7 @@ pub(crate) fn depends(k: &Kernel, e: Expr, v: Value) -> bool {
 }
 
 /// The expressions a statement owns itself (not those of its blocks).
-pub fn stmt_exprs(k: &Kernel, s: Stmt) -> Few<Expr> {
+pub fn stmt_exprs(k: &Kernel, s: Stmt) -> SmallList<Expr> {
     k.stmts[s].exprs()
 }
 

@@ -19,7 +19,7 @@ use super::cost;
 use super::dead_buffers;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
 use super::infer::{self, given, goes_with, wanted};
-use super::materialise::{Own, own_tile, tile, unrounded};
+use super::materialise::{NewTile, own_tile, tile, unrounded};
 use super::storage_types::{held_as, in_memory, is_truth, loaded, stored};
 use super::threads::Threads;
 use crate::Cx;
@@ -160,7 +160,7 @@ impl Work<'_> {
     }
 
     /// Moves an expression to a tile of its own in front of the statement `at`, which then refers to the tile.
-    fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> Value {
+    fn own_tile(&mut self, k: &mut Kernel, at: Stmt, e: Expr, own: NewTile<'_>) -> Value {
         let (v, to, moved) = own_tile(k, at, e, own);
         self.moved.push(Moved { from: at, to, e: moved });
         v
@@ -199,7 +199,12 @@ impl Work<'_> {
                 let shape = &reduced_shape(b);
                 let leaf = held_as(k, leaf);
                 let elem = unrounded(k, leaf);
-                self.own_tile(k, at, leaf, Own { elem, shape, layout: from.clone(), what: "reduced", is_part: false });
+                self.own_tile(
+                    k,
+                    at,
+                    leaf,
+                    NewTile { elem, shape, layout: from.clone(), what: "reduced", is_part: false },
+                );
                 let source = self.source(k, leaf, reduced_shape(b), from);
                 self.operand(k, cx, edge, leaf, source, to);
             }
@@ -382,7 +387,7 @@ impl Work<'_> {
                     let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
                     let e = held_as(k, e);
                     let elem = unrounded(k, e);
-                    self.own_tile(k, at, e, Own { elem, shape: &node.shape, layout, what: "tile", is_part: false });
+                    self.own_tile(k, at, e, NewTile { elem, shape: &node.shape, layout, what: "tile", is_part: false });
                 }
                 What::Tile(_) => {}
             }
@@ -396,7 +401,7 @@ impl Work<'_> {
         };
         let shape = self.graph.nodes[edge.b].shape.clone();
         let elem = k.tile_ty(dst).expect("a register tile").elem;
-        let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
+        let own = NewTile { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
         let value = self.own_tile(k, edge.at, src, own);
         let span = k.stmt_spans[edge.at];
         let into = k.value_ref(dst, span);
@@ -426,7 +431,7 @@ impl Work<'_> {
             ExprData::Ref(v) => v,
             _ => {
                 let elem = type_of(k, dst).ok().and_then(|t| t.elem()).expect("a tile has an element type");
-                let own = Own { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
+                let own = NewTile { elem, shape: &shape, layout: from.clone(), what: "computed", is_part: false };
                 self.own_tile(k, edge.at, src, own)
             }
         };

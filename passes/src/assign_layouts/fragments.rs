@@ -15,7 +15,7 @@ use crate::Cx;
 use crate::analysis::access_width::elem_of;
 use crate::analysis::contiguous_dim::smem_window_dim;
 use crate::analysis::uses::all_stmts;
-use tilec_ir::atoms::{Atom, AtomRow, Bit, Fragment, Inputs, Place, Unit};
+use tilec_ir::atoms::{Atom, AtomRow, Bit, CoordBit, Fragment, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Value};
@@ -236,18 +236,18 @@ fn places(row: &AtomRow, atom_bits: u32, warp_bits: u32, run: u32, natural: bool
     if !natural {
         for place in row.interleave {
             match *place {
-                Place::Atom(i) => {
+                CoordBit::Atom(i) => {
                     if let Some(slot) = atom.get_mut(usize::from(i)) {
                         *slot = Some(next);
                         next += 1;
                     }
                 }
-                Place::Repeat if (repeat.len() as u32) < repeats => {
+                CoordBit::Repeat if (repeat.len() as u32) < repeats => {
                     repeat.push(next);
                     next += 1;
                 }
-                Place::Repeat => {}
-                Place::Run => {
+                CoordBit::Repeat => {}
+                CoordBit::Run => {
                     let count = run.min(2).min(repeats - repeat.len() as u32);
                     repeat.extend(next..next + count);
                     next += count;

@@ -176,7 +176,7 @@ struct Search<'a> {
 }
 
 /// A candidate for each of the nodes that it reaches.
-type Spread = Vec<(NodeId, usize)>;
+type CandidateSet = Vec<(NodeId, usize)>;
 
 impl<'a> Search<'a> {
     fn new(graph: &'a Graph, threads: Threads, wide: bool) -> Search<'a> {
@@ -382,8 +382,8 @@ impl<'a> Search<'a> {
 
     /// A candidate of `start`, and the candidates that follow along edges of at least this weight, up to nodes with a
     /// fixed layout.
-    fn spread(&mut self, start: NodeId, layout: &RegLayout, weight: u64) -> Spread {
-        let mut found: Spread = Vec::new();
+    fn spread(&mut self, start: NodeId, layout: &RegLayout, weight: u64) -> CandidateSet {
+        let mut found: CandidateSet = Vec::new();
         let mut next: Vec<(NodeId, RegLayout)> = vec![(start, layout.clone())];
         while !next.is_empty() {
             let mut further = Vec::new();
@@ -485,7 +485,7 @@ impl<'a> Search<'a> {
     }
 
     /// Takes the candidates of `spread` if that is cheaper.
-    fn accept(&mut self, spread: &Spread) -> bool {
+    fn accept(&mut self, spread: &CandidateSet) -> bool {
         let nodes: Vec<NodeId> =
             spread.iter().map(|&(n, _)| n).filter(|&n| self.graph.nodes[n].fixed.is_none()).collect();
         let before: Vec<Option<usize>> = nodes.iter().map(|&n| self.chosen[n]).collect();

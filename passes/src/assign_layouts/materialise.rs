@@ -17,7 +17,7 @@ pub(super) fn unrounded(k: &Kernel, e: Expr) -> ElemRef {
 }
 
 /// A tile that an expression moves into.
-pub(super) struct Own<'a> {
+pub(super) struct NewTile<'a> {
     pub(super) elem: ElemRef,
     pub(super) shape: &'a [u64],
     pub(super) layout: RegLayout,
@@ -54,8 +54,8 @@ pub(super) fn keep_type(k: &mut Kernel, named: Option<Named>) {
 
 /// Moves an expression to a tile of its own in front of the statement `at`, which then refers to the tile. Returns the
 /// tile, the statement that computes it, and the expression there.
-pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: Own<'_>) -> (Value, Stmt, Expr) {
-    let Own { mut elem, shape, layout, what, is_part } = own;
+pub(super) fn own_tile(k: &mut Kernel, at: Stmt, e: Expr, own: NewTile<'_>) -> (Value, Stmt, Expr) {
+    let NewTile { mut elem, shape, layout, what, is_part } = own;
     let span = k.expr_spans[e];
     let named = named(k, at);
     if let Some(Named { elem: of, .. }) = named.filter(|named| named.init == e && !is_part) {

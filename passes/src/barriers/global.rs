@@ -21,7 +21,7 @@ use tilec_ir::tensor_store::tensor_store;
 const PAIRS: u32 = 4096;
 
 /// Pairs of statements that need a barrier between them, for accesses to tensors.
-pub(super) struct Meetings {
+pub(super) struct Conflicts {
     /// By the earlier statement, then the later one.
     of: BTreeMap<Stmt, BTreeMap<Stmt, Vec<(Value, Kind)>>>,
     /// The later ones.
@@ -30,7 +30,7 @@ pub(super) struct Meetings {
 
 /// An access of a statement to a tensor, without those of its blocks.
 #[derive(Copy, Clone)]
-struct Touch {
+struct TensorAccess {
     stmt: Stmt,
     /// The role that contains the statement.
     role: Option<Stmt>,
@@ -38,19 +38,19 @@ struct Touch {
     stores: bool,
 }
 
-impl Meetings {
-    pub(super) fn of(k: &Kernel) -> Meetings {
-        let mut touches: BTreeMap<Value, Vec<Touch>> = BTreeMap::new();
+impl Conflicts {
+    pub(super) fn of(k: &Kernel) -> Conflicts {
+        let mut touches: BTreeMap<Value, Vec<TensorAccess>> = BTreeMap::new();
         for stmt in k.statements() {
             let found = tensors(k, stmt);
             let all: BTreeSet<Value> = found.loads.iter().chain(&found.stores).copied().collect();
             for v in all {
                 let (loads, stores) = (found.loads.contains(&v), found.stores.contains(&v));
-                touches.entry(v).or_default().push(Touch { stmt, role: role(k, stmt), loads, stores });
+                touches.entry(v).or_default().push(TensorAccess { stmt, role: role(k, stmt), loads, stores });
             }
         }
         touches.retain(|_, all| all.iter().any(|t| t.stores));
-        let mut meetings = Meetings { of: BTreeMap::new(), later: BTreeSet::new() };
+        let mut meetings = Conflicts { of: BTreeMap::new(), later: BTreeSet::new() };
         if touches.is_empty() {
             return meetings;
         }

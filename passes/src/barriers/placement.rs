@@ -1,7 +1,7 @@
 //! Placement of barriers: a forward dataflow analysis over the structured program, then the insertion.
 //!
 //! The state has the accesses of other threads that may be pending since the last barrier: for each buffer a read and a
-//! write; accesses to tensors that may conflict with later ones ([`Meetings`]); for each channel whether a slot was
+//! write; accesses to tensors that may conflict with later ones ([`Conflicts`]); for each channel whether a slot was
 //! written, and how many slots a producer may take. Of these, *fenced* slots were released before the last barrier;
 //! only they may be filled without another one. A `wait` makes the writes to slots since the last barrier pending;
 //! asynchronous copies count as written at the `wait`, because then they have landed. Both counts are lower bounds:
@@ -21,7 +21,7 @@
 //! Keeps: barriers already there.
 
 use super::accesses::{Access, Accesses, Scope};
-use super::global::Meetings;
+use super::global::Conflicts;
 use super::hazard_kind::Kind;
 use crate::analysis::access_width::slots_of;
 use crate::analysis::wgmma::is_product;
@@ -71,7 +71,7 @@ pub(super) fn place(k: &Kernel) -> Placement {
     // Statements outside of roles are for all threads.
     let bodies = [vec![k.body], roles].concat();
     let accesses = Accesses::of(k, scope);
-    let tensors = Meetings::of(k);
+    let tensors = Conflicts::of(k);
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
     let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
@@ -113,7 +113,7 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 
 /// The cautious placement: a barrier before every statement that accesses shared memory or acquires a slot, or may
 /// conflict with others in a tensor.
-fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Meetings) -> Vec<Placed> {
+fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Conflicts) -> Vec<Placed> {
     let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
     for &s in &in_turns {
         k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
@@ -421,7 +421,7 @@ struct Outcome {
 /// Facts about a kernel's statements and buffers.
 struct Around<'k> {
     accesses: &'k Accesses,
-    tensors: &'k Meetings,
+    tensors: &'k Conflicts,
     overlays: Overlays,
 }
 

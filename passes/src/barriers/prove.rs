@@ -26,7 +26,7 @@
 //! their contents are undefined until they are declared again.
 //!
 //! Tensors are larger than what a block accesses. So the proof only uses whether two statements may access the same
-//! elements ([`Meetings`]); if one of them stores, they must be in different epochs.
+//! elements ([`Conflicts`]); if one of them stores, they must be in different epochs.
 //!
 //! The unit is the whole buffer or slot: two statements that access different parts of one are taken to conflict. The
 //! one exception is an elementwise copy of a buffer onto itself, where a thread accesses only its own elements.
@@ -36,11 +36,11 @@ mod ring;
 mod step;
 pub(crate) mod uses;
 
-use super::global::Meetings;
+use super::global::Conflicts;
 use crate::analysis::conditions::changes_with;
 use crate::barriers::prove::report::Trace;
 use report::{Fault, report};
-use ring::{Cell, Ring, Why};
+use ring::{Cell, FaultKind, Ring};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use tilec_ir::codes;
@@ -57,7 +57,7 @@ const WORK: u32 = 60_000;
 
 /// Checks the buffers that a role uses, or those that statements outside of roles use, for these threads. Buffers
 /// declared in front of the roles are available.
-pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Diagnostic> {
+pub(super) fn prove_role(k: &Kernel, meetings: &Conflicts, body: Block) -> Vec<Diagnostic> {
     let mut start = State::default();
     for &s in &k.blocks[k.body] {
         if let StmtData::Alloc { value, .. } = k.stmts[s]
@@ -71,10 +71,10 @@ pub(super) fn prove_role(k: &Kernel, meetings: &Meetings, body: Block) -> Vec<Di
 
 /// Checks a kernel without roles: all statements are for the threads of the block.
 pub(super) fn prove_block(k: &Kernel) -> Vec<Diagnostic> {
-    run(k, &Meetings::of(k), k.body, State::default(), false)
+    run(k, &Conflicts::of(k), k.body, State::default(), false)
 }
 
-fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
+fn run<'k>(k: &'k Kernel, meetings: &'k Conflicts, body: Block, start: State, buffers_only: bool) -> Vec<Diagnostic> {
     let mut run = Run {
         k,
         buffers_only,
@@ -96,14 +96,14 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Meetings, body: Block, start: State, buf
     for (state, trace) in &ends {
         for &v in &state.storing {
             if let Some(&(_, Some(s))) = trace.last.get(&(v, None)) {
-                run.fault(s, Fault { value: v, slot: None, why: Why::NeverAwaited, other: None }, trace);
+                run.fault(s, Fault { value: v, slot: None, why: FaultKind::NeverAwaited, other: None }, trace);
             }
         }
         for (&v, ring) in &state.rings {
             if let Some(slot) = ring.put_slot()
                 && let Some(&s) = trace.acquired.get(&(v, slot))
             {
-                run.fault(s, Fault { value: v, slot: Some(slot), why: Why::NeverPublished, other: None }, trace);
+                run.fault(s, Fault { value: v, slot: Some(slot), why: FaultKind::NeverPublished, other: None }, trace);
             }
         }
     }
@@ -122,7 +122,7 @@ struct State {
     /// Buffers that TMA stores may be reading, in the order of their last stores, oldest first.
     storing: Vec<Value>,
     /// Accesses to tensors that TMA stores write.
-    tensors: BTreeMap<Value, Touched>,
+    tensors: BTreeMap<Value, StoredTensor>,
     /// Statements of this epoch that may conflict with later ones in a tensor.
     touched: BTreeSet<Stmt>,
     /// Decided conditions, by number.
@@ -131,7 +131,7 @@ struct State {
 
 /// Accesses to a tensor that TMA stores write.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-struct Touched {
+struct StoredTensor {
     /// Stored to by threads.
     written: bool,
     /// Stored to by TMA stores.
@@ -174,10 +174,10 @@ struct Run<'k> {
     /// Which buffers share memory.
     overlays: Overlays,
     /// Pairs of statements that need a barrier between them for tensors.
-    meetings: &'k Meetings,
+    meetings: &'k Conflicts,
     memo: BTreeMap<(Block, State), Rc<States>>,
     work: u32,
-    faults: BTreeMap<(Stmt, Value, Why), (Fault, Trace)>,
+    faults: BTreeMap<(Stmt, Value, FaultKind), (Fault, Trace)>,
     /// Statements that synchronise or access shared memory, directly or inside.
     relevant: BTreeSet<Stmt>,
     /// Branches on recurring conditions that are fixed for the whole kernel or for an iteration of loops, with the

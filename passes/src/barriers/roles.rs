@@ -32,7 +32,7 @@ mod messages;
 mod replicas;
 
 use super::disjoint::{apart, stored_twice};
-use super::global::Meetings;
+use super::global::Conflicts;
 use super::prove::prove_role;
 use crate::barriers::prove::uses::{buffer_uses, tensor_uses};
 use crate::barriers::roles::messages::fault;
@@ -79,7 +79,7 @@ pub(super) fn check(k: &Kernel) -> Vec<Diagnostic> {
     let shared = shared(k);
     if shared.is_empty() {
         let bodies = [vec![k.body], bodies(k)].concat();
-        let meetings = Meetings::of(k);
+        let meetings = Conflicts::of(k);
         found.extend(bodies.into_iter().flat_map(|body| prove_role(k, &meetings, body)));
     }
     found.extend(shared);

@@ -3,7 +3,7 @@
 use super::cost::{Cost, ahead};
 use super::illegal::Illegal;
 use super::product::{Shape, wgmma};
-use super::search_context::Setting;
+use super::search_context::SearchContext;
 use super::work::{Env, Move, Product};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::roles::{LEAST_BESIDE, slots_limit, slots_of};
@@ -23,7 +23,7 @@ const BESIDE_STAGED: u64 = 40;
 /// The same if groups of warps share the reduction (sliced-K): 46 to 56.
 const BESIDE_SLICED: u64 = 50;
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// The cost of a block with the values of `env`.
     pub(super) fn cost(&self, env: &Env) -> Result<Cost, Illegal> {
         let mut cost = self.block(env)?;

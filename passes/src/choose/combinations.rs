@@ -37,7 +37,7 @@ pub(super) struct Combinations<'a> {
     space: &'a Space<'a>,
     /// One value for stages and rasterisation, which are searched separately.
     domains: Vec<Vec<i64>>,
-    /// Whether blocks share tiles along the reduction, as in [`super::search_context::Setting`].
+    /// Whether blocks share tiles along the reduction, as in [`super::search_context::SearchContext`].
     stream_k: Option<bool>,
     /// Whether the bound on the time depends on each parameter.
     bounding: Vec<bool>,

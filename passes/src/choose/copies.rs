@@ -1,7 +1,7 @@
 //! Copies of a candidate from and to global memory: access width, and whether they pass through registers.
 
 use super::product::Shape;
-use super::search_context::Setting;
+use super::search_context::SearchContext;
 use super::work::{Env, Move, Operand};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::select_mma::transposes;
@@ -9,7 +9,7 @@ use crate::stage_stores::in_panels;
 use crate::unaligned::takes_words;
 use tilec_ir::layout::hardware::rows;
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// Elements that are moved; TMA moves whole rows of panels.
     pub(super) fn elements(&self, env: &Env, m: &Move) -> u64 {
         let all = self.work.elements(env, &m.shape).unwrap_or(0);

@@ -4,7 +4,7 @@ use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Stmt;
-use tilec_ir::missed_paths::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, MissedPath};
 
 /// A region of a block.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +91,7 @@ pub(super) struct Cost {
     pub(super) offloaded: bool,
     /// Free bytes of shared memory for partial sums of another block of the cluster.
     pub(super) room: u64,
-    /// As in [`Setting`](super::search_context::Setting).
+    /// As in [`SearchContext`](super::search_context::SearchContext).
     pub(super) stream_k: Option<bool>,
     /// Blocks of a cluster that share a tile along the reduction, from the schedule.
     pub(super) split_k: Option<i64>,
@@ -118,7 +118,7 @@ pub(super) struct Cost {
 
 impl Cost {
     /// Makes loops that have lost a fast path wait for their loads. `regions`: those of the parts.
-    pub(super) fn lose<'a>(&mut self, regions: &[Region], lost: impl Iterator<Item = &'a Loss> + Clone) {
+    pub(super) fn lose<'a>(&mut self, regions: &[Region], lost: impl Iterator<Item = &'a MissedPath> + Clone) {
         let waits = |at: Stmt| lost.clone().any(|loss| loss.path == FastPath::Ahead && loss.at.contains(&at));
         for (region, part) in regions.iter().zip(&mut self.parts) {
             if region.at.is_some_and(waits) {

@@ -1,6 +1,6 @@
 //! Reasons why a candidate is not legal.
 
-use crate::select_mma::tiles::Unfit;
+use crate::select_mma::tiles::TileMisfit;
 
 /// A rule that a candidate violates.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -49,12 +49,12 @@ impl Illegal {
     }
 }
 
-impl From<Unfit> for Illegal {
-    fn from(why: Unfit) -> Illegal {
+impl From<TileMisfit> for Illegal {
+    fn from(why: TileMisfit) -> Illegal {
         match why {
-            Unfit::Divides => Illegal::WarpTile,
-            Unfit::Registers(_) => Illegal::Registers,
-            Unfit::TooMany(_) | Unfit::Threads(_) => Illegal::Threads,
+            TileMisfit::Divides => Illegal::WarpTile,
+            TileMisfit::Registers(_) => Illegal::Registers,
+            TileMisfit::TooMany(_) | TileMisfit::Threads(_) => Illegal::Threads,
         }
     }
 }

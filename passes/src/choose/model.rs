@@ -67,7 +67,7 @@ const UNSPREAD: f64 = 1.25;
 const IDLE_BLOCK: f64 = 500.0;
 /// Clocks of an iteration of `together` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
-struct Trip {
+struct IterationCost {
     clocks: f64,
     products: f64,
     shared: f64,
@@ -76,7 +76,7 @@ struct Trip {
     barriers: f64,
 }
 
-fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, active: f64) -> Trip {
+fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, active: f64) -> IterationCost {
     let per_scheduler = warps * together / SCHEDULERS;
     let product = part.product * (1.0 / per_scheduler).max(1.0);
     let alone = if part.scalar { c.starved_scalar } else { c.starved };
@@ -100,7 +100,7 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
             ahead => clocks.max(landing / ahead),
         };
     }
-    Trip { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
+    IterationCost { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
 }
 
 /// The seconds of a launch whose blocks run for `working` seconds.
@@ -132,7 +132,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
 
     // A round of `together` blocks on each multiprocessor: its loops, and the code around them.
     let round = |together: f64, active: f64| {
-        let (mut sum, mut ends) = (Trip::default(), 0.0);
+        let (mut sum, mut ends) = (IterationCost::default(), 0.0);
         for part in &cost.parts {
             let t = trip(card, c, part, warps, together, active);
             let looped = part.synchronised || part.product > 0.0;
@@ -156,7 +156,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         let together = (rest / sms).ceil();
         round(together, rest.min(sms))
     } else {
-        (Trip::default(), 0.0)
+        (IterationCost::default(), 0.0)
     };
     // Loops of other resident blocks hide the ends, except those of the last round.
     let hidden = if steady.clocks > 0.0 { steady_ends / resident } else { steady_ends };

@@ -13,10 +13,10 @@
 
 use super::cards::Card;
 use super::cost::{Cost, ahead};
-use super::search_context::Supposed;
+use super::search_context::AssumedPaths;
 use super::search_space::Space;
 use super::several_products::SeveralProducts;
-use super::trial::{Asked, ask};
+use super::trial::{Trial, ask};
 use super::work::{Env, Move, Region};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::{Options, pipeline};
@@ -24,7 +24,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Code, Severity, Sink};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::Kernel;
-use tilec_ir::missed_paths::{FastPath, Loss};
+use tilec_ir::missed_paths::{FastPath, MissedPath};
 
 /// The relative cost of a loss above which it becomes a warning.
 const WORTH: f64 = 0.1;
@@ -34,14 +34,14 @@ const WORTH: f64 = 0.1;
 pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sink) {
     let said = sink.diagnostics().iter().enumerate().skip(first);
     let said = said.filter(|(_, d)| d.severity == Severity::Remark);
-    let losses: Vec<(usize, Loss)> = said.filter_map(|(i, d)| Some((i, d.loss.clone()?))).collect();
-    let known = |loss: &Loss| loss.room && options.chosen;
+    let losses: Vec<(usize, MissedPath)> = said.filter_map(|(i, d)| Some((i, d.loss.clone()?))).collect();
+    let known = |loss: &MissedPath| loss.room && options.chosen;
     let warned = losses.iter().filter(|(_, loss)| !known(loss));
     if losses.is_empty() {
         return;
     }
     let Some(launch) = Estimate::of(k, options) else { return };
-    let all: Vec<&Loss> = losses.iter().map(|(_, loss)| loss).collect();
+    let all: Vec<&MissedPath> = losses.iter().map(|(_, loss)| loss).collect();
     let Some(without) = launch.seconds(&all, &[]) else { return };
     for (i, loss) in warned {
         if loss.rows && launch.has_odd_rows(loss) {
@@ -90,7 +90,7 @@ impl<'a> Estimate<'a> {
 
     /// Whether rows that these statements load or store are no multiples of 16 bytes with these sizes, so that no
     /// precondition would help.
-    fn has_odd_rows(&self, loss: &Loss) -> bool {
+    fn has_odd_rows(&self, loss: &MissedPath) -> bool {
         let multiplied = |r: &Region| r.products.iter().any(|p| loss.at.contains(&p.at));
         let odd = |m: &Move| {
             let row = m.pitch.and_then(|e| self.space.work.extent(&self.env, e));
@@ -101,20 +101,20 @@ impl<'a> Estimate<'a> {
     }
 
     /// Predicted seconds of a launch with the losses `lost` only, among all recorded losses.
-    fn seconds(&self, all: &[&Loss], lost: &[&Loss]) -> Option<f64> {
+    fn seconds(&self, all: &[&MissedPath], lost: &[&MissedPath]) -> Option<f64> {
         let (space, work) = (&self.space, &self.space.work);
-        let at = |of: &[&Loss], path: FastPath, not: &[&Loss]| -> Vec<Stmt> {
+        let at = |of: &[&MissedPath], path: FastPath, not: &[&MissedPath]| -> Vec<Stmt> {
             let of = of.iter().filter(|l| l.path == path && !not.contains(l));
             of.flat_map(|l| l.at.iter().copied()).collect()
         };
         let wgmma = at(all, FastPath::Wgmma, lost);
         let (wide, narrow) = (at(all, FastPath::Wide, lost), at(lost, FastPath::Wide, &[]));
-        let supposed = Supposed { wgmma: &wgmma, wide: &wide, narrow: &narrow };
+        let supposed = AssumedPaths { wgmma: &wgmma, wide: &wide, narrow: &narrow };
         let mut env = self.env.clone();
         let mut launch = space.launch(&env, space.bytes(&env));
         let plain = work.products().all(|p| p.operands.iter().all(|o| !o.computed)) && !work.is_of_several();
         let mut asked = match plain {
-            true => Asked::of(space.setting().supposing(supposed).cost(&env).ok()?),
+            true => Trial::of(space.setting().supposing(supposed).cost(&env).ok()?),
             false => ask(work, space.options, (space.card, true), supposed, &env).ok()?,
         };
         self.worsen(&mut asked.cost, &wgmma, (all, lost));
@@ -123,7 +123,7 @@ impl<'a> Estimate<'a> {
     }
 
     /// Adds the losses to a block whose `wgmma` products are at full rate.
-    fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&Loss], &[&Loss])) {
+    fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&MissedPath], &[&MissedPath])) {
         // Producer warps load the operands of wgmma ahead.
         let ahead = ahead(pipeline::usual_slots(true, true));
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
@@ -131,7 +131,7 @@ impl<'a> Estimate<'a> {
                 (part.ahead, part.staged) = (part.ahead.max(ahead), false);
             }
             let through =
-                |l: &&Loss| l.path == FastPath::Asynchronous && region.at.is_some_and(|at| l.at.contains(&at));
+                |l: &&MissedPath| l.path == FastPath::Asynchronous && region.at.is_some_and(|at| l.at.contains(&at));
             if all.iter().copied().any(|l| through(&l)) {
                 // A load is issued at the start of an iteration, and stored at its end.
                 let lost = lost.iter().copied().any(|l| through(&l));
@@ -140,7 +140,7 @@ impl<'a> Estimate<'a> {
         }
         cost.lose(&self.space.work.regions, lost.iter().copied());
         let stores = |s: &Stmt| self.space.work.moves().any(|m| m.at == *s);
-        let staged = |l: &&Loss| l.path == FastPath::StagedStores && l.at.iter().any(stores);
+        let staged = |l: &&MissedPath| l.path == FastPath::StagedStores && l.at.iter().any(stores);
         if all.iter().any(staged) {
             cost.offloaded = !lost.iter().any(staged);
         }

@@ -151,12 +151,12 @@ pub struct RunnerUp {
     /// How much longer it takes, as a share; negative if a rule decided.
     pub slower: f64,
     /// The reason against it.
-    pub by: Lost,
+    pub by: RejectReason,
 }
 
 /// The reason against a candidate.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Lost {
+pub enum RejectReason {
     /// Its time: the term that grew most.
     Time(&'static str),
     /// A rule: by the model alone, it would have won.
@@ -174,16 +174,16 @@ impl RunnerUp {
     ) -> RunnerUp {
         let worse = own.list().into_iter().zip(taken.list());
         let grew = worse.max_by(|(a, b), (c, d)| (a.1 - b.1).total_cmp(&(c.1 - d.1))).map_or("", |(a, _)| a.0);
-        RunnerUp { values, slower, by: if slower < 0.0 { Lost::Rule(rule) } else { Lost::Time(grew) } }
+        RunnerUp { values, slower, by: if slower < 0.0 { RejectReason::Rule(rule) } else { RejectReason::Time(grew) } }
     }
 }
 
-impl Lost {
+impl RejectReason {
     /// In words.
     pub fn words(&self) -> &str {
         match self {
-            Lost::Time(words) => words,
-            Lost::Rule(words) => words,
+            RejectReason::Time(words) => words,
+            RejectReason::Rule(words) => words,
         }
     }
 }
@@ -236,8 +236,8 @@ impl Choice {
             Some(next) => {
                 let why = match &next.by {
                     _ if next.slower.abs() < SAME => "as fast".to_owned(),
-                    Lost::Time(term) => format!("{:+.1}%, by {term}", next.slower * 100.0),
-                    Lost::Rule(rule) => format!("{:.1}% faster by the model, but {rule}", next.slower * -100.0),
+                    RejectReason::Time(term) => format!("{:+.1}%, by {term}", next.slower * 100.0),
+                    RejectReason::Rule(rule) => format!("{:.1}% faster by the model, but {rule}", next.slower * -100.0),
                 };
                 format!("next of {count} candidates: {}: {why}", list(&next.values))
             }

@@ -1,14 +1,14 @@
 //! Products of a candidate: warp tile, instruction and threads, as `select-mma` decides them.
 
 use super::illegal::Illegal;
-use super::search_context::Setting;
+use super::search_context::SearchContext;
 use super::work::{Env, Product};
 use crate::registers::overhead::ADDRESSES;
 use crate::roles::consumer_registers;
 use crate::select_mma::atoms::transposed;
 use crate::select_mma::k_warps::least_depth;
-use crate::select_mma::tiles::{NoTile, Owners, Tiled, Unfit, Wanted};
-use crate::select_mma::warpgroup::{self, Way};
+use crate::select_mma::tiles::{NoTile, Owners, TileMisfit, Tiled, WgmmaQuery};
+use crate::select_mma::warpgroup::{self, WgmmaForm};
 use crate::select_mma::{best_atom, slice_depth, transposes, usual_tile};
 use tilec_ir::atoms::Atom;
 use tilec_ir::roles::PRODUCER_WARPS;
@@ -35,7 +35,7 @@ struct Extents {
 }
 
 /// For products without wgmma.
-const PLAIN: Way = Way { swap: false, registers: false };
+const PLAIN: WgmmaForm = WgmmaForm { swap: false, registers: false };
 
 /// The wgmma instruction for a product with supported types.
 pub(super) fn wgmma(target: Target, product: &Product) -> Atom {
@@ -53,12 +53,12 @@ pub(super) struct Shape {
     pub(super) groups: u64,
     pub(super) atom: Atom,
     /// How a wgmma product is computed.
-    pub(super) way: Way,
+    pub(super) way: WgmmaForm,
     /// Registers for each sum: two if partial sums are promoted.
     pub(super) sums: u64,
 }
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// The tiles and instruction of a product, as `select-mma` decides them; sets the thread count.
     pub(super) fn shape(&self, env: &Env, product: &Product, threads: &mut Option<u64>) -> Result<Shape, Illegal> {
         let (work, schedule) = (self.work, &self.work.k.schedule);
@@ -101,7 +101,7 @@ impl Setting<'_> {
         // Before values are known, it is unknown which tile a reduction has. So in a kernel with a reduction, all
         // products have whole rows or columns in a warp.
         let whole = |axis: usize, own: u64, all: u64| !self.reduced.contains(&axis) || own == all;
-        if fit != Err(Unfit::Divides) && !(whole(0, warp.0, rows) && whole(1, warp.1, cols)) {
+        if fit != Err(TileMisfit::Divides) && !(whole(0, warp.0, rows) && whole(1, warp.1, cols)) {
             return Err(Illegal::WarpTile);
         }
         *threads = Some(fit?);
@@ -119,7 +119,7 @@ impl Setting<'_> {
         &self,
         env: &Env,
         product: &Product,
-        way: Way,
+        way: WgmmaForm,
         &Extents { rows, cols, depth, groups }: &Extents,
         threads: &mut Option<u64>,
     ) -> Result<Shape, Illegal> {
@@ -134,7 +134,7 @@ impl Setting<'_> {
         let scheduled = self.scheduled(env)?.or(whole);
         let (block, reduced) = ((rows, cols, depth), self.reduced);
         let (fixed, written) = (false, false);
-        let wanted = Wanted { atom, way, fixed, written, block, acc: product.acc, scheduled, promoted, reduced };
+        let wanted = WgmmaQuery { atom, way, fixed, written, block, acc: product.acc, scheduled, promoted, reduced };
         let tiled = wanted.plan(self.work.k).map_err(|why| match why {
             NoTile::Deep { .. } => Illegal::Promotion,
             NoTile::Shape => Illegal::WarpTile,
@@ -195,7 +195,7 @@ impl Setting<'_> {
     }
 
     /// Excludes legal shapes whose predictions deviate from measurements.
-    fn measured(&self, wanted: &Wanted<'_>, tiled: &Tiled) -> Result<(), Illegal> {
+    fn measured(&self, wanted: &WgmmaQuery<'_>, tiled: &Tiled) -> Result<(), Illegal> {
         let (rows, cols, _) = wanted.block;
         let own_rows = if tiled.way.swap { cols } else { rows };
         let turned = tiled.way.swap != wanted.way.swap;

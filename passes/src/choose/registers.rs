@@ -3,7 +3,7 @@
 use super::cost::Part;
 use super::illegal::Illegal;
 use super::product::{Shape, slice};
-use super::search_context::Setting;
+use super::search_context::SearchContext;
 use super::work::{Env, Move, Product, Tile};
 use crate::registers::overhead::{
     ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside, combining,
@@ -20,7 +20,7 @@ use tilec_ir::target::WARP;
 /// leaves none for another epilogue (ptxas 12.9: 254 of 255 for `gemm.tile` with tiles of 64x64 and depth 64).
 const SPARE: u64 = 16;
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// The inputs of the occupancy calculation, if the tiles leave registers for addresses.
     pub(super) fn occupied(
         &self,

@@ -1,21 +1,21 @@
 //! The search for values. For kernels with several products, the passes decide legality; for others, rules of the model
 //! do.
 
-use super::search_result::{Failed, Found, Ranked};
+use super::search_result::{Failed, Ranked, SearchResult};
 use super::search_space::Space;
 use super::several_products::SeveralProducts;
-use super::single_product::One;
+use super::single_product::SingleProduct;
 
 /// The fastest combination; those that leave enough registers are preferred.
-pub(super) fn best(space: Space<'_>) -> Result<Found, Failed> {
+pub(super) fn best(space: Space<'_>) -> Result<SearchResult, Failed> {
     if space.work.is_of_several() {
         return match SeveralProducts::of(&space).best() {
             Err(Failed::Refused(_)) => SeveralProducts::of(&Space { crowded: true, ..space }).best(),
             found => found,
         };
     }
-    match One::of(&space).fastest() {
-        Err(Failed::NoneLegal(_)) => One::of(&Space { crowded: true, ..space }).fastest(),
+    match SingleProduct::of(&space).fastest() {
+        Err(Failed::NoneLegal(_)) => SingleProduct::of(&Space { crowded: true, ..space }).fastest(),
         found => found,
     }
 }
@@ -26,19 +26,19 @@ pub(super) fn ranked(space: Space<'_>, far: f64) -> Result<Vec<Ranked>, Failed> 
     if space.work.is_of_several() {
         return SeveralProducts::of(&space).ranked(far);
     }
-    match One::of(&space).all(far) {
-        Err(Failed::NoneLegal(_)) => One::of(&Space { crowded: true, ..space }).all(far),
+    match SingleProduct::of(&space).all(far) {
+        Err(Failed::NoneLegal(_)) => SingleProduct::of(&Space { crowded: true, ..space }).all(far),
         found => found,
     }
 }
 
 /// The plain values; if they are not legal, the first legal ones.
-pub(super) fn plain(space: Space<'_>) -> Result<Found, Failed> {
+pub(super) fn plain(space: Space<'_>) -> Result<SearchResult, Failed> {
     if space.work.is_of_several() {
         return SeveralProducts::of(&space).plain();
     }
-    match One::of(&space).first() {
-        Err(Failed::NoneLegal(_)) => One::of(&Space { crowded: true, ..space }).first(),
+    match SingleProduct::of(&space).first() {
+        Err(Failed::NoneLegal(_)) => SingleProduct::of(&Space { crowded: true, ..space }).first(),
         found => found,
     }
 }

@@ -5,7 +5,7 @@ use super::illegal::Illegal;
 use super::work::{Env, Move, Product, Work};
 use crate::pipeline;
 use crate::select_mma::best_atom;
-use crate::select_mma::warpgroup::{self, Way};
+use crate::select_mma::warpgroup::{self, WgmmaForm};
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Stmt;
 use tilec_ir::target::Target;
@@ -13,7 +13,7 @@ use tilec_ir::types::Elem;
 
 /// Fast paths that are assumed, although the kernel lacks them.
 #[derive(Copy, Clone, Default, Debug)]
-pub(super) struct Supposed<'a> {
+pub(super) struct AssumedPaths<'a> {
     /// Products that count as wgmma.
     pub(super) wgmma: &'a [Stmt],
     /// Copies whose accesses to global memory count as 16 bytes wide.
@@ -23,7 +23,7 @@ pub(super) struct Supposed<'a> {
 }
 
 /// Facts that all candidates share.
-pub(super) struct Setting<'a> {
+pub(super) struct SearchContext<'a> {
     pub(super) work: &'a Work<'a>,
     pub(super) target: Target,
     pub(super) card: &'a Card,
@@ -32,7 +32,7 @@ pub(super) struct Setting<'a> {
     /// Whether products may use tensor cores.
     pub(super) tensor_cores: bool,
     /// How wgmma products are computed, if products use wgmma.
-    pub(super) warpgroups: Option<Way>,
+    pub(super) warpgroups: Option<WgmmaForm>,
     /// Whether results may be stored by TMA from a buffer.
     pub(super) stage_stores: bool,
     /// Whether blocks share tiles along the reduction; `None`: if it is faster.
@@ -40,20 +40,20 @@ pub(super) struct Setting<'a> {
     /// Blocks of a cluster that share a tile along the reduction, from the schedule.
     pub(super) split_k: Option<i64>,
     /// Assumed fast paths.
-    pub(super) supposed: Supposed<'a>,
+    pub(super) supposed: AssumedPaths<'a>,
     /// Whether the tiles of a thread may exceed the estimated number of registers, because nothing better is legal: the
     /// assembler decides, and may spill.
     pub(super) crowded: bool,
 }
 
-impl<'a> Setting<'a> {
+impl<'a> SearchContext<'a> {
     /// The same setting with these assumptions.
-    pub(super) fn supposing(self, supposed: Supposed<'a>) -> Setting<'a> {
-        Setting { supposed, ..self }
+    pub(super) fn supposing(self, supposed: AssumedPaths<'a>) -> SearchContext<'a> {
+        SearchContext { supposed, ..self }
     }
 }
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// The products of the kernel, in the order of its regions.
     pub(super) fn products(&self) -> impl Iterator<Item = &Product> {
         self.work.products()

@@ -17,7 +17,7 @@ pub(super) enum Failed {
 
 /// What was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) values: Vec<(Value, i64)>,
     /// The choice and its reason, if the model decided.
     pub(super) choice: Option<Choice>,

@@ -5,13 +5,13 @@ use super::cost::Cost;
 use super::model;
 use super::model::launch::Launch;
 use super::parameters::{Auto, Role};
-use super::search_context::{Setting, Supposed};
+use super::search_context::{AssumedPaths, SearchContext};
 use super::search_result::Failed;
 use super::sizes::assumed;
 use super::work::{Env, Work};
 use crate::analysis::distinct;
 use crate::assign_layouts::reduced_axes;
-use crate::select_mma::warpgroup::Way;
+use crate::select_mma::warpgroup::WgmmaForm;
 use crate::select_mma::wgmma::of_kernel;
 use crate::{Options, select_mma, specialize};
 use tilec_ir::cluster;
@@ -42,7 +42,7 @@ pub(super) struct Space<'a> {
     /// Its possible values.
     pub(super) depths: Vec<i64>,
     /// If products use wgmma: how they are computed (transposed, operand in registers).
-    pub(super) warpgroups: Option<Way>,
+    pub(super) warpgroups: Option<WgmmaForm>,
     /// Whether the first product is scalar.
     pub(super) scalar: bool,
     /// Whether tiles may exceed the estimated registers of a thread.
@@ -53,7 +53,7 @@ pub(super) struct Space<'a> {
 
 /// How wgmma products are computed, if products use wgmma once parameters have values. The values do not matter, except
 /// for types and orders.
-fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<Way> {
+fn of_warpgroups(k: &Kernel, values: &[(Value, ConstValue)], options: &Options) -> Option<WgmmaForm> {
     if !options.target.has_tensor_copies() || !options.is_on(select_mma::NAME) {
         return None;
     }
@@ -137,8 +137,8 @@ impl<'a> Space<'a> {
     }
 
     /// The facts that all candidates share.
-    pub(super) fn setting(&self) -> Setting<'_> {
-        Setting {
+    pub(super) fn setting(&self) -> SearchContext<'_> {
+        SearchContext {
             work: &self.work,
             target: self.options.target,
             card: self.card,
@@ -149,7 +149,7 @@ impl<'a> Space<'a> {
                 && self.work.k.schedule.stage_stores.and_then(|e| self.work.k.as_int(e)) != Some(0),
             stream_k: self.work.k.schedule.stream_k.and_then(|e| self.work.k.as_int(e)).map(|x| x == 1),
             split_k: cluster::split(self.work.k),
-            supposed: Supposed::default(),
+            supposed: AssumedPaths::default(),
             crowded: self.crowded,
         }
     }

@@ -14,10 +14,10 @@ use super::model::scheduled::{self, Loop, Tiles};
 use super::padding::Padding;
 use super::parameters::Role;
 use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
-use super::search_context::Supposed;
-use super::search_result::{Failed, Found, Ranked};
+use super::search_context::AssumedPaths;
+use super::search_result::{Failed, Ranked, SearchResult};
 use super::search_space::Space;
-use super::trial::{Asked, ask, compiled, read_by_warpgroups};
+use super::trial::{Trial, ask, compiled, read_by_warpgroups};
 use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
 use crate::schedule_loops::tensor_rate;
@@ -32,7 +32,7 @@ struct Candidate {
     values: Vec<(Value, i64)>,
     /// Whether an extent of the output's tile is not a power of two.
     odd: bool,
-    asked: Asked,
+    asked: Trial,
     time: Time,
     /// Whether the later passes have been run on it, too.
     compiled: bool,
@@ -100,7 +100,7 @@ impl<'a> SeveralProducts<'a> {
     }
 
     /// The fastest combination.
-    pub(super) fn best(&self) -> Result<Found, Failed> {
+    pub(super) fn best(&self) -> Result<SearchResult, Failed> {
         let (mut legal, refused) = self.candidates(1.0);
         while let Some(place) = self.fastest_of(&legal) {
             if legal[place].asked.scheduled() || legal[place].compiled {
@@ -135,7 +135,7 @@ impl<'a> SeveralProducts<'a> {
         Some(Candidate { compiled: true, ..self.timed_by(c.values.clone(), asked, &mut env) })
     }
 
-    fn found(&self, legal: &[Candidate], place: usize) -> Found {
+    fn found(&self, legal: &[Candidate], place: usize) -> SearchResult {
         let best = &legal[place];
         let others = legal.iter().enumerate().filter(|&(i, _)| i != place).map(|(_, c)| c);
         let next = others.min_by(|a, b| a.time.seconds.total_cmp(&b.time.seconds));
@@ -145,18 +145,18 @@ impl<'a> SeveralProducts<'a> {
         });
         let prediction = self.predicted(best);
         let choice = Choice { values: self.space.named(&best.values), prediction, candidates: legal.len(), runner_up };
-        Found { values: best.values.clone(), choice: Some(choice), crowded: self.space.crowded }
+        SearchResult { values: best.values.clone(), choice: Some(choice), crowded: self.space.crowded }
     }
 
     /// The plain values; if the passes refuse them, the first values that they accept.
-    pub(super) fn plain(&self) -> Result<Found, Failed> {
+    pub(super) fn plain(&self) -> Result<SearchResult, Failed> {
         let plain: Vec<(Value, i64)> = self.space.autos.iter().map(|a| (a.value, a.role.plain())).collect();
         let mut refused = None;
         for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.space.work, self.space.options, (self.space.card, true), Supposed::default(), &env) {
-                Ok(_) => return Ok(Found { values, choice: None, crowded: false }),
+            match ask(&self.space.work, self.space.options, (self.space.card, true), AssumedPaths::default(), &env) {
+                Ok(_) => return Ok(SearchResult { values, choice: None, crowded: false }),
                 Err(why) => refused = refused.or(Some(why)),
             }
         }
@@ -194,7 +194,7 @@ impl<'a> SeveralProducts<'a> {
                 &self.space.work,
                 self.space.options,
                 (self.space.card, self.space.crowded),
-                Supposed::default(),
+                AssumedPaths::default(),
                 &env,
             ) {
                 Ok(asked) => {
@@ -276,7 +276,7 @@ impl<'a> SeveralProducts<'a> {
         }
     }
 
-    fn timed_by(&self, mut values: Vec<(Value, i64)>, asked: Asked, env: &mut Env) -> Candidate {
+    fn timed_by(&self, mut values: Vec<(Value, i64)>, asked: Trial, env: &mut Env) -> Candidate {
         let mut launch = self.space.launch(env, self.space.bytes(env));
         self.space.raster(env, &asked.cost, &mut launch);
         for (p, value) in &mut values {
@@ -288,7 +288,7 @@ impl<'a> SeveralProducts<'a> {
     }
 
     /// The time of a launch.
-    pub(super) fn time(&self, asked: &Asked, launch: &Launch) -> Time {
+    pub(super) fn time(&self, asked: &Trial, launch: &Launch) -> Time {
         match asked.scheduled() {
             false => model::time(self.space.card, &asked.cost, launch),
             true => self.of_schedule(asked, launch),
@@ -296,7 +296,7 @@ impl<'a> SeveralProducts<'a> {
     }
 
     /// The time of blocks whose loops have a modulo schedule.
-    fn of_schedule(&self, asked: &Asked, launch: &Launch) -> Time {
+    fn of_schedule(&self, asked: &Trial, launch: &Launch) -> Time {
         let groups = (asked.cost.block.threads as f64 / f64::from(WARP * WARPGROUP)).max(1.0);
         let loops = asked.cost.parts.iter().enumerate().map(|(number, part)| {
             let length = asked.iterations.iter().find(|(n, _)| *n == number).map_or(0.0, |(_, length)| *length);

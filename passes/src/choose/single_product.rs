@@ -8,8 +8,8 @@ use super::model::launch::Launch;
 use super::parameters::Role;
 use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
 use super::predictor::predict;
-use super::search_context::Setting;
-use super::search_result::{Failed, Found, Ranked};
+use super::search_context::SearchContext;
+use super::search_result::{Failed, Ranked, SearchResult};
 use super::search_space::Space;
 use super::work::Env;
 use tilec_ir::entities::Value;
@@ -32,15 +32,15 @@ struct Candidate {
 }
 
 /// The search.
-pub(super) struct One<'a> {
+pub(super) struct SingleProduct<'a> {
     space: &'a Space<'a>,
-    setting: Setting<'a>,
+    setting: SearchContext<'a>,
     combinations: Combinations<'a>,
 }
 
-impl<'a> One<'a> {
-    pub(super) fn of(space: &'a Space<'a>) -> One<'a> {
-        One { space, setting: space.setting(), combinations: Combinations::of(space) }
+impl<'a> SingleProduct<'a> {
+    pub(super) fn of(space: &'a Space<'a>) -> SingleProduct<'a> {
+        SingleProduct { space, setting: space.setting(), combinations: Combinations::of(space) }
     }
 
     /// A tie-breaker between equal predictions; smaller is better. Tiles of wgmma count with their parts outside the
@@ -117,7 +117,7 @@ impl<'a> One<'a> {
         if timed.is_empty() { Err(Failed::NoneLegal(furthest.unwrap_or(Illegal::Extent))) } else { Ok(timed) }
     }
 
-    pub(super) fn fastest(&self) -> Result<Found, Failed> {
+    pub(super) fn fastest(&self) -> Result<SearchResult, Failed> {
         let timed = self.timed(NEAR)?;
         let mut env = self.space.env.clone();
         let fastest = |of: &mut dyn Iterator<Item = (Candidate, f64)>| of.reduce(|a, b| if b.1 < a.1 { b } else { a });
@@ -143,7 +143,7 @@ impl<'a> One<'a> {
             RunnerUp::new(self.space.named(&values), slower / seconds - 1.0, terms, rule.to_owned())
         });
         let choice = Choice { values: self.space.named(&values), prediction, candidates: timed.len(), runner_up };
-        Ok(Found { values, choice: Some(choice), crowded: self.space.crowded })
+        Ok(SearchResult { values, choice: Some(choice), crowded: self.space.crowded })
     }
 
     pub(super) fn all(&self, far: f64) -> Result<Vec<Ranked>, Failed> {
@@ -181,7 +181,7 @@ impl<'a> One<'a> {
     }
 
     /// The plain values, with warp tiles clamped to the tile; if they are not legal, the first legal ones.
-    pub(super) fn first(&self) -> Result<Found, Failed> {
+    pub(super) fn first(&self) -> Result<SearchResult, Failed> {
         let mut env = self.space.env.clone();
         let product = self.space.work.products().next();
         let extents = product.map(|p| p.shape.map(|e| self.space.work.int(&env, e).unwrap_or(i64::MAX)));
@@ -201,7 +201,7 @@ impl<'a> One<'a> {
         }
         self.space.bind_same(&mut env);
         let mut furthest = match self.setting.cost(&env) {
-            Ok(_) => return Ok(Found { values: named(&values), choice: None, crowded: self.space.crowded }),
+            Ok(_) => return Ok(SearchResult { values: named(&values), choice: None, crowded: self.space.crowded }),
             Err(why) => why,
         };
         for index in 0..self.combinations.count().unwrap_or(0) {
@@ -209,7 +209,7 @@ impl<'a> One<'a> {
             match self.setting.cost(&env) {
                 Ok(_) => {
                     let values = self.space.autos.iter().map(|a| (a.value, env[a.value].unwrap_or(1))).collect();
-                    return Ok(Found { values, choice: None, crowded: self.space.crowded });
+                    return Ok(SearchResult { values, choice: None, crowded: self.space.crowded });
                 }
                 Err(why) => furthest = furthest.max(why),
             }

@@ -273,7 +273,8 @@ fn bounds_are_below_predictions() {
             }
             let autos = autos(&k, &mut cx).expect("there are some");
             assert!(
-                Space::new(&k, &options, &autos).is_ok_and(|space| single_product::One::of(&space).legal() > 10),
+                Space::new(&k, &options, &autos)
+                    .is_ok_and(|space| single_product::SingleProduct::of(&space).legal() > 10),
                 "{size:?}"
             );
         }

@@ -8,7 +8,7 @@ use super::cards::Card;
 use super::cost::{Cost, Part, ahead};
 use super::model::launch::SCHEDULERS;
 use super::product::wgmma;
-use super::search_context::Supposed;
+use super::search_context::AssumedPaths;
 use super::unit_work::{CHAIN_TENSOR, DIRECT_ACCESS, NARROW, STAGED_ACCESS};
 use super::work::{Env, Product, Region, Work};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
@@ -24,7 +24,7 @@ use tilec_ir::bits::Bits;
 use tilec_ir::diag::{Reported, Severity, Sink};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::missed_paths::Loss;
+use tilec_ir::missed_paths::MissedPath;
 use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 
 /// Registers per thread that the assembler takes beyond the estimate (ptxas 13: 3 to 47 for `attention.tile` on sm_80,
@@ -39,7 +39,7 @@ const WIDEST: u64 = MAX_ACCESS_BYTES as u64;
 
 /// A candidate after the passes.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct Trial {
     pub(super) cost: Cost,
     /// For each loop with wgmma, the number of its region and the clocks of an iteration; empty: products use
     /// `mma.sync` or scalar instructions.
@@ -67,10 +67,10 @@ fn quietly<R>(
     })
 }
 
-impl Asked {
+impl Trial {
     /// A block with known cost, with `mma.sync` or ping-pong warpgroups.
-    pub(super) fn of(cost: Cost) -> Asked {
-        Asked { cost, iterations: Vec::new(), ends: 0.0, slots: 0 }
+    pub(super) fn of(cost: Cost) -> Trial {
+        Trial { cost, iterations: Vec::new(), ends: 0.0, slots: 0 }
     }
 
     /// Whether its products are wgmma in a schedule.
@@ -97,7 +97,7 @@ fn with_values(work: &Work<'_>, env: &Env) -> Kernel {
 
 /// What the kernel loses with the values of `env`, if the passes that create buffers accept them, and a block has
 /// enough shared memory.
-pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<Vec<Loss>> {
+pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<Vec<MissedPath>> {
     let (options, mut sink) = (bare(options), Sink::new());
     let mut k = with_values(work, env);
     let mut passes = trial_passes::between(specialize::NAME, pipeline::NAME);
@@ -116,9 +116,9 @@ pub(super) fn ask(
     work: &Work<'_>,
     options: &Options,
     (card, crowded): (&Card, bool),
-    supposed: Supposed<'_>,
+    supposed: AssumedPaths<'_>,
     env: &Env,
-) -> Result<Asked, String> {
+) -> Result<Trial, String> {
     let options = &bare(options);
     let mut k = with_values(work, env);
     quietly(options, specialize::NAME, |cx| specialize::run(&mut k, cx))?;
@@ -155,7 +155,7 @@ struct Reader<'a> {
     /// The kernel after `select-mma`.
     k: &'a Kernel,
     threads: u64,
-    supposed: Supposed<'a>,
+    supposed: AssumedPaths<'a>,
 }
 
 impl Reader<'_> {
@@ -205,7 +205,7 @@ impl Reader<'_> {
     }
 
     /// The cost with products by `mma.sync` or scalar instructions.
-    fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Asked, String> {
+    fn of_warps(&self, sharing: &Sharing, crowded: bool) -> Result<Trial, String> {
         let whole = occupancy::Block {
             threads: sharing.threads,
             tiles: 0,
@@ -278,7 +278,7 @@ impl Reader<'_> {
         let own = Target::ALL.iter().copied().find(|t| t.cc() == self.card.cc).unwrap_or(target);
         let registers = (sharing.registers + BESIDE).min(u64::from(REGISTERS_PER_THREAD));
         let resident = block.with_registers(registers, own);
-        Ok(Asked::of(self.cost(parts, block, resident, first)))
+        Ok(Trial::of(self.cost(parts, block, resident, first)))
     }
 
     /// Registers that hold the tiles of a loop on their way to shared memory, beyond those of one product's operands,
@@ -357,7 +357,7 @@ impl Reader<'_> {
 
     /// The cost with wgmma and producer warps; the modulo schedule gives the clocks of an iteration. `parts` and
     /// `shared` (bytes) are from before the schedule.
-    fn of_warpgroups(&self, mut parts: Vec<Part>, shared: u64, iterations: &[(Block, u64)]) -> Asked {
+    fn of_warpgroups(&self, mut parts: Vec<Part>, shared: u64, iterations: &[(Block, u64)]) -> Trial {
         let (mut clocks, mut ends) = (Vec::new(), 0.0);
         for (number, (region, part)) in self.work.regions.iter().zip(&mut parts).enumerate() {
             let body = region.at.map(|s| match self.k.stmts[s] {
@@ -381,7 +381,7 @@ impl Reader<'_> {
         let block =
             occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false, beside: 0 };
         let cost = self.cost(parts, block, 1, atom);
-        Asked { cost, iterations: clocks, ends, slots: slots(self.k) }
+        Trial { cost, iterations: clocks, ends, slots: slots(self.k) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cost::Part;
 use super::product::{Shape, slice};
-use super::search_context::Setting;
+use super::search_context::SearchContext;
 use super::stream_k;
 use super::work::{Env, Product, Region};
 use crate::schedule_loops::lag::IN_TURNS;
@@ -48,7 +48,7 @@ pub(super) const CHAIN_TENSOR: f64 = 34.0;
 /// Latency in clocks of a scalar multiply-add.
 const CHAIN_SCALAR: f64 = 4.0;
 
-impl Setting<'_> {
+impl SearchContext<'_> {
     /// A region whose products have the shapes `own`.
     pub(super) fn part(&self, env: &Env, region: &Region, own: &[Shape], shapes: &[Shape], warps: u64) -> Part {
         let looped = !region.loops.is_empty();

@@ -4,7 +4,7 @@
 //! indices and windows. The consumer has everything else. Both run the same loops with the same bounds, so they use the
 //! same slots in the same order; the proof of roles (`barriers`) checks this.
 //!
-//! The grid is persistent ([`Walk`]): the producer fills slots for the next tile while the consumer is in the epilogue
+//! The grid is persistent ([`TileScheduler`]): the producer fills slots for the next tile while the consumer is in the epilogue
 //! of the current one.
 
 use super::awaits;
@@ -19,7 +19,7 @@ use crate::rewrite::{Map, clone_block};
 use crate::roles::{
     LEAST_BESIDE, consumer_warps, least_slots, ping_pong, registers, registers_beside, replicas, role, slots_of,
 };
-use crate::tile_scheduler::{Walk, multicast, ping_pong, work_queue};
+use crate::tile_scheduler::{TileScheduler, multicast, ping_pong, work_queue};
 use tilec_ir::cluster;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::Reported;
@@ -32,7 +32,7 @@ use tilec_ir::typing::{let_init, resolve_view, same_expr};
 
 /// The tile scheduler of the persistent grid. If blocks share tiles, the kernel's loop gets the bounds of a segment,
 /// and the block with the first part of a tile executes the epilogue.
-pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>, Reported> {
+pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<TileScheduler>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
     if let Some(e) = work_queue::asked(k).filter(|_| ping_pong(k).is_some()) {
@@ -53,7 +53,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Walk>,
         cx.remark(k.stmt_spans[s], "blocks wait for earlier blocks of the grid, so each computes one tile and ends");
         return Ok(None);
     }
-    let Some(mut walk) = Walk::new(k, cx, span) else { return Ok(None) };
+    let Some(mut walk) = TileScheduler::new(k, cx, span) else { return Ok(None) };
     let loads = loads_what_it_stores(k);
     walk.share(k, cx, main.clone(), loads)?;
     if let (true, Ok(at)) = (walk.shares(), main) {
@@ -111,7 +111,7 @@ fn loads_what_it_stores(k: &Kernel) -> bool {
     all_stmts(k, k.body).iter().filter_map(produced).any(|v| stored.contains(&v))
 }
 
-pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<Walk>) -> Result<(), Reported> {
+pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<TileScheduler>) -> Result<(), Reported> {
     let span = k.name_span;
     let mut allocs = Vec::new();
     let body = k.body;

@@ -11,7 +11,7 @@ use crate::rewrite::add_condition;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::ExprData;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::ops::Op;
@@ -101,7 +101,7 @@ impl Tiles {
             span,
             format!("the first tile of this loop cannot be the ragged one: {why}"),
         );
-        let plan = k.spots.iter().find(|(spot, at)| *spot == Spot::Plan && at.end == span.start);
+        let plan = k.spots.iter().find(|(spot, at)| *spot == FixLocation::Plan && at.end == span.start);
         let alone = k.plans[at] == StmtPlan { ragged: true, ..StmtPlan::default() };
         let plan = plan.filter(|_| alone).map(|(_, at)| *at);
         Err(Box::new(d.with_note("without `ragged` it is the last one").with_left_out(plan)))

@@ -6,7 +6,7 @@ use tilec_ir::typing::{let_init, resolve_view};
 
 /// An access of a statement to a value.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Touch {
+pub(crate) struct ValueAccess {
     pub(crate) value: Value,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Touch {
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Accesses {
     /// One entry for each value, in the order of their first accesses.
-    pub(crate) touches: Vec<Touch>,
+    pub(crate) touches: Vec<ValueAccess>,
     /// Whether it orders threads or blocks (barriers, waits, signals): nothing may move past it.
     pub(crate) orders: bool,
 }
@@ -34,16 +34,16 @@ impl Accesses {
     }
 
     /// How `value` is touched.
-    pub(crate) fn get(&self, value: Value) -> Option<&Touch> {
+    pub(crate) fn get(&self, value: Value) -> Option<&ValueAccess> {
         self.touches.iter().find(|t| t.value == value)
     }
 
-    fn note(&mut self, value: Value, f: impl FnOnce(&mut Touch)) {
+    fn note(&mut self, value: Value, f: impl FnOnce(&mut ValueAccess)) {
         if let Some(touch) = self.touches.iter_mut().find(|t| t.value == value) {
             f(touch);
             return;
         }
-        let mut touch = Touch { value, reads: false, writes: false, overwrites: false, declares: false };
+        let mut touch = ValueAccess { value, reads: false, writes: false, overwrites: false, declares: false };
         f(&mut touch);
         self.touches.push(touch);
     }

@@ -7,7 +7,7 @@ use crate::analysis::access_width::{known_elem, tile_shape};
 use crate::analysis::product_loops::{accumulator, outlives};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, place_of, stmt_exprs};
 use crate::pipeline::loop_plan::{Fill, Plan, Slice};
-use crate::place_shared::{Needs, Supposed};
+use crate::place_shared::{Needs, TrialChannel};
 use crate::refusal::Refused;
 use crate::rewrite::{Map, Subst, clone_stmt};
 use crate::single_stage::Depth;
@@ -29,30 +29,30 @@ pub(super) const DIRECT_SLOTS: u64 = 4;
 const MAX_SLICES: i64 = 128;
 
 /// The reason why a loop is not pipelined.
-pub(super) enum Declined {
+pub(super) enum NotPipelined {
     /// It cannot be, or gains nothing.
     For(Refused),
     /// The schedule requests something impossible.
     Wrong(Box<Diagnostic>),
 }
 
-impl From<Refused> for Declined {
-    fn from(why: Refused) -> Declined {
-        Declined::For(why)
+impl From<Refused> for NotPipelined {
+    fn from(why: Refused) -> NotPipelined {
+        NotPipelined::For(why)
     }
 }
 
 /// `Ok(None)`: the loop fills no buffer, so there is nothing to report.
-pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, Declined> {
+pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>, NotPipelined> {
     match planned(k, cx, at, ahead) {
         // There may be room for only the copies at the start of the body, or for only those that compute nothing.
-        Err(Declined::For(refused)) => {
+        Err(NotPipelined::For(refused)) => {
             for split in [leading, plain] {
                 if let Ok(Some(plan)) = planned(k, cx, at, split) {
                     return Ok(Some(plan));
                 }
             }
-            Err(Declined::For(refused))
+            Err(NotPipelined::For(refused))
         }
         planned => planned,
     }
@@ -62,7 +62,7 @@ pub(super) fn plan(k: &mut Kernel, cx: &Cx<'_>, at: Stmt) -> Result<Option<Plan>
 type Split = fn(&Kernel, &Cx<'_>, &[Stmt]) -> (Vec<Fill>, Vec<Stmt>);
 
 /// Refuses copies whose windows would be too long after the loop's names are expanded.
-fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declined> {
+fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), NotPipelined> {
     for fill in fills {
         let mut written = [Some(fill.src), fill.computed, fill.attrs.when].into_iter().flatten();
         if !written.all(|e| general_loops::can_be_written_out(k, e, names)) {
@@ -77,7 +77,7 @@ fn can_be_ahead(k: &Kernel, fills: &[Fill], names: &[Stmt]) -> Result<(), Declin
     Ok(())
 }
 
-fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, Declined> {
+fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option<Plan>, NotPipelined> {
     let StmtData::For { var, body, cond, .. } = k.stmts[at] else { unreachable!("a loop is planned") };
     let (names, stmts) = general_loops::without_names(k, &k.blocks[body]);
     let (mut fills, others) = split(k, cx, &stmts);
@@ -179,7 +179,7 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
 }
 
 /// The stages in the schedule.
-fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, Declined> {
+fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option<u64>, NotPipelined> {
     let Some((e, asked)) = k.schedule.stages.and_then(|e| Some((e, k.as_int(e)?))) else { return Ok(None) };
     match u64::try_from(asked) {
         Ok(1) => {
@@ -200,7 +200,7 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
                 format!("shared memory has room for {most} slot(s) of {}: write `stages {most}`", names.join(", "));
             let d = Diagnostic::error(codes::BAD_SCHEDULE, k.expr_spans[e], message);
             let d = d.with_note(note).with_fix_of_item(k.schedule_item("stages"), format!("stages {most}"));
-            Err(Declined::Wrong(Box::new(d)))
+            Err(NotPipelined::Wrong(Box::new(d)))
         }
     }
 }
@@ -214,7 +214,8 @@ fn fitting(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], (most, at): (u64, Stmt)) -> 
 
 /// Bytes of shared memory of the kernel with this number of slots for the loop's buffers.
 fn with_slots(needs: &Needs<'_>, fills: &[Fill], (slots, limit): (u64, u64), at: Stmt) -> u64 {
-    let supposed: Vec<Supposed> = fills.iter().map(|f| Supposed { value: f.buffer, slots, within: Some(at) }).collect();
+    let supposed: Vec<TrialChannel> =
+        fills.iter().map(|f| TrialChannel { value: f.buffer, slots, within: Some(at) }).collect();
     needs.bytes(limit, &supposed)
 }
 

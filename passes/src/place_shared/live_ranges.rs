@@ -19,7 +19,7 @@ use tilec_ir::tensor_store::is_stored;
 
 /// A live range: first and last statement of a block, inclusive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Life {
+pub(crate) struct LiveRange {
     pub(crate) block: Block,
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Life {
 
 /// How two live ranges are separated.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Apart {
+pub(super) enum Separation {
     /// They overlap.
     No,
     /// One ends before the other begins, in each iteration of a loop.
@@ -37,7 +37,7 @@ pub(super) enum Apart {
 }
 
 /// The facts from which live ranges follow.
-pub(super) struct Lives<'k> {
+pub(super) struct Liveness<'k> {
     k: &'k Kernel,
     /// The block and index of the statement that owns a block.
     owner: SecondaryMap<Block, Option<(Block, usize)>>,
@@ -51,9 +51,9 @@ pub(super) struct Lives<'k> {
     carried: BTreeMap<Block, BTreeSet<Value>>,
 }
 
-impl<'k> Lives<'k> {
-    pub(super) fn of(k: &'k Kernel) -> Lives<'k> {
-        let mut lives = Lives {
+impl<'k> Liveness<'k> {
+    pub(super) fn of(k: &'k Kernel) -> Liveness<'k> {
+        let mut lives = Liveness {
             k,
             owner: SecondaryMap::new(),
             declared: SecondaryMap::new(),
@@ -82,7 +82,8 @@ impl<'k> Lives<'k> {
                 self.owner[b] = Some((block, i));
                 if matches!(k.stmts[s], StmtData::For { .. }) {
                     let graph = DepGraph::of(k, b, true);
-                    let carried = graph.edges().filter(|e| e.2.distance > 0 && e.2.why == crate::graph::Why::Flow);
+                    let carried =
+                        graph.edges().filter(|e| e.2.distance > 0 && e.2.why == crate::graph::DepReason::Flow);
                     self.carried.insert(b, carried.map(|e| e.2.value).filter(|&v| is_shared(k, v)).collect());
                 }
                 self.visit(b);
@@ -91,7 +92,7 @@ impl<'k> Lives<'k> {
     }
 
     /// The live range of a buffer or channel; `None`: nothing accesses it.
-    pub(super) fn life(&self, v: Value) -> Option<Life> {
+    pub(super) fn life(&self, v: Value) -> Option<LiveRange> {
         let k = self.k;
         let mut block = k.body;
         loop {
@@ -100,7 +101,7 @@ impl<'k> Lives<'k> {
             let from = (0..stmts.len()).find(touching)?;
             let to = (0..stmts.len()).rfind(touching)?;
             let (from, to) = self.roles(block, from, to);
-            let here = Life { block, from, to };
+            let here = LiveRange { block, from, to };
             let only = stmts[from];
             let mut touched = k.sub_blocks(only).to_vec();
             touched.retain(|&b| k.blocks[b].iter().any(|&s| self.touched[s].contains(&v)));
@@ -112,9 +113,9 @@ impl<'k> Lives<'k> {
     }
 
     /// The range of a single statement with everything inside it.
-    pub(super) fn whole(&self, s: Stmt) -> Life {
+    pub(super) fn whole(&self, s: Stmt) -> LiveRange {
         let (block, at) = crate::analysis::uses::place_of(self.k, s);
-        Life { block, from: at, to: at }
+        LiveRange { block, from: at, to: at }
     }
 
     /// Whether the live range in one statement of a block may be narrowed to the block `inside` of it.
@@ -148,7 +149,7 @@ impl<'k> Lives<'k> {
     }
 
     /// The blocks around a range, including its own, with the first and last statement of the range in each.
-    fn path(&self, life: Life) -> Vec<(Block, usize, usize)> {
+    fn path(&self, life: LiveRange) -> Vec<(Block, usize, usize)> {
         let mut path = vec![(life.block, life.from, life.to)];
         let mut block = life.block;
         while let Some((outer, at)) = self.owner[block] {
@@ -171,9 +172,9 @@ impl<'k> Lives<'k> {
     }
 
     /// Whether two lives are apart.
-    pub(super) fn apart(&self, a: Life, b: Life) -> Apart {
+    pub(super) fn apart(&self, a: LiveRange, b: LiveRange) -> Separation {
         let (x, y) = (self.path(a), self.path(b));
-        let Some(depth) = x.iter().zip(&y).rposition(|(x, y)| x.0 == y.0) else { return Apart::No };
+        let Some(depth) = x.iter().zip(&y).rposition(|(x, y)| x.0 == y.0) else { return Separation::No };
         let (common, x_from, x_to) = x[depth];
         let (_, y_from, y_to) = y[depth];
         let stmts = &self.k.blocks[common];
@@ -183,8 +184,8 @@ impl<'k> Lives<'k> {
         let branches = x_from == x_to && (x_from, x_to) == (y_from, y_to) && depth + 1 < x.len().min(y.len());
         let beside = role(x_from) && role(y_from);
         if !branches && (beside || !disjoint) {
-            return Apart::No;
+            return Separation::No;
         }
-        if self.in_loop(common) { Apart::InLoop } else { Apart::Once }
+        if self.in_loop(common) { Separation::InLoop } else { Separation::Once }
     }
 }

@@ -4,7 +4,7 @@
 //! An *item* is placed as a whole: a buffer, the ring of channels that are operated together, or buffers with those
 //! that are over them.
 
-use super::live_ranges::{Apart, Life, Lives};
+use super::live_ranges::{LiveRange, Liveness, Separation};
 use crate::analysis::access_width::slots_of;
 use crate::tensor_copies::slot_bytes;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tilec_ir::types::Place;
 
 /// A buffer that a pass may turn into a channel with this number of slots.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Supposed {
+pub(crate) struct TrialChannel {
     pub(crate) value: Value,
     pub(crate) slots: u64,
     /// The statement that would contain its live range; `None`: the whole kernel.
@@ -46,7 +46,7 @@ struct Item {
     /// Its members, with their offsets in the item.
     members: Vec<(Value, Place)>,
     bytes: u64,
-    lives: Vec<Life>,
+    lives: Vec<LiveRange>,
     /// The written address, if any.
     fixed: Option<u64>,
 }
@@ -55,18 +55,18 @@ struct Item {
 pub(crate) struct Plan {
     pub(super) places: Vec<(Value, Place)>,
     /// Groups of values that share bytes with others, and the start of their live ranges.
-    pub(super) shared: Vec<(Value, Life)>,
+    pub(super) shared: Vec<(Value, LiveRange)>,
     /// The end of the last item.
     pub(crate) bytes: u64,
 }
 
 /// A buffer that is over only a part of an item.
-pub(super) struct Torn(pub(super) Value);
+pub(super) struct PartialReuse(pub(super) Value);
 
 /// Facts about a kernel's buffers that do not depend on which become channels.
 pub(super) struct Buffers<'k> {
     k: &'k Kernel,
-    lives: Lives<'k>,
+    lives: Liveness<'k>,
     overlays: Overlays,
     align: u64,
     /// Buffers in the order of the text, with their bytes.
@@ -82,19 +82,19 @@ impl<'k> Buffers<'k> {
                 all.push((value, slot_bytes(k, value).next_multiple_of(align)));
             }
         });
-        Buffers { k, lives: Lives::of(k), overlays: Overlays::of(k), align, all }
+        Buffers { k, lives: Liveness::of(k), overlays: Overlays::of(k), align, all }
     }
 }
 
 pub(super) struct Planner<'b> {
     k: &'b Kernel,
     buffers: &'b Buffers<'b>,
-    supposed: &'b [Supposed],
+    supposed: &'b [TrialChannel],
     items: Vec<Item>,
 }
 
 impl<'b> Planner<'b> {
-    pub(super) fn new(buffers: &'b Buffers<'b>, supposed: &'b [Supposed]) -> Result<Planner<'b>, Torn> {
+    pub(super) fn new(buffers: &'b Buffers<'b>, supposed: &'b [TrialChannel]) -> Result<Planner<'b>, PartialReuse> {
         let mut planner = Planner { k: buffers.k, buffers, supposed, items: Vec::new() };
         planner.collect()?;
         Ok(planner)
@@ -113,13 +113,13 @@ impl<'b> Planner<'b> {
     }
 
     /// The live range of a value. A value without accesses is live everywhere, so that a debugger can see it.
-    fn life(&self, v: Value) -> Life {
+    fn life(&self, v: Value) -> LiveRange {
         let found = match self.supposed.iter().find(|s| s.value == v) {
             Some(supposed) => supposed.within.map(|s| self.buffers.lives.whole(s)),
             None => self.buffers.lives.life(v),
         };
         let body = self.k.body;
-        found.unwrap_or(Life { block: body, from: 0, to: self.k.blocks[body].len().saturating_sub(1) })
+        found.unwrap_or(LiveRange { block: body, from: 0, to: self.k.blocks[body].len().saturating_sub(1) })
     }
 
     fn aligned(&self, v: Value) -> u64 {
@@ -128,7 +128,7 @@ impl<'b> Planner<'b> {
     }
 
     /// Finds the items, in the order of the text.
-    fn collect(&mut self) -> Result<(), Torn> {
+    fn collect(&mut self) -> Result<(), PartialReuse> {
         let buffers: Vec<Value> = self.buffers.all.iter().map(|(v, _)| *v).collect();
         let overlays = &self.buffers.overlays;
         // Buffers that are over the same list of buffers.
@@ -148,9 +148,9 @@ impl<'b> Planner<'b> {
             };
             let below: Vec<Value> = buffers.iter().copied().filter(|b| over.contains(b)).collect();
             if sets.next().is_some() || below.iter().any(|&b| self.has(b)) {
-                return Err(Torn(top[0]));
+                return Err(PartialReuse(top[0]));
             }
-            let item = self.family(&below, top, &buffers).ok_or(Torn(top[0]))?;
+            let item = self.family(&below, top, &buffers).ok_or(PartialReuse(top[0]))?;
             self.items.push(item);
         }
         Ok(())
@@ -220,10 +220,10 @@ impl<'b> Planner<'b> {
     /// Whether two items cannot have bytes in common.
     fn conflict(&self, a: &Item, b: &Item, sharing: Sharing) -> bool {
         let large = a.bytes > SMALL && b.bytes > SMALL;
-        let allowed = |x: Life, y: Life| match self.buffers.lives.apart(x, y) {
-            Apart::No => false,
-            Apart::InLoop => sharing == Sharing::InLoops,
-            Apart::Once => match sharing {
+        let allowed = |x: LiveRange, y: LiveRange| match self.buffers.lives.apart(x, y) {
+            Separation::No => false,
+            Separation::InLoop => sharing == Sharing::InLoops,
+            Separation::Once => match sharing {
                 Sharing::Nothing => false,
                 Sharing::Large => large,
                 Sharing::Once | Sharing::InLoops => true,

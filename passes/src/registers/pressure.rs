@@ -21,7 +21,7 @@ use tilec_ir::typing::resolve_view;
 
 /// The point of highest register pressure.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Most {
+pub(crate) struct PeakPressure {
     /// The first statement at that pressure.
     pub(crate) at: Stmt,
     /// For tiles.
@@ -34,7 +34,7 @@ pub(crate) struct Most {
 
 /// The point of highest pressure in a role. `None`: it has no tiles, or a tile that is too large by itself, which is
 /// refused elsewhere.
-pub(crate) fn most(k: &Kernel, deferred: &Deferred, context: &Context, target: Target) -> Option<Most> {
+pub(crate) fn most(k: &Kernel, deferred: &Deferred, context: &Context, target: Target) -> Option<PeakPressure> {
     let mut tiles = BTreeMap::new();
     for s in all_stmts(k, context.body) {
         let (StmtData::Var { value, .. } | StmtData::Let { value, .. }) = k.stmts[s] else { continue };
@@ -176,7 +176,7 @@ struct Walk<'a> {
     tiles: BTreeMap<Value, u64>,
     /// Code properties of each statement.
     code: BTreeMap<Stmt, Code>,
-    most: Option<Most>,
+    most: Option<PeakPressure>,
 }
 
 /// Tiles whose elements are read later.
@@ -252,7 +252,7 @@ impl Walk<'_> {
         let code = self.code[&s];
         let beside = beside(&code);
         if self.most.is_none_or(|most| tiles + beside >= most.tiles + most.beside) {
-            self.most = Some(Most { at: s, tiles, beside, code });
+            self.most = Some(PeakPressure { at: s, tiles, beside, code });
         }
     }
 }

@@ -41,7 +41,11 @@ pub struct Pressure {
 pub fn pressure(k: &Kernel, target: Target) -> Vec<Pressure> {
     let deferred = Deferred::of(k);
     let most = |context| pressure::most(k, &deferred, &context, target);
-    let of = |most: pressure::Most| Pressure { at: most.at, tiles: most.tiles, others: reasons(&most.code).collect() };
+    let of = |most: pressure::PeakPressure| Pressure {
+        at: most.at,
+        tiles: most.tiles,
+        others: reasons(&most.code).collect(),
+    };
     thread::contexts(k).into_iter().filter_map(most).map(of).collect()
 }
 

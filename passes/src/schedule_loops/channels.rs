@@ -7,8 +7,8 @@
 use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
-use crate::place_shared::{Needs, Supposed};
-use crate::producer_fills::{Feed, How, gathered_by};
+use crate::place_shared::{Needs, TrialChannel};
+use crate::producer_fills::{How, ProducerFill, gathered_by};
 use crate::roles::slots_room;
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
@@ -30,13 +30,13 @@ const ENOUGH: u64 = 2;
 
 /// Copies and channels that are operated together.
 struct Group {
-    feeds: Vec<Feed>,
+    feeds: Vec<ProducerFill>,
     channels: Vec<Value>,
     first: Stmt,
     last: Stmt,
 }
 
-pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<(), Reported> {
+pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[ProducerFill]) -> Result<(), Reported> {
     let slots = slots(k, cx, feeds)?;
     for &(v, n) in &slots {
         let ValueDef::Smem(tile) = k.values[v].def.clone() else { unreachable!("fed buffers are in shared memory") };
@@ -68,7 +68,7 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<()
 }
 
 /// Copies in program order, grouped where possible.
-fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
+fn groups(k: &Kernel, feeds: &[ProducerFill]) -> Vec<Group> {
     let mut apart: Vec<(Value, Value)> = Vec::new();
     loop {
         let mut groups = neighbours(k, feeds, &apart);
@@ -89,7 +89,7 @@ fn groups(k: &Kernel, feeds: &[Feed]) -> Vec<Group> {
 
 /// A group whose channels share barriers, and another group with only some of them, although the others are filled in
 /// the same loop, too: their slots cannot be published empty there.
-fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize)> {
+fn at_odds(k: &Kernel, feeds: &[ProducerFill], groups: &[Group]) -> Option<(usize, usize)> {
     let looped: Vec<bool> = groups.iter().map(|g| in_loop(k, g.feeds[0].block)).collect();
     let odd = |ring: &Group, at: usize| {
         let group = &groups[at];
@@ -101,7 +101,7 @@ fn at_odds(k: &Kernel, feeds: &[Feed], groups: &[Group]) -> Option<(usize, usize
 }
 
 /// Groups of adjacent copies whose slots are held by the same statements, except channels that must be separate.
-fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group> {
+fn neighbours(k: &Kernel, feeds: &[ProducerFill], apart: &[(Value, Value)]) -> Vec<Group> {
     let kept_apart = |a: Value, b: Value| apart.contains(&(a, b)) || apart.contains(&(b, a));
     let mut groups: Vec<Group> = Vec::new();
     for feed in feeds {
@@ -137,7 +137,7 @@ fn neighbours(k: &Kernel, feeds: &[Feed], apart: &[(Value, Value)]) -> Vec<Group
 
 /// Whether two channels can share barriers: they are filled equally often, or only one is filled after the loops, too;
 /// then slots of the other one are published empty.
-fn may_share_barriers(k: &Kernel, feeds: &[Feed], a: Value, b: Value) -> bool {
+fn may_share_barriers(k: &Kernel, feeds: &[ProducerFill], a: Value, b: Value) -> bool {
     let count =
         |c: Value, looped: bool| feeds.iter().filter(|f| f.buffer == c && in_loop(k, f.block) == looped).count();
     let (inside, outside) = ([a, b].map(|c| count(c, true)), [a, b].map(|c| count(c, false)));
@@ -184,7 +184,7 @@ fn operation(k: &mut Kernel, op: ChannelOp, channels: &[Value], span: Span, (pro
 }
 
 /// The copy to a slot, as the producer executes it.
-fn fill(k: &mut Kernel, feed: &Feed) {
+fn fill(k: &mut Kernel, feed: &ProducerFill) {
     let StmtData::Copy { src, dst, attrs } = k.stmts[feed.fill].clone() else { unreachable!("a feed is a copy") };
     let slot = View { base: feed.buffer, slot: Some(Slot::Put), ranges: Vec::new() };
     let slot = k.expr(ExprData::View(slot), k.expr_spans[dst]);
@@ -231,7 +231,7 @@ fn read_slots(k: &mut Kernel, s: Stmt, buffer: Value) {
 }
 
 /// The number of slots of each channel.
-fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)>, Reported> {
+fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[ProducerFill]) -> Result<Vec<(Value, u64)>, Reported> {
     let mut channels: Vec<(Value, bool)> = Vec::new();
     for feed in feeds {
         let looped = in_loop(k, feed.block);
@@ -245,10 +245,10 @@ fn slots(k: &Kernel, cx: &mut Cx<'_>, feeds: &[Feed]) -> Result<Vec<(Value, u64)
     let needs = Needs::of(k, cx.options);
     // A buffer of TMA stores is live until the next tile.
     let stored = k.values.keys().filter(|&v| matches!(k.values[v].def, ValueDef::Smem(_)) && is_stored(k, v));
-    let stored: Vec<Supposed> = stored.map(|value| Supposed { value, slots: 1, within: None }).collect();
+    let stored: Vec<TrialChannel> = stored.map(|value| TrialChannel { value, slots: 1, within: None }).collect();
     let needed = |once: u64, looped: u64| {
         let supposed =
-            |&(value, l): &(Value, bool)| Supposed { value, slots: if l { looped } else { once }, within: None };
+            |&(value, l): &(Value, bool)| TrialChannel { value, slots: if l { looped } else { once }, within: None };
         needs.bytes(limit, &channels.iter().map(supposed).chain(stored.iter().copied()).collect::<Vec<_>>())
     };
     let overlays = Overlays::of(k);

@@ -3,14 +3,14 @@
 use super::modulo::Loop;
 use crate::Cx;
 use crate::analysis::access_width::slots_of;
-use crate::graph::{Dep, Why};
+use crate::graph::{Dep, DepReason};
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::resolve_view;
 
 /// The first two statements whose dependence written stages and cycles violate: both, the value and the kind of
 /// dependence.
-pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt, Value, Why)> {
+pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt, Value, DepReason)> {
     let l = Loop::new(k, cx, body);
     let at = |i: usize| {
         let plan = k.plans[l.graph.stmts[i]];
@@ -34,7 +34,7 @@ pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt
 impl Loop<'_> {
     /// A fill is after the `acquire` of its slot and in front of the `publish`: pairs in this order, the channel, and
     /// why.
-    fn fills(&self) -> Vec<(usize, usize, Value, Why)> {
+    fn fills(&self) -> Vec<(usize, usize, Value, DepReason)> {
         let k = self.k;
         let mut found = Vec::new();
         for (i, &s) in self.graph.stmts.iter().enumerate() {
@@ -43,10 +43,10 @@ impl Loop<'_> {
             for j in 0..self.graph.stmts.len() {
                 match self.channel(j) {
                     Some((ChannelOp::Acquire, channels)) if channels.contains(&to) && j < i => {
-                        found.push((j, i, to, Why::Anti));
+                        found.push((j, i, to, DepReason::Anti));
                     }
                     Some((ChannelOp::Publish, channels)) if channels.contains(&to) && j > i => {
-                        found.push((i, j, to, Why::Flow));
+                        found.push((i, j, to, DepReason::Flow));
                     }
                     _ => {}
                 }

@@ -30,7 +30,7 @@ use crate::registers::overhead::ADDRESSES;
 use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::iteration_time::{Pace, TENSOR_CORES};
+use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::WARPGROUP;
@@ -123,7 +123,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let length = found.length.max(most);
     let message = format!("an iteration takes about {length} clocks of a warpgroup ({binds}): {what}");
     let beside = beside::beside(k, cx.options.usual_card(), body);
-    cx.pace(span, message, Pace { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
+    cx.pace(span, message, IterationTime { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
     Ok(Some(length))
 }
 

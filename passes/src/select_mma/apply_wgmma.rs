@@ -4,7 +4,7 @@
 //! tiles determine it.
 
 use super::operand_sources::Product;
-use super::warpgroup::Way;
+use super::warpgroup::WgmmaForm;
 use crate::Cx;
 use crate::analysis::uses::path_to;
 use crate::analysis::views::plain_var;
@@ -18,10 +18,10 @@ use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData};
 use tilec_ir::target::WARPGROUP;
 
 /// A product with its decisions.
-pub(super) struct Decided {
+pub(super) struct DecidedProduct {
     pub(super) product: Product,
     pub(super) atom: Atom,
-    pub(super) way: Way,
+    pub(super) way: WgmmaForm,
     pub(super) shape: (u64, u64),
     /// The tile of a warpgroup.
     pub(super) tile: (u64, u64),
@@ -33,7 +33,7 @@ pub(super) struct Decided {
 }
 
 /// Writes the instructions of products, and the tile of a warpgroup.
-pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Result<(), Reported> {
+pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<DecidedProduct>) -> Result<(), Reported> {
     if found.is_empty() {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         return Err(cx.report(d.with_left_out(k.schedule_item("k_warps"))));
     }
     if k.schedule.warp_tile.is_none() {
-        let largest = |of: fn(&Decided) -> u64| found.iter().map(of).max().unwrap_or(1);
+        let largest = |of: fn(&DecidedProduct) -> u64| found.iter().map(of).max().unwrap_or(1);
         let (wm, wn) = (largest(|p| p.tile.0), largest(|p| p.tile.1));
         let span = k.name_span;
         k.schedule.warp_tile = Some((k.int(wm as i64, span), k.int(wn as i64, span)));
@@ -74,7 +74,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
         }
         if mma.atom.is_none() {
             let each = if p.repeats > 1 { ", each computes all" } else { "" };
-            let (Decided { operands, why, .. }, (wm, wn), name) = (&p, p.tile, p.atom.row().name);
+            let (DecidedProduct { operands, why, .. }, (wm, wn), name) = (&p, p.tile, p.atom.row().name);
             cx.remark(span, format!("`{name}` on {operands}, {wm}x{wn} per warpgroup (128 threads){why}{each}"));
         }
         k.exprs[src] = ExprData::Mma(decided);
@@ -84,7 +84,7 @@ pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<Decided>) -> Re
 
 /// Gives an accumulator whose warpgroup tile differs from the schedule's a layout with that tile, and also the
 /// instruction's A if it is in registers. `false`: these have another layout already.
-fn own_layout(k: &mut Kernel, p: &Decided, decided: &Mma) -> bool {
+fn own_layout(k: &mut Kernel, p: &DecidedProduct, decided: &Mma) -> bool {
     let StmtData::Assign { dst, .. } = k.stmts[p.product.s] else { unreachable!("a product is assigned") };
     let Some((sums, fragment)) = warpgroup_layouts(k, dst, decided, p.tile, p.repeats) else { return false };
     if let Some(tile) = k.tile_ty_mut(dst) {

@@ -8,11 +8,11 @@
 //! A role's warpgroups share the rows of each of its products, or the columns if it is computed transposed. `warp_tile` is the largest tile of a warpgroup;
 //! each product uses as much of it as its accumulator has.
 
-use super::apply_wgmma::{Decided, settle};
+use super::apply_wgmma::{DecidedProduct, settle};
 use super::missed_wgmma;
 use super::operand_sources::Product;
-use super::tiles::{NoTile, Shared, Tiled, Wanted, short_of};
-use super::warpgroup::{self, Way};
+use super::tiles::{NoTile, Shared, Tiled, WgmmaQuery, short_of};
+use super::warpgroup::{self, WgmmaForm};
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
@@ -209,7 +209,7 @@ fn product(
     cx: &mut Cx<'_>,
     product: Product,
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Result<Decided, Refused>, Reported> {
+) -> Result<Result<DecidedProduct, Refused>, Reported> {
     let Product { acc, mma, .. } = product;
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
@@ -222,7 +222,7 @@ fn decide(
     product: Product,
     (a, b): (&Operand, &Operand),
     (registers, reduced): (Option<bool>, &Reduced),
-) -> Result<Decided, Refused> {
+) -> Result<DecidedProduct, Refused> {
     let (target, Product { acc, mma, .. }) = (cx.options.target, product);
     let (Some(shape), Some(elem)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else {
         return Err("the accumulator has no fixed shape".into());
@@ -260,16 +260,17 @@ fn decide(
         Some(None) => return Err(Refused::asked("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
-    let way = Way { swap: registers.unwrap_or(mma.swap), registers: registers.is_some() };
+    let way = WgmmaForm { swap: registers.unwrap_or(mma.swap), registers: registers.is_some() };
     let (fixed, block, written) = (mma.swap || mma.atom.is_some(), (bm, bn, depth), mma.atom.is_some());
-    let wanted = Wanted { atom, way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
+    let wanted =
+        WgmmaQuery { atom, way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
     let mut short = None;
     for shared in Shared::all(true).filter(|s| s.groups == parts && !s.beside) {
         match wanted.tiled(k, shared) {
             Ok(Tiled { tile, way, .. }) => {
                 let operands = if way.registers { "one operand in registers" } else { "shared memory" };
                 let why = if way.swap { ", transposed" } else { "" }.to_owned();
-                return Ok(Decided { product, atom, way, shape, tile, repeats: 1, operands, why });
+                return Ok(DecidedProduct { product, atom, way, shape, tile, repeats: 1, operands, why });
             }
             Err(NoTile::Instruction { wanted, has }) => short = short.or(Some((wanted, has))),
             Err(NoTile::Shape | NoTile::Deep { .. }) => {}

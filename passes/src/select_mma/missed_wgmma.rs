@@ -1,8 +1,8 @@
 //! Products that could use wgmma by their types and extents, but do not.
 
 use super::operands::{acc_shape, known};
-use super::tiles::Wanted;
-use super::warpgroup::{self, Way};
+use super::tiles::WgmmaQuery;
+use super::warpgroup::{self, WgmmaForm};
 use crate::Cx;
 use crate::refusal::Refused;
 use crate::specialize::odd_extents;
@@ -36,9 +36,9 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     let depth = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
     let atom = warpgroup::atom(target, (Inputs { a, b }, sum));
     let (Some(depth), Some(atom)) = (depth, atom) else { return false };
-    let way = Way { swap: mma.swap, registers: false };
+    let way = WgmmaForm { swap: mma.swap, registers: false };
     let block = (rows, cols, depth);
-    let wanted = Wanted {
+    let wanted = WgmmaQuery {
         atom,
         way,
         fixed: false,

@@ -25,7 +25,7 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
-use crate::producer_fills::{self, Feed, How};
+use crate::producer_fills::{self, How, ProducerFill};
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{WARP, WARPGROUP};
@@ -78,7 +78,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
 
 /// The copies of the producer warps for a product in a loop that only accumulates it, with one operand converted in
 /// registers and the other in a buffer.
-fn fed(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec<Feed>> {
+fn fed(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec<ProducerFill>> {
     let &(body, _) = path_to(k, product.s).last()?;
     reduction::of(k, body).ok()?;
     let operands = [product.mma.a, product.mma.b];

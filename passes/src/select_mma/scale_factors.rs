@@ -12,7 +12,7 @@
 //! A scalar, `copy scale[kb, j] -> f`, would be waited for in every iteration. TMA loads the 16 bytes that contain it into slots:
 //! `copy scale[kb / 4 * 4.., j] -> f_tile`, `copy f_tile[kb % 4] -> f`.
 
-use super::apply_wgmma::Decided;
+use super::apply_wgmma::DecidedProduct;
 use super::k_slices::{declare_beside, insert_at, insert_before_outermost};
 use crate::Options;
 use crate::analysis::access_width::{MAX_ACCESS_BYTES, known_elem};
@@ -29,7 +29,7 @@ use tilec_ir::types::{ElemRef, TileTy};
 use tilec_ir::typing::fixed_shape;
 
 /// Makes per-row factors of partial sums be read in front of the product.
-pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
+pub(super) fn read_in_front(k: &mut Kernel, decided: &DecidedProduct) {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));
     let Some(part) = around.and_then(|body| reduction::of(k, body).ok()).and_then(|step| step.part) else { return };
@@ -59,7 +59,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &Decided) {
 }
 
 /// Makes scalar factors of partial sums be loaded through slots, if TMA can: returns the copies.
-pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &Decided) -> Vec<Stmt> {
+pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &DecidedProduct) -> Vec<Stmt> {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));
     let Some(body) = around else { return Vec::new() };

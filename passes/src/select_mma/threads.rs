@@ -141,7 +141,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     }
     let reduced = Reduced::of(k);
     let (rows, elements) = (reduced.rows()?, reduced.elements()?);
-    let turns = InTurns::of(k, &reduced, elements);
+    let turns = RowLoop::of(k, &reduced, elements);
     if rows > 2 && elements <= SHORT && k.schedule.ctas.is_none() && turns.is_none() {
         return None;
     }
@@ -267,7 +267,7 @@ const MOST_TOGETHER: u64 = 32;
 const BESIDE_IN_TURNS: u64 = 40;
 
 /// A loop over rows, with one or several rows in each iteration, that carries values.
-struct InTurns {
+struct RowLoop {
     at: Stmt,
     share: Share,
     /// Whether registers hardly hold two rows: then rows pass through shared memory if possible.
@@ -285,9 +285,9 @@ struct Share {
     registers: Option<u64>,
 }
 
-impl InTurns {
+impl RowLoop {
     /// The first such loop of a kernel, whose largest reduced tile has `elements` elements; `None`: there is none.
-    fn of(k: &Kernel, reduced: &Reduced, elements: u64) -> Option<InTurns> {
+    fn of(k: &Kernel, reduced: &Reduced, elements: u64) -> Option<RowLoop> {
         let row = reduced.longest_of(elements).filter(|&row| row > 0 && elements <= MOST_IN_TURNS * row)?;
         let whole = |v| live_ranges::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= row);
         for at in all_stmts(k, k.body) {
@@ -323,7 +323,7 @@ impl InTurns {
             // Rows that a cluster shares are converted one after another.
             let in_cluster = Some(share(fitting(IN_CLUSTER).clamp(4, 32), 1)).filter(|_| loads && elements == row);
             let found =
-                |each: u64, crowded: bool| Some(InTurns { at, share: share(each, computed), crowded, in_cluster });
+                |each: u64, crowded: bool| Some(RowLoop { at, share: share(each, computed), crowded, in_cluster });
             if elements > row {
                 return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
             }

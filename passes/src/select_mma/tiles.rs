@@ -7,7 +7,7 @@ use crate::analysis::wgmma::{ROWS, is_rows};
 use crate::refusal::Refused;
 use crate::registers::overhead::ADDRESSES;
 use crate::select_mma::atoms::{accumulator_registers, divides};
-use crate::select_mma::warpgroup::{self, Way};
+use crate::select_mma::warpgroup::{self, WgmmaForm};
 use tilec_ir::atoms::Atom;
 use tilec_ir::bits::Bits;
 use tilec_ir::kernel::Kernel;
@@ -22,9 +22,9 @@ pub(crate) enum Owners {
     Warpgroups,
 }
 
-/// Why a tile is none.
+/// Why a warp tile is not possible.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Unfit {
+pub(crate) enum TileMisfit {
     /// The tile does not divide the accumulator.
     Divides,
     /// The accumulator needs this number of registers, more than a thread has.
@@ -52,19 +52,19 @@ impl Owners {
         tile: (u64, u64),
         acc: Bits,
         written: Option<u64>,
-    ) -> Result<u64, Unfit> {
+    ) -> Result<u64, TileMisfit> {
         let warpgroups = self == Owners::Warpgroups;
         if !divides(tile.0, block.0, warpgroups) || !divides(tile.1, block.1, warpgroups) {
-            return Err(Unfit::Divides);
+            return Err(TileMisfit::Divides);
         }
         // A warpgroup computes its tile like a warp, with four times the threads.
         let registers = accumulator_registers(tile.0, tile.1, acc) / if warpgroups { u64::from(WARPGROUP) } else { 1 };
         if registers > u64::from(REGISTERS_PER_THREAD) {
-            return Err(Unfit::Registers(registers));
+            return Err(TileMisfit::Registers(registers));
         }
         match self.threads(block, tile) {
-            needed if needed > u64::from(MAX_THREADS) => Err(Unfit::TooMany(needed)),
-            needed if written.is_some_and(|threads| threads != needed) => Err(Unfit::Threads(needed)),
+            needed if needed > u64::from(MAX_THREADS) => Err(TileMisfit::TooMany(needed)),
+            needed if written.is_some_and(|threads| threads != needed) => Err(TileMisfit::Threads(needed)),
             needed => Ok(needed),
         }
     }
@@ -72,10 +72,10 @@ impl Owners {
 
 /// A wgmma product to be divided.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WgmmaQuery<'a> {
     pub(crate) atom: Atom,
     /// The preferred way: transposed or not.
-    pub(crate) way: Way,
+    pub(crate) way: WgmmaForm,
     /// Whether no other way is possible.
     pub(crate) fixed: bool,
     /// Whether the instruction is written: then registers are the author's responsibility.
@@ -98,7 +98,7 @@ pub(crate) struct Tiled {
     /// Rows and columns of a warpgroup's tile.
     pub(crate) tile: (u64, u64),
     /// The final way: transposed or not.
-    pub(crate) way: Way,
+    pub(crate) way: WgmmaForm,
     /// Registers for each sum: two if partial sums are promoted.
     pub(crate) sums: u64,
     /// Registers of a thread for sums, and for an operand in registers.
@@ -172,7 +172,7 @@ impl Tiled {
     }
 }
 
-impl Wanted<'_> {
+impl WgmmaQuery<'_> {
     pub(crate) fn sums(&self) -> u64 {
         1 + u64::from(self.promoted.is_some())
     }
@@ -213,11 +213,11 @@ impl Wanted<'_> {
     }
 
     /// The way of computing it in this division; `None`: impossible.
-    fn way(&self, shared: Shared) -> Option<Way> {
+    fn way(&self, shared: Shared) -> Option<WgmmaForm> {
         let ways =
             [Some(self.way.swap), (shared.turned && !self.fixed && !self.way.registers).then_some(!self.way.swap)];
         let fits = |&swap: &bool| self.fits(shared, swap, if shared.exchanged { &[] } else { self.reduced });
-        ways.into_iter().flatten().find(fits).map(|swap| Way { swap, ..self.way })
+        ways.into_iter().flatten().find(fits).map(|swap| WgmmaForm { swap, ..self.way })
     }
 
     /// The tile of each warpgroup: as scheduled, else a share of the instruction's rows or columns; `None`: they cannot
@@ -252,7 +252,7 @@ impl Wanted<'_> {
         let steps = depth.is_multiple_of(1 << self.atom.row().log2_shape.2);
         // Producer warps need a place in the block, too.
         let place = shared.groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
-        let way = Way { swap, ..self.way };
+        let way = WgmmaForm { swap, ..self.way };
         let registers = warpgroup::tiles_of(self.atom, ((wm, wn), depth), way, (self.acc, self.sums()));
         whole_rows && whole && steps && place && is_rows(rows) && warpgroup::works(self.atom, (wm, wn), swap, registers)
     }
@@ -267,12 +267,12 @@ mod tests {
         let warps = Owners::Warps { groups: 1 };
         assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), None), Ok(256));
         assert_eq!(Owners::Warps { groups: 2 }.fit((128, 128), (64, 32), Bits::new(32), None), Ok(512));
-        assert_eq!(warps.fit((128, 128), (48, 32), Bits::new(32), None), Err(Unfit::Divides));
-        assert_eq!(warps.fit((256, 256), (128, 128), Bits::new(32), None), Err(Unfit::Registers(512)));
-        assert_eq!(warps.fit((256, 256), (16, 16), Bits::new(32), None), Err(Unfit::TooMany(8192)));
-        assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), Some(128)), Err(Unfit::Threads(256)));
+        assert_eq!(warps.fit((128, 128), (48, 32), Bits::new(32), None), Err(TileMisfit::Divides));
+        assert_eq!(warps.fit((256, 256), (128, 128), Bits::new(32), None), Err(TileMisfit::Registers(512)));
+        assert_eq!(warps.fit((256, 256), (16, 16), Bits::new(32), None), Err(TileMisfit::TooMany(8192)));
+        assert_eq!(warps.fit((128, 128), (64, 32), Bits::new(32), Some(128)), Err(TileMisfit::Threads(256)));
         // Three warpgroups can divide 192 rows; warps cannot.
         assert_eq!(Owners::Warpgroups.fit((192, 128), (64, 128), Bits::new(32), None), Ok(384));
-        assert_eq!(warps.fit((192, 128), (64, 128), Bits::new(32), None), Err(Unfit::Divides));
+        assert_eq!(warps.fit((192, 128), (64, 128), Bits::new(32), None), Err(TileMisfit::Divides));
     }
 }

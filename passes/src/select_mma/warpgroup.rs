@@ -35,7 +35,7 @@ pub(crate) fn reads_registers(input: Elem) -> bool {
 
 /// How a wgmma product is computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Way {
+pub(crate) struct WgmmaForm {
     /// Whether it is transposed.
     pub(crate) swap: bool,
     /// Whether the instruction's A comes from registers: then this operand is A, transposed or not.
@@ -66,7 +66,12 @@ pub(crate) fn works(atom: Atom, (wm, wn): (u64, u64), swap: bool, registers: u64
 }
 
 /// Registers of a thread for the sums of `wm x wn`, and for A with depth `depth` if it comes from registers.
-pub(crate) fn tiles_of(atom: Atom, ((wm, wn), depth): ((u64, u64), u64), way: Way, (acc, sums): (Elem, u64)) -> u64 {
+pub(crate) fn tiles_of(
+    atom: Atom,
+    ((wm, wn), depth): ((u64, u64), u64),
+    way: WgmmaForm,
+    (acc, sums): (Elem, u64),
+) -> u64 {
     let lanes = 32u64 << atom.row().unit.warp_bits();
     let input = atom.row().types.first().map_or(Elem::F32.size(), |t| t.inputs.size());
     let rows = if way.swap { wn } else { wm };
@@ -97,7 +102,13 @@ const LEFT: u64 = 4;
 
 /// Checks that a thread has enough registers for an instruction at the start of the block; registers that it gets later
 /// do not count. `Err`: the required and the available number.
-pub(crate) fn assembles(k: &Kernel, groups: u64, tile: (u64, u64), way: Way, acc: Elem) -> Result<(), (u64, u64)> {
+pub(crate) fn assembles(
+    k: &Kernel,
+    groups: u64,
+    tile: (u64, u64),
+    way: WgmmaForm,
+    acc: Elem,
+) -> Result<(), (u64, u64)> {
     let cols = if way.swap { tile.0 } else { tile.1 };
     let sums = acc.bytes_of(ROWS * cols) / u64::from(WARPGROUP * WARP) / 4;
     let wanted = sums + INSTRUCTION + if way.registers { LEFT } else { 0 };

@@ -20,7 +20,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref};
 use crate::assign_layouts::Reduced;
 use crate::select_mma::atoms::divides;
 use crate::select_mma::operands::{acc_shape, known, scheduled_tile};
-use crate::select_mma::tiles::{Owners, Unfit};
+use crate::select_mma::tiles::{Owners, TileMisfit};
 pub(crate) use crate::select_mma::warps::warp_tile::usual_tile;
 use crate::select_mma::warps::warp_tile::{LEAST, Product, is_room, share_out, warps_in};
 use tilec_ir::atoms::Inputs;
@@ -359,17 +359,17 @@ fn check(k: &Kernel, cx: &mut Cx<'_>, p: &Product, share: Share, threads: u64) -
     let written = share.scheduled.then_some(threads);
     let (message, note) = match (Owners::Warps { groups: p.groups }).fit(p.shape, share.tile, p.elem, written) {
         Ok(_) => return Ok(()),
-        Err(Unfit::Registers(registers)) => (
+        Err(TileMisfit::Registers(registers)) => (
             format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread"),
             "a thread has 255 registers; use more warps (a smaller `warp_tile`)",
         ),
-        Err(Unfit::Threads(needed)) => (
+        Err(TileMisfit::Threads(needed)) => (
             format!("{bm}x{bn} in {wm}x{wn} warp tiles{times} takes {needed} threads, the schedule says {threads}"),
             "remove `threads` or change `warp_tile`",
         ),
-        Err(Unfit::TooMany(needed)) => return Err(too_many_threads(k, cx, p, Some(share.tile), needed)),
+        Err(TileMisfit::TooMany(needed)) => return Err(too_many_threads(k, cx, p, Some(share.tile), needed)),
         // Extents that are no powers of two are refused separately.
-        Err(Unfit::Divides) => return Ok(()),
+        Err(TileMisfit::Divides) => return Ok(()),
     };
     let d = Diagnostic::error(codes::WARP_TILE, p.span, message).with_note(note);
     Err(cx.report(d.with_left_out(written.and_then(|_| k.schedule_item("warp_tile")))))

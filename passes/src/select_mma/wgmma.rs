@@ -18,11 +18,11 @@
 mod gathered_rows;
 mod warpgroup_tiles;
 
-use super::apply_wgmma::{Decided, settle};
+use super::apply_wgmma::{DecidedProduct, settle};
 use super::in_roles;
 use super::operand_loads;
 use super::operand_sources::{self, Loads, Product, product_of};
-use super::warpgroup::{self, Way};
+use super::warpgroup::{self, WgmmaForm};
 use super::{from_registers, missed_wgmma, promotion, scale_factors};
 use crate::Cx;
 use crate::Options;
@@ -30,7 +30,7 @@ use crate::analysis::conditions::guarded;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, path_to};
 use crate::analysis::views::plain_var;
-use crate::producer_fills::{self, Feed};
+use crate::producer_fills::{self, ProducerFill};
 use crate::refusal::Refused;
 use crate::select_mma::operands::{Operand, acc_shape, described, operand, stored_column_major};
 use tilec_ir::atoms::{Atom, Inputs};
@@ -41,7 +41,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
-use warpgroup_tiles::{Site, shared_out};
+use warpgroup_tiles::{ProductSite, shared_out};
 
 /// Why a kernel does not use wgmma.
 enum Stop {
@@ -62,10 +62,10 @@ impl From<Reported> for Stop {
 }
 
 /// The decisions for all products of a kernel.
-struct Planned {
-    decided: Vec<Decided>,
-    feeds: Vec<Feed>,
-    short: Vec<Short>,
+struct KernelPlan {
+    decided: Vec<DecidedProduct>,
+    feeds: Vec<ProducerFill>,
+    short: Vec<ShortAccumulator>,
     groups: u64,
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn stand_alone(k: &Kernel) -> bool {
 
 /// How products are computed, if all products of a specialised kernel can use wgmma with some tile, each in a loop that
 /// only accumulates it, with operands from producer warps.
-pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
+pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<WgmmaForm> {
     let mut k = k.clone();
     let mut products: Vec<Product> = all_stmts(&k, k.body).into_iter().filter_map(|s| product_of(&k, s)).collect();
     products.iter_mut().for_each(|p| computed_operands(&mut k, p));
@@ -199,7 +199,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<Way> {
     let load = loads.of.last().copied().flatten().map(|load| load.second);
     let computed = [last.mma.a, last.mma.b].iter().position(|&e| plain_var(k, e).is_some()).map(|i| i == 1);
     let second = load.or(computed);
-    Some(Way { swap: second.unwrap_or(preferred), registers: second.is_some() })
+    Some(WgmmaForm { swap: second.unwrap_or(preferred), registers: second.is_some() })
 }
 
 /// Makes computed operands of a product register tiles, and loads their inputs to other tiles.
@@ -210,7 +210,7 @@ pub(super) fn computed_operands(k: &mut Kernel, p: &mut Product) {
 }
 
 /// A product for which the instruction keeps fewer bits of the sums than the accumulator has.
-struct Short {
+struct ShortAccumulator {
     s: Stmt,
     acc: Value,
     atom: Atom,
@@ -219,7 +219,7 @@ struct Short {
 }
 
 /// Plans wgmma for all products of a kernel. If it fails, the kernel is partly changed.
-fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loads) -> Result<Planned, Stop> {
+fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loads) -> Result<KernelPlan, Stop> {
     allowed(k, cx.options)?;
     operand_sources::load(k, &mut products, loads);
     let (mut sites, mut short) = (Vec::new(), Vec::new());
@@ -228,8 +228,8 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
         if warpgroup::promoted_of(k, site.atom, site.elem).is_some() {
             let parts =
                 promotion::parts(k, p.s, (p.acc, &p.mma), site.atom).map_err(|why| why.or_at(k.stmt_spans[p.s]))?;
-            short.push(Short { s: p.s, acc: p.acc, atom: site.atom, parts });
-            sites.push(Site { parts, ..site });
+            short.push(ShortAccumulator { s: p.s, acc: p.acc, atom: site.atom, parts });
+            sites.push(ProductSite { parts, ..site });
         } else {
             sites.push(site);
         }
@@ -240,11 +240,11 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
     }
     let feeds = fed_by(k, cx, &products, loads)?;
     let (decided, groups) = shared_out(k, &sites, !loads.converted.is_empty())?;
-    Ok(Planned { decided, feeds, short, groups })
+    Ok(KernelPlan { decided, feeds, short, groups })
 }
 
 /// The copies of the producer warps.
-fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<Feed>, Refused> {
+fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<ProducerFill>, Refused> {
     let buffers = loads.buffers.iter().copied().fold(operand_sources::buffers(k, products), operand_sources::with);
     let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| producer_fills::by_threads(k, v));
     if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
@@ -278,7 +278,7 @@ fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
 
 /// Copies to buffers that are no operands, such as a tile with one number for each row, which TMA can load as well:
 /// otherwise the consumer threads would wait for them.
-fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Feed> {
+fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<ProducerFill> {
     let mut found = Vec::new();
     let allocated = |s: Stmt| match k.stmts[s] {
         StmtData::Alloc { value, .. } if !operands.contains(&value) => Some(value),
@@ -318,7 +318,12 @@ pub(super) fn written(k: &Kernel, fill: Stmt) -> bool {
 }
 
 /// The facts about a product.
-fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<operand_sources::Load>) -> Result<Site, Stop> {
+fn site(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    product: Product,
+    load: Option<operand_sources::Load>,
+) -> Result<ProductSite, Stop> {
     let Product { acc, mma, .. } = product;
     assert_eq!(k.exprs[mma.c], ExprData::Ref(acc), "bug: a product that does not add to what it is assigned to");
     let (a, b) = (operand(k, cx, mma.a, 1)?, operand(k, cx, mma.b, 0)?);
@@ -333,11 +338,11 @@ fn site(k: &Kernel, cx: &mut Cx<'_>, product: Product, load: Option<operand_sour
         return Err(Refused::asked("`swap` is written, and the first operand is in registers").into());
     }
     let column_major = stored_column_major(k, acc);
-    Ok(Site { product, atom, elem, shape, registers, load, column_major, parts: None })
+    Ok(ProductSite { product, atom, elem, shape, registers, load, column_major, parts: None })
 }
 
 /// Writes the decisions. `asked`: the schedule gives the depth of promotion.
-fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Result<(), Reported> {
+fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: KernelPlan) -> Result<(), Reported> {
     if k.schedule.threads.is_none() {
         let threads = planned.groups * u64::from(WARPGROUP * WARP);
         k.schedule.threads = Some(k.int(threads as i64, k.stmt_spans[planned.decided[0].product.s]));
@@ -357,7 +362,7 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: Planned) -> Resu
         let depth = planned.short.iter().find_map(|s| s.parts).unwrap_or(0);
         k.schedule.promote = Some(k.int(depth as i64, k.name_span));
     }
-    for Short { s, acc, atom, parts } in planned.short {
+    for ShortAccumulator { s, acc, atom, parts } in planned.short {
         match parts {
             Some(depth) => promotion::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
             None if !asked => promotion::say_none(cx, k.stmt_spans[s]),

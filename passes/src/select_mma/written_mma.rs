@@ -1,6 +1,6 @@
 //! Products with a written instruction (`mma<fma>(a, b, acc)`) whose operands are not in registers yet.
 
-use super::tiles::{Owners, Unfit};
+use super::tiles::{Owners, TileMisfit};
 use super::{Atom, Cx};
 use crate::select_mma::atoms::available;
 use crate::select_mma::operands::scheduled_tile;
@@ -8,7 +8,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::bits::Bits;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::target::MAX_THREADS;
 use tilec_ir::types::Elem;
@@ -49,7 +49,7 @@ pub(super) fn exists(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, alone): (At
 
 /// The error, with the way out to remove the instruction.
 fn refused(k: &Kernel, span: Span, why: String) -> Diagnostic {
-    Diagnostic::error(codes::NO_ATOM, span, why).with_left_out(k.spot(span, Spot::Atom))
+    Diagnostic::error(codes::NO_ATOM, span, why).with_left_out(k.spot(span, FixLocation::Atom))
 }
 
 /// The tile of a warpgroup: as scheduled, else of 64 rows and columns; sets the thread count.
@@ -73,21 +73,21 @@ pub(super) fn warp_tile(
     let written = threads.map(|t| u64::try_from(t).unwrap_or(0));
     let needed = match Owners::Warpgroups.fit((bm, bn), (wm, wn), acc, written) {
         Ok(needed) => needed,
-        Err(Unfit::Divides) => {
+        Err(TileMisfit::Divides) => {
             let at = k.schedule.warp_tile.map_or(span, |(m, n)| k.expr_spans[m].to(k.expr_spans[n]));
             let note = "both extents must be powers of two and at most those of the accumulator";
             return refuse(at, format!("warp tile {wm}x{wn} does not divide the {bm}x{bn} accumulator"), note);
         }
-        Err(Unfit::Registers(registers)) => {
+        Err(TileMisfit::Registers(registers)) => {
             let message = format!("a {wm}x{wn} warp tile needs {registers} accumulator registers per thread");
             return refuse(span, message, "a thread has 255 registers; use more warps (a smaller `warp_tile`)");
         }
-        Err(Unfit::TooMany(needed)) => {
+        Err(TileMisfit::TooMany(needed)) => {
             let message =
                 format!("{bm}x{bn} in {wm}x{wn} warp tiles needs {needed} threads, a block has at most {MAX_THREADS}");
             return refuse(span, message, "enlarge `warp_tile`");
         }
-        Err(Unfit::Threads(needed)) => {
+        Err(TileMisfit::Threads(needed)) => {
             let t = threads.expect("threads are written");
             let message = format!("{bm}x{bn} in {wm}x{wn} warp tiles takes {needed} threads, the schedule says {t}");
             return refuse(span, message, "remove `threads` or change `warp_tile`");

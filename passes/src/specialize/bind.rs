@@ -4,7 +4,7 @@ use crate::Cx;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::Value;
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::{ConstKind, ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::types::{Elem, ElemRef, Order, OrderRef, Strides};
 
@@ -105,7 +105,7 @@ fn missing(k: &Kernel, parameter: Value, cx: &mut Cx<'_>) -> Reported {
         ConstKind::Elem(elems) => elems.first().map(|e| e.name()),
         ConstKind::Order => Some(Order::Row.name()),
     };
-    let kind = k.spots_behind(k.values[parameter].span, Spot::Kind).next();
+    let kind = k.spots_behind(k.values[parameter].span, FixLocation::Kind).next();
     cx.report(match default.zip(kind) {
         Some((default, kind)) => d.with_fix(Span { start: kind.end, end: kind.end }, format!(" = {default}")),
         None => d,

@@ -17,7 +17,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::typing::{resolve_view, same_expr};
 
 /// A window that moves with a loop.
-struct Moving {
+struct MovingWindow {
     at: Expr,
     tensor: Value,
     dim: usize,
@@ -58,7 +58,7 @@ fn of_loop(k: &Kernel, s: Stmt) -> Vec<Diagnostic> {
             continue;
         }
         seen.push(key);
-        let own: Vec<&Moving> = windows.iter().filter(|w| (w.tensor, w.dim) == key).collect();
+        let own: Vec<&MovingWindow> = windows.iter().filter(|w| (w.tensor, w.dim) == key).collect();
         if own.iter().any(|w| w.ends) {
             continue;
         }
@@ -80,7 +80,7 @@ fn with_step(k: &Kernel, d: Diagnostic, step: Expr, extent: i64) -> Diagnostic {
     }
 }
 
-fn skipped(k: &Kernel, window: &Moving, var: Value, step: i64, reached: i64) -> Diagnostic {
+fn skipped(k: &Kernel, window: &MovingWindow, var: Value, step: i64, reached: i64) -> Diagnostic {
     let (tensor, var) = (&k.values[window.tensor].name, &k.values[var].name);
     let message = format!(
         "`{var}` grows by {step}, and windows of `{tensor}` reach {reached} elements from it: {} of {step} are skipped",
@@ -92,7 +92,7 @@ fn skipped(k: &Kernel, window: &Moving, var: Value, step: i64, reached: i64) -> 
     ))
 }
 
-fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)) -> Diagnostic {
+fn overlapping(k: &Kernel, window: &MovingWindow, var: Value, (step, end): (i64, Expr)) -> Diagnostic {
     let (tensor, var, end) = (&k.values[window.tensor].name, &k.values[var].name, print_expr(k, end));
     let message = format!(
         "`{var}` grows by {step}, and windows of `{tensor}` have {} elements: they overlap, and end at `{end}` with the loop",
@@ -105,7 +105,7 @@ fn overlapping(k: &Kernel, window: &Moving, var: Value, (step, end): (i64, Expr)
     ))
 }
 
-fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnostic {
+fn reduced_again(k: &Kernel, window: &MovingWindow, var: Value, step: i64) -> Diagnostic {
     let (tensor, var) = (&k.values[window.tensor].name, &k.values[var].name);
     let message = format!(
         "`{var}` grows by {step}, and windows of `{tensor}` have {} elements along the reduction: {} of them are summed again",
@@ -120,8 +120,13 @@ fn reduced_again(k: &Kernel, window: &Moving, var: Value, step: i64) -> Diagnost
 
 /// Windows longer than the step along the reduction of products, for both operands: then the same products are added
 /// several times.
-fn summed_again<'w>(k: &Kernel, body: tilec_ir::entities::Block, windows: &'w [Moving], step: i64) -> Vec<&'w Moving> {
-    let mut again: Vec<&Moving> = Vec::new();
+fn summed_again<'w>(
+    k: &Kernel,
+    body: tilec_ir::entities::Block,
+    windows: &'w [MovingWindow],
+    step: i64,
+) -> Vec<&'w MovingWindow> {
+    let mut again: Vec<&MovingWindow> = Vec::new();
     let list = all_stmts(k, body);
     let declared: Vec<Value> = list
         .iter()
@@ -171,7 +176,7 @@ fn source(k: &Kernel, e: Expr, dim: usize) -> Option<(Value, usize)> {
 }
 
 /// The number of elements from the first window on without gaps, so that a later iteration may cover all of them.
-fn reached(windows: &[&Moving]) -> i64 {
+fn reached(windows: &[&MovingWindow]) -> i64 {
     let mut parts: Vec<(i64, i64)> = windows.iter().map(|w| (w.offset, w.offset.saturating_add(w.extent))).collect();
     parts.sort_unstable();
     let first = parts.first().map_or(0, |p| p.0);
@@ -194,7 +199,7 @@ fn is_shared(k: &Kernel, start: Expr) -> bool {
 }
 
 /// The windows of tensors in a loop that begin at its variable, plus an offset; `None`: the variable has other uses.
-fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<Moving>> {
+fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Expr) -> Option<Vec<MovingWindow>> {
     let mut found = Vec::new();
     for s in all_stmts(k, body) {
         let copied = match k.stmts[s] {
@@ -227,7 +232,7 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
                     moves(src, dst).or_else(|| moves(dst, src))
                 });
                 let tile = other.and_then(|other| source(k, other, 0)).map(|(tile, _)| (tile, w));
-                found.push(Moving {
+                found.push(MovingWindow {
                     at: e,
                     tensor: view.base,
                     dim,

@@ -432,7 +432,7 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
 
 /// Whether an expression is zero in the padding along a dimension; `None`: along all dimensions.
 fn zero(k: &Kernel, e: Expr, along: Option<usize>) -> bool {
-    zero_within(k, e, along, &mut Asked::default())
+    zero_within(k, e, along, &mut PadQuery::default())
 }
 
 /// A number that is certainly within the type's range, as large as possible.
@@ -446,7 +446,7 @@ fn greatest_of(elem: Option<ElemRef>) -> f64 {
 
 /// What was requested.
 #[derive(Default)]
-struct Asked {
+struct PadQuery {
     /// Tiles, and the dimension that was examined.
     tiles: Vec<(Value, usize)>,
     /// Names of expressions, and whether they are zero.
@@ -454,7 +454,7 @@ struct Asked {
 }
 
 /// [`zero`], with results for tiles and names in `asked`.
-fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut Asked) -> bool {
+fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut PadQuery) -> bool {
     let literal = |e: Expr| match k.exprs[e] {
         ExprData::Int(x) => Some(x as f64),
         ExprData::Float(bits) => Some(f64::from_bits(bits)),
@@ -517,7 +517,7 @@ fn repeats(k: &Kernel, view: &ResolvedView, d: usize) -> bool {
 }
 
 /// Whether a tile is filled only by copies of values that are zero in the padding along `d`.
-fn filled(k: &Kernel, v: Value, d: usize, asked: &mut Asked) -> bool {
+fn filled(k: &Kernel, v: Value, d: usize, asked: &mut PadQuery) -> bool {
     if asked.tiles.contains(&(v, d)) {
         return true;
     }

@@ -20,7 +20,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::uses::all_stmts;
 use flow::Flow;
-use found::{Found, Past};
+use found::{Past, TaintedExpr};
 use tilec_ir::kernel::Kernel;
 use tilec_ir::typing::resolve_view;
 
@@ -41,7 +41,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
             }
         }
     }
-    let mut found: Vec<Found> = places.iter().flat_map(|of| Flow::of(&known, &facts, of)).collect();
+    let mut found: Vec<TaintedExpr> = places.iter().flat_map(|of| Flow::of(&known, &facts, of)).collect();
     found.sort_by_key(|one| whole.expr_spans[one.at].start);
     let mut said: Vec<Past> = Vec::new();
     for one in found {

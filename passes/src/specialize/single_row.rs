@@ -5,7 +5,7 @@ use crate::analysis::uses::{all_stmts, stmt_exprs};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::Expr;
-use tilec_ir::fix_locations::Spot;
+use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::{ExprData, Kernel, Range};
 use tilec_ir::typing::{Extent, Type, elem_name, resolve_view, type_of};
 
@@ -61,8 +61,10 @@ fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
     );
     let d = Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note);
     let window = k.expr_spans[e];
-    let dots =
-        k.spots.iter().filter(|(spot, at)| *spot == Spot::Dots && window.start <= at.start && at.end <= window.end);
+    let dots = k
+        .spots
+        .iter()
+        .filter(|(spot, at)| *spot == FixLocation::Dots && window.start <= at.start && at.end <= window.end);
     let places: Vec<Span> = dots.map(|(_, at)| *at).collect();
     let ExprData::View(view) = &k.exprs[e] else { return Some(d) };
     // The single element should be broadcast if the tile has several.

@@ -23,7 +23,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, elem_name, resolve_view, same_product};
 
 /// A window at a fixed position.
-struct First {
+struct FixedWindow {
     window: Expr,
     /// The size of the dimension.
     size: Expr,
@@ -36,7 +36,7 @@ struct First {
 /// Warns of sizes of which windows only have the first elements.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let (ranges, known, inequalities) = (Ranges::new(k), known(k), Inequalities::new(k));
-    let mut firsts: Vec<First> = Vec::new();
+    let mut firsts: Vec<FixedWindow> = Vec::new();
     let stmts = all_stmts(k, k.body);
     let stores = stmts.iter().filter_map(|&s| match k.stmts[s] {
         StmtData::Copy { dst, .. } => Some(dst),
@@ -57,7 +57,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
             };
             let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
             let reach = first.and_then(|first| first.checked_add(extent));
-            firsts.extend(reach.map(|reach| First { window, size, reach, read: !stores.contains(&window) }));
+            firsts.extend(reach.map(|reach| FixedWindow { window, size, reach, read: !stores.contains(&window) }));
         }
     }
     let mut said: Vec<Expr> = Vec::new();
@@ -90,7 +90,7 @@ fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) 
         || bounds > 0 && k.requires.iter().filter_map(by).any(|bound| fits(k, ranges, bound, reach, bounds - 1))
 }
 
-fn warning(k: &Kernel, first: &First, reach: i64) -> Diagnostic {
+fn warning(k: &Kernel, first: &FixedWindow, reach: i64) -> Diagnostic {
     let size = print_expr(k, first.size);
     let message = format!(
         "this window has only the first {reach} elements along `{size}`, and no window has the rest: it is skipped if `{size}` is more than {reach}"

@@ -47,7 +47,7 @@ pub(super) fn of(tile: &[u64], along: usize, threads: u64) -> Option<Pieces> {
 
 /// Where a piece goes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Destination {
     /// From the tensor to the buffer.
     Load,
     /// From the buffer to the tensor.
@@ -59,7 +59,7 @@ impl Pieces {
     pub(super) fn copy(
         &self,
         k: &mut Kernel,
-        way: Way,
+        way: Destination,
         (buffer, elem): (Value, Elem),
         window: &ResolvedView,
         span: Span,
@@ -86,7 +86,7 @@ impl Pieces {
     fn piece(
         &self,
         k: &mut Kernel,
-        way: Way,
+        way: Destination,
         (buffer, elem): (Value, Elem),
         window: &ResolvedView,
         starts: &[Option<Value>],
@@ -113,7 +113,7 @@ impl Pieces {
             ranges.push(range(k, dim, more, span));
         }
         let theirs = k.expr(ExprData::View(View { base: window.base, slot: None, ranges }), span);
-        let (src, dst) = if way == Way::Load { (theirs, own) } else { (own, theirs) };
+        let (src, dst) = if way == Destination::Load { (theirs, own) } else { (own, theirs) };
         let (into, from) = (k.value_ref(piece, span), k.value_ref(piece, span));
         let load = StmtData::Copy { src, dst: into, attrs: CopyAttrs::default() };
         let store = StmtData::Copy { src: from, dst, attrs: CopyAttrs::default() };

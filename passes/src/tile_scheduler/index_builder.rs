@@ -6,7 +6,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
 /// A builder of expressions and names.
-pub(super) struct Maker<'k> {
+pub(super) struct IndexBuilder<'k> {
     pub(super) k: &'k mut Kernel,
     pub(super) span: Span,
     /// The declarations of the names.
@@ -15,28 +15,28 @@ pub(super) struct Maker<'k> {
 
 /// An operand of an expression under construction.
 pub(super) trait Term {
-    fn expr(self, m: &mut Maker<'_>) -> Expr;
+    fn expr(self, m: &mut IndexBuilder<'_>) -> Expr;
 }
 
 impl Term for Expr {
-    fn expr(self, _: &mut Maker<'_>) -> Expr {
+    fn expr(self, _: &mut IndexBuilder<'_>) -> Expr {
         self
     }
 }
 
 impl Term for Value {
-    fn expr(self, m: &mut Maker<'_>) -> Expr {
+    fn expr(self, m: &mut IndexBuilder<'_>) -> Expr {
         m.k.value_ref(self, m.span)
     }
 }
 
 impl Term for i64 {
-    fn expr(self, m: &mut Maker<'_>) -> Expr {
+    fn expr(self, m: &mut IndexBuilder<'_>) -> Expr {
         m.k.int(self, m.span)
     }
 }
 
-impl Maker<'_> {
+impl IndexBuilder<'_> {
     pub(super) fn op(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
         let (a, b) = (a.expr(self), b.expr(self));
         self.k.binary(op, a, b, self.span)
@@ -48,7 +48,7 @@ impl Maker<'_> {
         self.op(Op::Max, below, low)
     }
 
-    /// A comparison. Unlike with [`Maker::op`], it is not folded.
+    /// A comparison. Unlike with [`IndexBuilder::op`], it is not folded.
     pub(super) fn compare(&mut self, op: Op, a: impl Term, b: impl Term) -> Expr {
         let args = vec![a.expr(self), b.expr(self)];
         self.k.expr(ExprData::Op { op, args }, self.span)

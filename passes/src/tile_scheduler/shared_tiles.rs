@@ -4,7 +4,7 @@
 use super::cluster::{tiles as count, wanted};
 use super::persistent::{Tiles, clusters};
 use super::split_k::Split;
-use super::split_product::{Found, least_steps, operand_size};
+use super::split_product::{SplitProduct, least_steps, operand_size};
 use super::stream_k::Stream;
 use crate::Cx;
 use crate::analysis::access_width::{elem_of, tile_shape};
@@ -106,7 +106,7 @@ fn asked(k: &Kernel) -> Option<(Expr, i64)> {
 }
 
 /// Bytes of the accumulator of a tile.
-fn sums_bytes(found: &Found) -> u64 {
+fn sums_bytes(found: &SplitProduct) -> u64 {
     found.elem.bytes_of((found.shape.0 * found.shape.1).unsigned_abs())
 }
 
@@ -128,7 +128,7 @@ pub(crate) fn refused(k: &Kernel, cx: &mut Cx<'_>, e: Expr, why: &str) -> Report
 }
 
 /// The accumulator of a loop whose iterations blocks can share; otherwise the reason.
-fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
+fn fits(k: &Kernel, at: Stmt) -> Result<SplitProduct, String> {
     let StmtData::For { start, end, step, cond, body, .. } = k.stmts[at] else { unreachable!("it is a loop") };
     if cond.is_some() {
         return Err("how often it runs is known only while it does".to_owned());
@@ -150,11 +150,11 @@ fn fits(k: &Kernel, at: Stmt) -> Result<Found, String> {
     let extents = i64::try_from(rows).ok().zip(i64::try_from(cols).ok()).ok_or(untyped)?;
     let computed =
         step_of.load.filter(|load| !load.of.is_empty()).map_or(0, |load| tile_shape(k, load.tile).iter().product());
-    Ok(Found { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
+    Ok(SplitProduct { acc, elem, shape: extents, step, end, sides: sides(k, body), computed, span: k.stmt_spans[at] })
 }
 
 /// The best way for the given sizes.
-fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &Found) -> Option<Cut> {
+fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &SplitProduct) -> Option<Cut> {
     let all = tiles.tiles(k);
     let axes = [tiles.along(k, 0), tiles.along(k, 1)];
     gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
@@ -190,7 +190,7 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
 fn gain(
     k: &Kernel,
     cx: &Cx<'_>,
-    found: &Found,
+    found: &SplitProduct,
     (all, axes): (i64, [Expr; 2]),
     (groups, each): (i64, i64),
 ) -> Option<Cut> {

@@ -20,9 +20,9 @@
 //! launch. Blocks only divide by literals before they start, and the exchange is a single transfer between
 //! multiprocessors: on an H200 that saves 1 to 4 us relative to stream-K ([`super::stream_k`]).
 
-use super::index_builder::Maker;
+use super::index_builder::IndexBuilder;
 use super::persistent::Tiles;
-use super::split_product::Found;
+use super::split_product::SplitProduct;
 use super::stream_k::tensor;
 use crate::Cx;
 use crate::rewrite::{Map, Subst, clone_stmt};
@@ -47,8 +47,8 @@ pub(super) struct Split {
 }
 
 impl Split {
-    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, found: Found, parts: i64) -> Split {
-        let Found { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
+    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, found: SplitProduct, parts: i64) -> Split {
+        let SplitProduct { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
         let name = format!("{}_sums", k.values[acc].name);
         let extents = [parts - 1, rows, cols];
         let sums = tensor(k, span, (&name, elem, Scratch::Cluster), &extents, &[rows * cols, cols, 1]);
@@ -68,7 +68,7 @@ impl Split {
     /// The bounds of a block's part along the reduction, in elements.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         let (all, again) = (k.copy_expr(self.reduction), k.copy_expr(self.reduction));
-        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span: self.span, stmts: Vec::new() };
         let mut each = || {
             let copy = m.k.copy_expr(again);
             let steps = m.op(Op::CeilDiv, copy, self.step * self.parts);
@@ -94,7 +94,7 @@ impl Split {
         let span = self.span;
         let own = |k: &mut Kernel| {
             // All parts in front of the last one.
-            let mut m = Maker { k, span, stmts: Vec::new() };
+            let mut m = IndexBuilder { k, span, stmts: Vec::new() };
             if self.parts == 2 { m.k.int(0, span) } else { m.op(Op::Min, self.part, self.parts - 2) }
         };
         let at = own(k);
@@ -116,7 +116,7 @@ impl Split {
         whole.push(k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::of_fragment() }, span));
         whole.extend(rest);
         let otherwise = Some(k.block(whole));
-        let mut m = Maker { k, span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span, stmts: Vec::new() };
         let cond = m.compare(Op::Lt, self.part, self.parts - 1);
         k.stmt(StmtData::If { cond, then, otherwise }, span)
     }

@@ -10,7 +10,7 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
 /// What is shared.
-pub(super) struct Found {
+pub(super) struct SplitProduct {
     pub(super) acc: Value,
     pub(super) elem: Elem,
     pub(super) shape: (i64, i64),

@@ -39,9 +39,9 @@
 //!
 //! Redundant `min` and `max` are written for the analysis of ranges.
 
-use super::index_builder::{Maker, Term};
+use super::index_builder::{IndexBuilder, Term};
 use super::persistent::Tiles;
-use super::split_product::{Found, least_steps};
+use super::split_product::{SplitProduct, least_steps};
 use crate::Cx;
 use crate::analysis::wgmma;
 use crate::choose::stream_k::MOST;
@@ -80,7 +80,7 @@ pub(super) struct Stream {
 const FEW: i64 = 128 * 128;
 
 /// The distribution of tiles and steps, as names in the kernel's text.
-struct Deal {
+struct WorkSplit {
     /// Tiles of the output, and steps of each.
     count: Value,
     steps: Value,
@@ -101,8 +101,8 @@ struct Deal {
 }
 
 impl Stream {
-    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: Found, most: i64) -> Stream {
-        let Found { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
+    pub(super) fn new(k: &mut Kernel, cx: &mut Cx<'_>, tiles: &Tiles, found: SplitProduct, most: i64) -> Stream {
+        let SplitProduct { acc, elem, shape: (rows, cols), step, end, span, .. } = found;
         let (groups, each) = tiles.counts();
         let blocks = groups * each;
         let name = k.values[acc].name.clone();
@@ -130,7 +130,7 @@ impl Stream {
     /// The bounds of a unit along the reduction, in elements.
     pub(super) fn bounds(&self, k: &mut Kernel) -> (Expr, Expr) {
         let all = k.copy_expr(self.reduction);
-        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span: self.span, stmts: Vec::new() };
         let start = m.op(Op::Mul, self.begin, self.step);
         let end = m.op(Op::Mul, self.stop, self.step);
         (start, m.op(Op::Min, all, end))
@@ -188,13 +188,13 @@ impl Stream {
         for count in counts.into_iter().filter(|_| self.together) {
             let mut peers = Vec::new();
             for i in 0..count - 1 {
-                let mut m = Maker { k, span, stmts: Vec::new() };
+                let mut m = IndexBuilder { k, span, stmts: Vec::new() };
                 peers.push(m.op(Op::Add, self.peers, i));
             }
             let most = add(k, peers);
             let (then, otherwise) = (k.block(vec![most]), k.block(vec![add_up]));
             let group = tiles.group(k);
-            let mut m = Maker { k, span, stmts: Vec::new() };
+            let mut m = IndexBuilder { k, span, stmts: Vec::new() };
             let all = m.op(Op::Sub, group, self.peers);
             let cond = m.compare(Op::Eq, all, count - 1);
             add_up = k.stmt(StmtData::If { cond, then, otherwise: Some(otherwise) }, span);
@@ -208,14 +208,14 @@ impl Stream {
         let span = self.span;
         let repeat = |k: &mut Kernel, start: Expr, end: Expr, count: i64| {
             let peer = k.value("peer", span, ValueDef::Loop);
-            let mut m = Maker { k, span, stmts: Vec::new() };
+            let mut m = IndexBuilder { k, span, stmts: Vec::new() };
             let peers = (0..count).map(|i| m.op(Op::Add, peer, i)).collect();
             let s = add(k, peers);
             let (body, step) = (k.block(vec![s]), k.int(count, span));
             k.stmt(StmtData::For { var: peer, start, end, step, cond: None, next: None, unroll: false, body }, span)
         };
         let (own, again) = (tiles.group(k), tiles.group(k));
-        let mut m = Maker { k, span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span, stmts: Vec::new() };
         let all = m.op(Op::Sub, own, self.peers);
         let whole = m.op(Op::Div, all, MOST);
         let whole = m.op(Op::Mul, whole, MOST);
@@ -232,14 +232,14 @@ impl Stream {
     /// The block of a group that has another part of the same tile.
     fn block_of(&self, k: &mut Kernel, tiles: &Tiles, group: Expr) -> Expr {
         let rank = tiles.rank(k);
-        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span: self.span, stmts: Vec::new() };
         let first = m.op(Op::Mul, group, tiles.counts().1);
         m.op(Op::Add, first, rank)
     }
 
     fn either(&self, k: &mut Kernel, part: Block, whole: Vec<Stmt>) -> Stmt {
         let otherwise = Some(k.block(whole));
-        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span: self.span, stmts: Vec::new() };
         let cond = m.compare(Op::Gt, self.begin, 0);
         k.stmt(StmtData::If { cond, then: part, otherwise }, self.span)
     }
@@ -247,13 +247,13 @@ impl Stream {
     /// The number of groups of blocks in a launch.
     pub(super) fn workers(&self, k: &mut Kernel, tiles: &Tiles) -> Expr {
         let (all, again, steps) = (tiles.tiles(k), tiles.tiles(k), self.steps(k));
-        let mut m = Maker { k, span: self.span, stmts: Vec::new() };
+        let mut m = IndexBuilder { k, span: self.span, stmts: Vec::new() };
         self.workers_of(&mut m, tiles, (all, again), steps)
     }
 
     fn workers_of(
         &self,
-        m: &mut Maker<'_>,
+        m: &mut IndexBuilder<'_>,
         tiles: &Tiles,
         (all, again): (impl Term, impl Term),
         steps: impl Term,
@@ -267,7 +267,7 @@ impl Stream {
     }
 
     /// The number of blocks that may share a tile.
-    fn segments(&self, m: &mut Maker<'_>, steps: impl Term) -> Expr {
+    fn segments(&self, m: &mut IndexBuilder<'_>, steps: impl Term) -> Expr {
         let segments = m.op(Op::Div, steps, self.least);
         m.op(Op::Min, segments, self.most)
     }
@@ -281,8 +281,8 @@ impl Stream {
     /// The statements for every unit of a block.
     pub(super) fn walk(&self, k: &mut Kernel, tiles: &Tiles, stmts: &[Stmt]) -> Vec<Stmt> {
         let span = self.span;
-        let mut m = Maker { k, span, stmts: Vec::new() };
-        let Deal { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end } =
+        let mut m = IndexBuilder { k, span, stmts: Vec::new() };
+        let WorkSplit { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end } =
             self.deal(&mut m, tiles);
         let mut out = std::mem::take(&mut m.stmts);
 
@@ -334,7 +334,7 @@ impl Stream {
     }
 
     /// Emits the distribution: the shared work, and a worker's part of it.
-    fn deal(&self, m: &mut Maker<'_>, tiles: &Tiles) -> Deal {
+    fn deal(&self, m: &mut IndexBuilder<'_>, tiles: &Tiles) -> WorkSplit {
         let (groups, _) = tiles.counts();
         let (all_tiles, all_steps, group) = (tiles.bounded_tiles(m.k), self.steps(m.k), tiles.group(m.k));
         let count = m.name("tiles", all_tiles);
@@ -390,7 +390,7 @@ impl Stream {
         let whole = m.op(Op::CeilDiv, own, workers);
         let end = m.op(Op::Add, parts, whole);
         let end = m.op(Op::Min, end, i64::from(i32::MAX) - 2 * groups);
-        Deal { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end }
+        WorkSplit { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end }
     }
 }
 

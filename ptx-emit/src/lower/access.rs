@@ -3,7 +3,7 @@
 use super::dims::Dims;
 use super::ranged_ints::Int;
 use super::state::Lower;
-use super::store_distribution::Dealt;
+use super::store_distribution::LaneStores;
 use super::tile::{Filled, groups};
 use super::windows::{Access, FragmentWindow, Window};
 use crate::inst::{Class, Operand, Reg};
@@ -11,7 +11,7 @@ use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::CopyAttrs;
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::space::Space;
 use tilec_ir::target::WARP;
@@ -145,7 +145,7 @@ impl Lower<'_> {
         };
         let step = (bytes * threads) as i64;
         let groups: Vec<Vec<usize>> = (0..count).step_by(width).map(|v| (v..v + width).collect()).collect();
-        let Some(groups) = Held::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
+        let Some(groups) = UsedRegisters::of(layout, dim_bits.extents()).and_then(|held| held.groups(groups)) else {
             return Err(self.unfit(e, "accesses of 16 bytes that go past the end of the tile"));
         };
         let preds = vec![None; groups.len()];
@@ -185,7 +185,7 @@ impl Lower<'_> {
         let tid = self.tid();
         let first = self.linear_map(tid, &ranks);
         let first = self.in32(first);
-        self.dealt = Some(Dealt { first, blocks: 1 << lanes.len() });
+        self.dealt = Some(LaneStores { first, blocks: 1 << lanes.len() });
         self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
     }
 

@@ -1,6 +1,6 @@
 //! The rows of the report on copies and accesses to shared memory.
 
-use super::sectors::Touched;
+use super::sectors::AccessSectors;
 use super::state::Lower;
 use super::windows::{Access, Window};
 use crate::report::{CopyReport, SharedReport};
@@ -35,10 +35,10 @@ impl Lower<'_> {
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
         let (src, dst) = self.ends_of(s, e);
-        let nothing = Touched { used: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
+        let nothing = AccessSectors { used: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
         let touched = match (global, attrs.is_fragment()) {
             // The lanes of a warp access one run of bytes.
-            (true, true) => Touched { sectors: WARP * bytes / SECTOR_BYTES, ..nothing },
+            (true, true) => AccessSectors { sectors: WARP * bytes / SECTOR_BYTES, ..nothing },
             (true, false) => self.touched(view, access, bytes),
             (false, _) => nothing,
         };

@@ -9,12 +9,12 @@ use tilec_ir::entities::Value;
 pub(super) struct CountedAt {
     pub(super) of: Counted,
     pub(super) offset: u64,
-    pub(super) in_turns: Option<InTurns>,
+    pub(super) in_turns: Option<DoubleBuffer>,
 }
 
 /// Double buffering of counted stores in a loop.
 #[derive(Clone, Debug)]
-pub(super) struct InTurns {
+pub(super) struct DoubleBuffer {
     pub(super) buffers: Vec<Value>,
     /// Bytes from the first set of buffers to the second.
     pub(super) stride: u64,
@@ -22,7 +22,7 @@ pub(super) struct InTurns {
     pub(super) registers: Option<(Reg, Reg)>,
 }
 
-impl InTurns {
+impl DoubleBuffer {
     pub(super) fn slot(&self) -> Option<Reg> {
         self.registers.map(|(slot, _)| slot)
     }

@@ -24,9 +24,9 @@
 //! ```
 
 use super::accesses::{cluster_store, guard};
-use super::counted_stores::{CountedAt, InTurns};
+use super::counted_stores::{CountedAt, DoubleBuffer};
 use super::state::Lower;
-use super::store_distribution::Dealt;
+use super::store_distribution::LaneStores;
 use crate::inst::{AddrBase, Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
@@ -132,7 +132,7 @@ impl Lower<'_> {
 
     /// The offset of the current iteration's copy of a double-buffered buffer.
     pub(super) fn in_turns(&self, buffer: Value) -> Option<Reg> {
-        let own = |turns: &&InTurns| turns.buffers.contains(&buffer);
+        let own = |turns: &&DoubleBuffer| turns.buffers.contains(&buffer);
         self.counted.iter().filter_map(|counted| counted.in_turns.as_ref()).find(own)?.slot()
     }
 
@@ -151,7 +151,7 @@ impl Lower<'_> {
                 let offsets = buffers.iter().filter_map(|&v| self.k.places[v]).map(|place| place.offset);
                 let first = offsets.min().expect("bug: what is stored to blocks has a place");
                 let stride = (offset + BARRIER_BYTES - first).next_multiple_of(ROW_ALIGN);
-                InTurns { buffers, stride, registers: None }
+                DoubleBuffer { buffers, stride, registers: None }
             });
             let next = offset + BARRIER_BYTES + in_turns.as_ref().map_or(0, |turns| turns.stride);
             if next <= self.target.smem_per_block() {
@@ -194,7 +194,7 @@ impl Lower<'_> {
 
     /// Begins an iteration: the threads of this block have read the buffers of the previous iteration and signal this
     /// to each block.
-    fn next_of_turns(&mut self, turns: &InTurns, offset: u64) {
+    fn next_of_turns(&mut self, turns: &DoubleBuffer, offset: u64) {
         let (slot, parity) = turns.registers.expect("bug: an iteration that has not begun");
         self.emit.push(P::BarSync, [Operand::Imm(0)]);
         self.emit.push(P::XorB32, [slot.into(), slot.into(), Operand::Imm(turns.stride as i64)]);
@@ -245,8 +245,8 @@ impl Lower<'_> {
     fn rank_in_turn(&mut self, turn: u32) -> Operand {
         match self.dealt {
             None => Operand::Imm(i64::from(turn)),
-            Some(Dealt { first, .. }) if turn == 0 => first.into(),
-            Some(Dealt { first, blocks }) => {
+            Some(LaneStores { first, .. }) if turn == 0 => first.into(),
+            Some(LaneStores { first, blocks }) => {
                 let group = Operand::Imm(i64::from(turn * blocks));
                 self.emit.pure(Class::B32, P::OrB32, [first.into(), group]).into()
             }
@@ -273,7 +273,7 @@ impl Lower<'_> {
             if let Some(counts) = self.counts {
                 let offset = self.counted[counts].offset;
                 let mut base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
-                if let Some(slot) = self.counted[counts].in_turns.as_ref().and_then(InTurns::slot) {
+                if let Some(slot) = self.counted[counts].in_turns.as_ref().and_then(DoubleBuffer::slot) {
                     base = self.emit.pure(Class::B32, P::AddS32, [base.into(), slot.into()]);
                 }
                 let base = self.emit.pure(Class::B32, P::MapaSharedCluster, [base.into(), rank]);

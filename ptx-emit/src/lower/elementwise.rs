@@ -5,9 +5,9 @@ use super::combine_elements::{By, Join, Part};
 use super::dims::Dims;
 use super::operands::{Operands, Reduced};
 use super::reduce::Subject;
-use super::scan::Beside;
+use super::scan::ScanInputs;
 use super::scope::Scope;
-use super::segment_totals::{Stretches, split_row};
+use super::segment_totals::{SegmentTotals, split_row};
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::Tile;
 use crate::inst::{Class, Reg};
@@ -16,7 +16,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
@@ -153,7 +153,7 @@ impl Lower<'_> {
 
     /// A tile of truth values that a `let` names, as predicates that are never written again.
     pub(super) fn conditions(&mut self, e: Expr, layout: RegLayout, dim_bits: Dims) -> Result<Tile, Reported> {
-        let Some(held) = Held::of(&layout, dim_bits.extents()) else {
+        let Some(held) = UsedRegisters::of(&layout, dim_bits.extents()) else {
             return Err(self.unsupported(e, NO_WHOLE_TILE));
         };
         let scope = Scope { layout: layout.clone(), dim_bits: dim_bits.clone() };
@@ -295,7 +295,7 @@ impl Lower<'_> {
             Err(why) => return Err(self.no_scan(e, why)),
         };
         let (Some(Join::Number(class, op_of_two)), Some(held)) =
-            (Join::of(op, elem), Held::of(&layout, Dims::of(&shape).extents()))
+            (Join::of(op, elem), UsedRegisters::of(&layout, Dims::of(&shape).extents()))
         else {
             return Err(self.unsupported(e, NO_WHOLE_TILE));
         };
@@ -314,7 +314,7 @@ impl Lower<'_> {
         let known =
             totals.map(|t| self.totals(e, (&[t.tile], &[class]), &scope, (axis as usize, parts))).transpose()?;
         let found =
-            self.scanned(xs, By::Instruction(class, op_of_two), &steps, Beside { front, totals: known.as_ref() })?;
+            self.scanned(xs, By::Instruction(class, op_of_two), &steps, ScanInputs { front, totals: known.as_ref() })?;
         let regs = (0..1usize << layout.value_bits()).map(|v| Some(found.get(&v)?[0])).collect();
         Ok(Reduced { layout, dim_bits: Dims::of(&shape), regs })
     }
@@ -327,7 +327,7 @@ impl Lower<'_> {
         (totals, classes): (&[Expr], &[Class]),
         scope: &Scope,
         (axis, parts): (usize, u32),
-    ) -> Result<Stretches, Reported> {
+    ) -> Result<SegmentTotals, Reported> {
         let shape: Vec<u64> = scope.dim_bits.extents().to_vec();
         let low = parts.trailing_zeros();
         let wanted = scope.layout.of_totals(&shape, axis, parts.count_ones());
@@ -349,6 +349,6 @@ impl Lower<'_> {
                 found.entry(at).or_default().push(x);
             }
         }
-        Ok(Stretches::of(found, scope, (axis, low)))
+        Ok(SegmentTotals::of(found, scope, (axis, low)))
     }
 }

@@ -16,7 +16,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::space::Space;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::ResolvedView;
@@ -74,7 +74,7 @@ impl Lower<'_> {
         layout: &RegLayout,
         dim_bits: &Dims,
     ) -> Result<Vec<usize>, Reported> {
-        let held = Held::of(layout, dim_bits.extents());
+        let held = UsedRegisters::of(layout, dim_bits.extents());
         let mut inside = Vec::new();
         for outer in 0..1usize << matrices.outer_bits.len() {
             let mut words = matrices.words(outer).map(|v| held.as_ref().map(|held| held.has(v)));

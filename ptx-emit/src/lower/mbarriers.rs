@@ -10,7 +10,7 @@
 //! The addresses of the barriers and their arrival counts follow from the IR: for each ring first the `full` barriers,
 //! then the `empty` ones.
 
-use super::rings::{Barriers, Ring, Turn};
+use super::rings::{Barriers, OrderedBarrier, Ring};
 use super::state::Lower;
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
@@ -84,7 +84,7 @@ impl Lower<'_> {
 
     /// Initial barrier address and parity of one side of a ring. The producer's parity is one phase ahead. A consumer
     /// that holds several slots begins one phase ahead at the last slot, because its first `wait` advances it.
-    pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<Turn> {
+    pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<OrderedBarrier> {
         let Barriers { offset, .. } = ring.barriers?;
         let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
         let several = ring.several && op != ChannelOp::Publish;
@@ -92,7 +92,7 @@ impl Lower<'_> {
         self.emit.push(P::MovB32, [barrier.into(), start.into()]);
         let ahead = i64::from(several || op == ChannelOp::Publish);
         self.emit.push(P::MovB32, [parity.into(), Operand::Imm(ahead)]);
-        Some(Turn { barrier, parity })
+        Some(OrderedBarrier { barrier, parity })
     }
 
     /// A register with the `full` barrier of the slot that is released next, if several slots are held.
@@ -120,7 +120,7 @@ impl Lower<'_> {
     }
 
     /// Advances to the next slot. The ring wraps if `wrap` holds.
-    pub(super) fn next_turn(&mut self, ring: &Ring, turn: Turn, wrap: Option<Reg>) {
+    pub(super) fn next_turn(&mut self, ring: &Ring, turn: OrderedBarrier, wrap: Option<Reg>) {
         let Barriers { offset, .. } = ring.known_barriers();
         let flip = vec![turn.parity.into(), turn.parity.into(), Operand::Imm(1)];
         let Some(wrap) = wrap else {

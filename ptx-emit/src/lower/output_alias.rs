@@ -37,7 +37,7 @@ struct Store {
 }
 
 /// A grid index or loop variable, with the number of its values, if that is known.
-struct Mover {
+struct MovingIndex {
     var: Value,
     step: i64,
     times: Option<u64>,
@@ -104,12 +104,13 @@ impl Lower<'_> {
     /// Whether blocks, and iterations of the loops around it, write different elements.
     fn moves_apart(&self, store: &Store) -> bool {
         let k = self.k;
-        let mut movers: Vec<Mover> = k.grid.iter().map(|a| Mover { var: a.index, step: 1, times: None }).collect();
+        let mut movers: Vec<MovingIndex> =
+            k.grid.iter().map(|a| MovingIndex { var: a.index, step: 1, times: None }).collect();
         for &(block, index) in &store.path {
             if let StmtData::For { var, start, end, step, .. } = k.stmts[k.blocks[block][index]] {
                 let Some(step) = k.as_int(step).filter(|s| *s > 0) else { return false };
                 let times = k.as_int(start).zip(k.as_int(end)).and_then(|(start, end)| index::trips(start, end, step));
-                movers.push(Mover { var, step, times });
+                movers.push(MovingIndex { var, step, times });
             }
         }
         // Gathered rows may be any rows.

@@ -8,7 +8,7 @@ use tilec_ir::handover::{Fill, ring};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 use tilec_ir::ordered::{self, handed_on};
 use tilec_ir::placement;
-use tilec_ir::types::{Handover, Place};
+use tilec_ir::types::{ArrivalCounts, Place};
 
 /// Most slots of a channel that are held at once in a block. Iterations and branches leave the number `held` unchanged,
 /// which is updated.
@@ -84,7 +84,7 @@ impl Lower<'_> {
         self.report.tiles.push(TileReport { name, offset, bytes, slots, stride });
     }
 
-    fn barriers(&self, v: Value, Handover { full, empty, .. }: Handover) -> Barriers {
+    fn barriers(&self, v: Value, ArrivalCounts { full, empty, .. }: ArrivalCounts) -> Barriers {
         let place = self.place(v).barriers;
         let offset = place.unwrap_or_else(|| panic!("bug: the barriers of `{}` have no place", self.k.values[v].name));
         Barriers { offset, full, empty }

@@ -28,7 +28,7 @@ use tilec_ir::padded::im2col;
 const SHORT: i64 = 4;
 
 /// A role's prefetch code under construction.
-pub(super) struct Asking {
+pub(super) struct Prefetch {
     /// Predicate: the prefetches have been issued before.
     again: Reg,
     /// The label after the prefetches.
@@ -69,7 +69,7 @@ impl Lower<'_> {
     }
 
     /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_asking`].
-    pub(super) fn begin_asking(&mut self) -> Option<Asking> {
+    pub(super) fn begin_asking(&mut self) -> Option<Prefetch> {
         let (asked, steps) = (self.asked?, self.steps_ahead().filter(|&steps| steps > 0)?);
         self.emit.comment("the second-level cache is asked for what is loaded first");
         let again = self.emit.def(Class::Pred, P::SetpNeS32, [asked.into(), Operand::Imm(0)]);
@@ -77,11 +77,11 @@ impl Lower<'_> {
         self.emit.push_frame();
         self.emit.push(P::MovB32, [asked.into(), Operand::Imm(1)]);
         self.ahead = Some(steps);
-        Some(Asking { again, done, rings: self.rings.clone() })
+        Some(Prefetch { again, done, rings: self.rings.clone() })
     }
 
     /// Ends the prefetch code.
-    pub(super) fn end_asking(&mut self, Asking { again, done, rings }: Asking) {
+    pub(super) fn end_asking(&mut self, Prefetch { again, done, rings }: Prefetch) {
         self.ahead = None;
         self.rings = rings;
         let items = self.emit.pop_frame();

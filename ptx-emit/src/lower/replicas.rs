@@ -10,7 +10,7 @@
 //! lowest bit. All warps have read it when they let the next replica in.
 
 use super::ranged_ints::Int;
-use super::rings::{Position, Ring, Turns};
+use super::rings::{OrderedState, Position, Ring};
 use super::state::{Lower, Part};
 use crate::inst::{Class, Guard, Operand, Reg};
 use crate::module::Item;
@@ -33,7 +33,7 @@ impl Lower<'_> {
                 ring.unwrap_or_else(|| panic!("bug: `{}` is in no ring", self.k.values[*v].name))
             };
             let places = turn.handed.iter().enumerate().map(|(i, v)| (ring(v), offset + turn.word(i))).collect();
-            let turns = Turns { offset, replicas: turn.groups, arrivals, places, parity: None };
+            let turns = OrderedState { offset, replicas: turn.groups, arrivals, places, parity: None };
             self.turns.insert(turn.stmt, turns);
         }
     }
@@ -86,7 +86,7 @@ impl Lower<'_> {
 
     /// Begins `ordered { .. }`: waits for the previous replica. `None`: the role has a single group, so there is no
     /// order.
-    pub(super) fn begin_ordered(&mut self, s: Stmt) -> Option<(Turns, Part)> {
+    pub(super) fn begin_ordered(&mut self, s: Stmt) -> Option<(OrderedState, Part)> {
         let turns = self.turns.get(&s).cloned()?;
         let (Some(part), Some(parity)) = (self.part, turns.parity) else {
             panic!("bug: an `ordered` statement outside of its role")
@@ -102,7 +102,7 @@ impl Lower<'_> {
     }
 
     /// Ends `ordered { .. }`: lets the next replica in.
-    pub(super) fn end_ordered(&mut self, (turns, part): &(Turns, Part)) {
+    pub(super) fn end_ordered(&mut self, (turns, part): &(OrderedState, Part)) {
         self.emit.comment("the next one may begin");
         self.hand_on(turns, *part);
     }
@@ -116,7 +116,7 @@ impl Lower<'_> {
     }
 
     /// Stores the ring indices for the next replica, and arrives at its barrier.
-    fn hand_on(&mut self, turns: &Turns, part: Part) {
+    fn hand_on(&mut self, turns: &OrderedState, part: Part) {
         let own = self.replica(part);
         let next = self.emit.pure(Class::B32, P::AddS32, [own.into(), Operand::Imm(1)]);
         let all = Operand::Imm(i64::from(turns.replicas));

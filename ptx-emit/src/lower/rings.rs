@@ -38,10 +38,10 @@ pub(super) struct Ring {
     /// Whether threads have read the current slot by loads. The reads of a wgmma are complete when it has been awaited.
     pub(super) read: bool,
     /// Barrier address and parity of the producer, in its role.
-    pub(super) put_turn: Option<Turn>,
+    pub(super) put_turn: Option<OrderedBarrier>,
     /// Whether the last fills have been awaited at the end.
     pub(super) drained: bool,
-    pub(super) get_turn: Option<Turn>,
+    pub(super) get_turn: Option<OrderedBarrier>,
 }
 
 /// The place of a buffer or channel in shared memory.
@@ -64,7 +64,7 @@ pub(super) struct Barriers {
 
 /// Barrier address and parity of the producer or consumer.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Turn {
+pub(super) struct OrderedBarrier {
     /// Address of the slot's `full` barrier.
     pub(super) barrier: Reg,
     /// Parity of the phase to wait for.
@@ -78,14 +78,14 @@ impl Ring {
     }
 
     /// The position of a side; its role has begun.
-    pub(super) fn known_turn(&self, turn: Option<Turn>) -> Turn {
+    pub(super) fn known_turn(&self, turn: Option<OrderedBarrier>) -> OrderedBarrier {
         turn.unwrap_or_else(|| panic!("bug: a ring is operated where nobody knows its place"))
     }
 }
 
 /// State of an `ordered` statement, which replicas execute one after the other.
 #[derive(Clone, Debug)]
-pub(super) struct Turns {
+pub(super) struct OrderedState {
     /// The barrier of the first replica; those of the other replicas follow.
     pub(super) offset: u64,
     pub(super) replicas: u32,

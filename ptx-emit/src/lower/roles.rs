@@ -36,7 +36,7 @@ pub(super) fn block_threads(k: &Kernel) -> u32 {
 }
 
 /// A role that has begun.
-pub(super) struct Entered {
+pub(super) struct ActiveRole {
     role: Stmt,
     /// Predicates of threads that do not execute it: those of warps below, and of warps above.
     outside: [Option<Reg>; 2],
@@ -112,7 +112,7 @@ impl Lower<'_> {
         warps: Expr,
         registers: Option<Expr>,
         body: Block,
-    ) -> Result<Entered, Reported> {
+    ) -> Result<ActiveRole, Reported> {
         let k = self.k;
         let (StmtData::Role { name, .. }, Some(count)) = (&k.stmts[s], role_warps(k, s)) else {
             return Err(self.unsupported(warps, "a role without a number of warps"));
@@ -138,14 +138,14 @@ impl Lower<'_> {
         self.part = Some(Part { first: before * WARP, threads: count * WARP, replicas, barrier });
         self.thread_bits = extent_bits(u64::from(count * WARP));
         self.emit.push_role();
-        let entered = Entered { role: s, outside: [below, above], done, outer };
+        let entered = ActiveRole { role: s, outside: [below, above], done, outer };
         self.begin_role(&entered, (warp, first), registers, body);
         Ok(entered)
     }
 
     /// Ends a role after its statements.
-    pub(super) fn leave_role(&mut self, entered: Entered) {
-        let Entered { role, outside, done, outer } = entered;
+    pub(super) fn leave_role(&mut self, entered: ActiveRole) {
+        let ActiveRole { role, outside, done, outer } = entered;
         self.wait_in_role();
         if self.is_elected(role) {
             self.drain_multicasts();
@@ -160,8 +160,8 @@ impl Lower<'_> {
     }
 
     /// Emits the code in front of a role's statements.
-    fn begin_role(&mut self, entered: &Entered, (warp, first): (Reg, i64), registers: Option<Expr>, body: Block) {
-        let &Entered { role, done, .. } = entered;
+    fn begin_role(&mut self, entered: &ActiveRole, (warp, first): (Reg, i64), registers: Option<Expr>, body: Block) {
+        let &ActiveRole { role, done, .. } = entered;
         if let Some(count) = registers.and_then(|e| self.k.as_int(e)) {
             let share = register_share(self.block_threads, self.emit.func.minnctapersm);
             let op = if count > i64::from(share) { P::SetmaxnregInc } else { P::SetmaxnregDec };

@@ -9,7 +9,7 @@
 //! bit.
 
 use super::combine_elements::By;
-use super::segment_totals::{Fronts, Stretches};
+use super::segment_totals::{PrefixTotals, SegmentTotals};
 use super::shuffles::shuffle;
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
@@ -32,11 +32,11 @@ pub(super) struct Front {
 }
 
 /// Inputs of a scan in addition to its elements.
-pub(super) struct Beside<'t> {
+pub(super) struct ScanInputs<'t> {
     /// The first value, for an exclusive scan.
     pub(super) front: Option<Front>,
     /// Totals of segments of rows.
-    pub(super) totals: Option<&'t Stretches>,
+    pub(super) totals: Option<&'t SegmentTotals>,
 }
 
 impl Lower<'_> {
@@ -70,11 +70,11 @@ impl Lower<'_> {
         xs: BTreeMap<usize, Vec<Reg>>,
         by: By<'_>,
         steps: &[ScanBit],
-        Beside { front, totals }: Beside<'_>,
+        ScanInputs { front, totals }: ScanInputs<'_>,
     ) -> Result<BTreeMap<usize, Vec<Reg>>, Reported> {
         let front = front.as_ref();
         let open = front.is_some_and(|front| front.neutral.is_none());
-        let (steps, of_segments) = steps.split_at(steps.len() - totals.map_or(0, Stretches::bits));
+        let (steps, of_segments) = steps.split_at(steps.len() - totals.map_or(0, SegmentTotals::bits));
         let mut found: BTreeMap<usize, Option<Vec<Reg>>> =
             xs.iter().map(|(&v, x)| (v, front.is_none().then(|| x.clone()))).collect();
         // Totals of blocks, by the first register of each.
@@ -126,7 +126,7 @@ impl Lower<'_> {
             }
             whole = next;
         }
-        let mut fronts = totals.map(|segments| Fronts::new(segments, of_segments));
+        let mut fronts = totals.map(|segments| PrefixTotals::new(segments, of_segments));
         for (level, step) in of_segments.iter().enumerate() {
             let fronts = fronts.as_mut().expect("bug: segments without what they come to");
             let only = |v: usize| behind_first.filter(|_| open && v & within == 0);

@@ -16,7 +16,7 @@ use tilec_ir::types::{Elem, GivenStride};
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
 /// The sectors of one access.
-pub(super) struct Touched {
+pub(super) struct AccessSectors {
     /// Bytes that lanes access, divided by the bytes of the touched sectors.
     pub(super) used: f64,
     pub(super) sectors: u32,
@@ -41,15 +41,15 @@ type Place = (Vec<u64>, i64);
 
 impl Lower<'_> {
     /// The first access of a full warp.
-    pub(super) fn touched(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> Touched {
-        let alone = Touched {
+    pub(super) fn touched(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> AccessSectors {
+        let alone = AccessSectors {
             used: f64::from(bytes) / f64::from(SECTOR_BYTES),
             sectors: WARP,
             lanes: Vec::new(),
             gathered: false,
         };
         let Some(elem) = self.elem(view.base) else { return alone };
-        let Some(first) = access.groups.first() else { return Touched { used: 1.0, sectors: 1, ..alone } };
+        let Some(first) = access.groups.first() else { return AccessSectors { used: 1.0, sectors: 1, ..alone } };
         let dims = self.along(view, access);
         let gathered = self.contiguous(view).is_some_and(|d| dims[d].stride.is_none());
         let place = |index: u64| -> Option<Place> {
@@ -71,7 +71,7 @@ impl Lower<'_> {
             .collect();
         let elements: BTreeSet<&Place> = all.iter().flatten().collect();
         let Some(per) = Some(i64::from(elem.per(SECTOR_BYTES))).filter(|_| !elements.is_empty()) else {
-            return Touched { used: 1.0, sectors: 0, ..alone };
+            return AccessSectors { used: 1.0, sectors: 0, ..alone };
         };
         let sectors = |start: i64| -> usize {
             let of = |place: &&Place| (place.0.clone(), (place.1 + start).div_euclid(per));
@@ -83,7 +83,7 @@ impl Lower<'_> {
             .map(|start| (start, sectors(start)))
             .max_by_key(|&(start, n)| (n, -start))
             .expect("bug: a residue is less than what it is of");
-        Touched {
+        AccessSectors {
             used: elem.size().traffic(elements.len() as f64) / (sectors as f64 * f64::from(SECTOR_BYTES)),
             sectors: sectors as u32,
             lanes: lanes(&all, start, elem),

@@ -13,21 +13,21 @@ use tilec_ir::diag::Reported;
 use tilec_ir::layout::ScanBit;
 
 /// The totals of segments, and the segment of each register.
-pub(super) struct Stretches {
+pub(super) struct SegmentTotals {
     /// For each row of which a thread has elements, a tuple for each segment.
     rows: Vec<Vec<Vec<Reg>>>,
     /// By register: its row, and the bits of the segment number that the register number determines.
     places: BTreeMap<usize, (usize, usize)>,
 }
 
-impl Stretches {
+impl SegmentTotals {
     /// Collects the totals `found`, by row (its coordinates, 0 along `axis`) and segment number. The scanned tile has
     /// the layout of `scope`, and its segments have `2^low` elements.
     pub(super) fn of(
         found: BTreeMap<(Vec<u64>, usize), Vec<Reg>>,
         scope: &Scope,
         (axis, low): (usize, u32),
-    ) -> Stretches {
+    ) -> SegmentTotals {
         let mut rows: Vec<(Vec<u64>, Vec<Vec<Reg>>)> = Vec::new();
         for ((row, _), tuple) in found {
             match rows.last_mut().filter(|(last, _)| *last == row) {
@@ -43,7 +43,7 @@ impl Stretches {
                 places.insert(v, (row, at >> low));
             }
         }
-        Stretches { rows: rows.into_iter().map(|(_, tuples)| tuples).collect(), places }
+        SegmentTotals { rows: rows.into_iter().map(|(_, tuples)| tuples).collect(), places }
     }
 
     /// The number of segments of a row, as a power of two.
@@ -60,8 +60,8 @@ pub(super) fn split_row(axis: usize, coords: Vec<u64>) -> (Vec<u64>, usize) {
 }
 
 /// Totals in front of elements.
-pub(super) struct Fronts<'t> {
-    segments: &'t Stretches,
+pub(super) struct PrefixTotals<'t> {
+    segments: &'t SegmentTotals,
     /// The meaning of each bit of a segment number.
     steps: &'t [ScanBit],
     /// For each row, the totals of blocks of 1, 2, 4, .. segments.
@@ -70,9 +70,9 @@ pub(super) struct Fronts<'t> {
     chosen: BTreeMap<(usize, usize, usize), Vec<Reg>>,
 }
 
-impl<'t> Fronts<'t> {
-    pub(super) fn new(segments: &'t Stretches, steps: &'t [ScanBit]) -> Fronts<'t> {
-        Fronts { segments, steps, blocks: BTreeMap::new(), chosen: BTreeMap::new() }
+impl<'t> PrefixTotals<'t> {
+    pub(super) fn new(segments: &'t SegmentTotals, steps: &'t [ScanBit]) -> PrefixTotals<'t> {
+        PrefixTotals { segments, steps, blocks: BTreeMap::new(), chosen: BTreeMap::new() }
     }
 }
 
@@ -81,7 +81,7 @@ impl Lower<'_> {
     pub(super) fn front_of(
         &mut self,
         by: By<'_>,
-        fronts: &mut Fronts<'_>,
+        fronts: &mut PrefixTotals<'_>,
         level: usize,
         v: usize,
     ) -> Result<Vec<Reg>, Reported> {

@@ -7,10 +7,10 @@
 //! thread bit can reach them, and XORed in if the swizzle mixes them.
 
 use super::ranged_ints::Int;
-use super::rings::{Position, Ring, Turn};
+use super::rings::{OrderedBarrier, Position, Ring};
 use super::state::Lower;
 use super::window_ends::end_of;
-use super::windows::{Carried, Half, Panels, SharedWindow, place_of};
+use super::windows::{Half, Panels, SharedWindow, UnalignedStart, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::bits::Bits;
@@ -32,7 +32,7 @@ struct Parts {
     reach: u64,
     base: u64,
     half: Half,
-    carried: Vec<Carried>,
+    carried: Vec<UnalignedStart>,
 }
 
 /// The bits of a window's column-major index that belong to dimension `w`.
@@ -109,7 +109,7 @@ impl Lower<'_> {
         Err(self.unfit_at(span, "a slot whose TMA copies are issued in some branches or iterations only"))
     }
 
-    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<Turn>) -> Position {
+    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<OrderedBarrier>) -> Position {
         match at {
             Position::Reg(r) if turn.is_some() => {
                 let wrap = (ring.slots > 1).then(|| {
@@ -290,7 +290,7 @@ impl Lower<'_> {
                 smem.place(&coords)
             };
             let places = (0..smem.dim_bits()[d]).map(place).collect();
-            carried.push(Carried { start, thread: Int::constant(0), value_cols: Vec::new(), places });
+            carried.push(UnalignedStart { start, thread: Int::constant(0), value_cols: Vec::new(), places });
         }
         Ok(SharedWindow {
             root: None,
@@ -311,12 +311,18 @@ impl Lower<'_> {
     }
 
     /// Dimension `w` of a window whose start there is no multiple of its extent.
-    fn carried(&mut self, start: Int, layout: &RegLayout, (window, w): (&[u32], usize), places: Vec<u64>) -> Carried {
+    fn carried(
+        &mut self,
+        start: Int,
+        layout: &RegLayout,
+        (window, w): (&[u32], usize),
+        places: Vec<u64>,
+    ) -> UnalignedStart {
         let (mask, shift) = (along(window, w), window[..w].iter().sum::<u32>());
         let of = |columns: &[u64]| columns.iter().map(|&c| (c & mask) >> shift).collect::<Vec<u64>>();
         let tid = self.tid();
         let thread = self.linear_map(tid, &of(layout.thread().cols()));
-        Carried { start, thread, value_cols: of(layout.value().cols()), places }
+        UnalignedStart { start, thread, value_cols: of(layout.value().cols()), places }
     }
 
     /// Adds the contribution of a window's start, whose bits have these places.
@@ -456,7 +462,7 @@ impl Lower<'_> {
     }
 
     /// The coordinate in the buffer of the element at value index `v`, along a dimension with an unaligned start.
-    fn carried_coordinate(&mut self, carried: &Carried, v: usize) -> Reg {
+    fn carried_coordinate(&mut self, carried: &UnalignedStart, v: usize) -> Reg {
         let own = carried.own(v);
         let within = match carried.thread.as_const() {
             Some(thread) => Int::constant(thread ^ own as i64),

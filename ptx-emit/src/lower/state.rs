@@ -3,9 +3,9 @@
 use super::counted_stores::CountedAt;
 use super::emit::Emit;
 use super::ranged_ints::Int;
-use super::rings::{Draws, Placed, Ring, Turns};
+use super::rings::{Draws, OrderedState, Placed, Ring};
 use super::scope::Kind;
-use super::store_distribution::Dealt;
+use super::store_distribution::LaneStores;
 use super::tile::Tile;
 use super::windows::LoopState;
 use crate::inst::{Guard, Reg};
@@ -80,7 +80,7 @@ pub(crate) struct Lower<'a> {
     /// The index in `counted` of the barrier that counts the present statement's stores.
     pub(super) counts: Option<usize>,
     /// In the present statement, lanes with the same elements store them to different blocks of the cluster.
-    pub(super) dealt: Option<Dealt>,
+    pub(super) dealt: Option<LaneStores>,
     /// Bits of the thread numbers of the present statements' threads: those of the block, or of a role.
     pub(super) thread_bits: u32,
     /// The role of the present statements.
@@ -98,7 +98,7 @@ pub(crate) struct Lower<'a> {
     /// Surrounding loops that take their numbers from a counter.
     pub(super) draws: Vec<Draws>,
     /// State of `ordered` statements.
-    pub(super) turns: BTreeMap<Stmt, Turns>,
+    pub(super) turns: BTreeMap<Stmt, OrderedState>,
     /// Numbers in the computed form that were rounded to a type, with their stored form.
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
     /// Numbers in the computed form that were read from registers or memory, with their stored form. A conversion back

@@ -13,7 +13,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
-use tilec_ir::layout::Held;
+use tilec_ir::layout::UsedRegisters;
 use tilec_ir::partial_sums::accumulated;
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD};
@@ -147,7 +147,7 @@ impl Lower<'_> {
         let layout = ty.reg_layout.expect("assign-layouts gives every register tile a layout");
         let Some(elem) = self.elem(value) else { return Err(self.unsupported_at(span, "this element type")) };
         let all = 1usize << layout.value_bits().min(40);
-        let held = Held::of(&layout, bits.extents()).map_or(all, |held| held.count(all));
+        let held = UsedRegisters::of(&layout, bits.extents()).map_or(all, |held| held.count(all));
         let words = elem.bytes_of(held as u64) / 4;
         if words > u64::from(REGISTERS_PER_THREAD) {
             let name = &self.k.values[value].name;

@@ -2,7 +2,7 @@
 
 use super::dims::Dims;
 use crate::inst::{Class, Reg};
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::types::Elem;
 
 /// A register tile: `2^value_bits` elements per thread, of which some may be beyond its extents.
@@ -13,7 +13,7 @@ pub(super) struct Tile {
     pub(super) dim_bits: Dims,
     /// Registers of all elements; those of absent elements are never accessed.
     pub(super) regs: Vec<Reg>,
-    pub(super) held: Held,
+    pub(super) held: UsedRegisters,
     /// Elements per register: two of 16 bits, four of 8 bits or eight of 4 bits, selected by the low value bits, lowest
     /// first. 1 if elements are wider, or if a thread has one element. A thread with fewer elements fills part of a
     /// register. 4-bit elements that are loaded byte by byte: two.
@@ -69,7 +69,7 @@ impl Tile {
                 && word[0].is_multiple_of(per)
                 && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
         });
-        let held = Held::of(&layout, dim_bits.extents())?;
+        let held = UsedRegisters::of(&layout, dim_bits.extents())?;
         let regs = registers.chunks(per).map(|word| self.regs[word[0] / per]).collect();
         whole.then_some(Tile { elem: self.elem, layout, dim_bits, held, regs, per_register: per })
     }
@@ -79,7 +79,7 @@ impl Tile {
         let &[rows, columns] = self.dim_bits.extents() else { return None };
         let layout = self.layout.transposed(self.dim_bits[0])?;
         let dim_bits = Dims::of(&[columns, rows]);
-        let held = Held::of(&layout, dim_bits.extents())?;
+        let held = UsedRegisters::of(&layout, dim_bits.extents())?;
         Some(Tile { layout, dim_bits, held, ..self })
     }
 
@@ -87,7 +87,7 @@ impl Tile {
     pub(super) fn reshaped(self, shape: &[u64]) -> Option<Tile> {
         let dim_bits = Dims::of(shape);
         let layout = self.layout.reshaped(&self.dim_bits, &dim_bits)?;
-        let held = Held::of(&layout, dim_bits.extents())?;
+        let held = UsedRegisters::of(&layout, dim_bits.extents())?;
         Some(Tile { layout, dim_bits, held, ..self })
     }
 
@@ -140,7 +140,7 @@ pub(super) fn groups(layout: &RegLayout, dim_bits: &Dims, dim: usize, log2: u32)
     let all = (0..1usize << outer.len())
         .map(|o| (0..1usize << inner.len()).map(|i| spread(o, &outer) | spread(i, &inner)).collect())
         .collect();
-    Held::of(layout, dim_bits.extents())?.groups(all)
+    UsedRegisters::of(layout, dim_bits.extents())?.groups(all)
 }
 
 /// The fill value of elements outside the bounds.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::ExprData;
-use tilec_ir::layout::{Held, RegLayout};
+use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::types::Elem;
 
 impl Lower<'_> {
@@ -33,7 +33,7 @@ impl Lower<'_> {
         (mutable, per_register): (bool, usize),
     ) -> Option<Tile> {
         let class = class_of(elem)?;
-        let held = Held::of(&layout, dim_bits.extents())?;
+        let held = UsedRegisters::of(&layout, dim_bits.extents())?;
         let n = 1usize << layout.value_bits();
         let class = if per_register > 1 { Class::B32 } else { class };
         let count = n.div_ceil(per_register);

@@ -8,7 +8,7 @@
 use super::combine_elements::By;
 use super::dims::Dims;
 use super::reduce::{Subject, steps_of};
-use super::scan::{Beside, Front};
+use super::scan::{Front, ScanInputs};
 use super::scope::Scope;
 use super::shuffles::shuffle;
 use super::sort::Blocks;
@@ -19,7 +19,7 @@ use tilec_ir::combine::{Combine, How, component};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::CopyAttrs;
-use tilec_ir::layout::{Held, ScanBit};
+use tilec_ir::layout::{ScanBit, UsedRegisters};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{layout_of_tuples, shape_of_tuples};
 
@@ -31,7 +31,7 @@ impl Lower<'_> {
         };
         let dims = Dims::of(&shape);
         let (axis, parts) = (combine.axis as usize, combine.how.parts());
-        let held = Held::of(&layout, dims.extents()).filter(|_| layout.out_bits() == dims.iter().sum());
+        let held = UsedRegisters::of(&layout, dims.extents()).filter(|_| layout.out_bits() == dims.iter().sum());
         let Some(held) = held else { return Err(self.unsupported(e, NO_WHOLE_TILE)) };
         let steps = match combine.how {
             How::Scan { .. } => steps_of(&layout, &shape, axis, parts),
@@ -62,8 +62,10 @@ impl Lower<'_> {
                     0 => None,
                     _ => Some(self.totals(e, (&combine.totals, &classes), &scope, (axis, parts))?),
                 };
-                let beside =
-                    Beside { front: self.front_of_tuples(combine, (&scope, &all), &classes)?, totals: totals.as_ref() };
+                let beside = ScanInputs {
+                    front: self.front_of_tuples(combine, (&scope, &all), &classes)?,
+                    totals: totals.as_ref(),
+                };
                 self.scanned(xs, by, &steps, beside)?.into_iter().collect()
             }
             How::Sort { steps } => {

@@ -65,7 +65,7 @@ fn tail(elem: Elem, transposed: &[bool]) -> Vec<Operand> {
 
 /// The instruction's A.
 enum Left {
-    Shared(Side),
+    Shared(SharedOperand),
     /// Registers for each step along the reduction and each repetition along rows.
     Registers(Vec<Vec<Vec<Reg>>>),
 }
@@ -80,7 +80,7 @@ impl Left {
 }
 
 /// An operand in shared memory.
-struct Side {
+struct SharedOperand {
     descriptor: Descriptor,
     /// The descriptor of its first element in the current slot, for the thread's warpgroup.
     base: Reg,
@@ -174,7 +174,14 @@ impl Lower<'_> {
     }
 
     /// `columns`: the columns of B; `None`: the operand is A.
-    fn report_operand(&mut self, s: Stmt, atom: &AtomRow, view: &ResolvedView, side: &Side, columns: Option<u64>) {
+    fn report_operand(
+        &mut self,
+        s: Stmt,
+        atom: &AtomRow,
+        view: &ResolvedView,
+        side: &SharedOperand,
+        columns: Option<u64>,
+    ) {
         if !self.report_accesses {
             return;
         }
@@ -193,7 +200,7 @@ impl Lower<'_> {
         });
     }
 
-    fn stepped(&mut self, side: &Side, step: usize, repeat: usize) -> Reg {
+    fn stepped(&mut self, side: &SharedOperand, step: usize, repeat: usize) -> Reg {
         match side.steps[step] + side.repeats[repeat] {
             0 => side.base,
             // The address field counts units of 16 bytes.
@@ -211,7 +218,7 @@ impl Lower<'_> {
         along: usize,
         bits: (u32, u32),
         (groups, repeats): (&[u64], &[u64]),
-    ) -> Result<Side, Reported> {
+    ) -> Result<SharedOperand, Reported> {
         let k = self.k;
         let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(src, "these element types")) };
         // A slot that was waited for, or a buffer that the threads have written.
@@ -252,7 +259,7 @@ impl Lower<'_> {
             }
             None => base,
         };
-        Ok(Side { descriptor: d, base, steps, repeats: all, groups: group_bytes })
+        Ok(SharedOperand { descriptor: d, base, steps, repeats: all, groups: group_bytes })
     }
 
     /// The descriptor of the first slot, for the thread's warpgroup.

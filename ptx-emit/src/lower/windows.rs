@@ -111,14 +111,14 @@ pub(super) struct SharedWindow {
     pub(super) size: Bits,
     /// Dimensions with an unaligned start: coordinates are added with carries, not combined by a linear map of the
     /// window's bits.
-    pub(super) carried: Vec<Carried>,
+    pub(super) carried: Vec<UnalignedStart>,
     /// Addresses already computed in windows with such dimensions, by register coordinates along them and the XORed
     /// constant.
     pub(super) added: Vec<(Vec<u64>, u64, Reg)>,
 }
 
 /// A dimension of a buffer along which a window starts at no multiple of its extent.
-pub(super) struct Carried {
+pub(super) struct UnalignedStart {
     /// Where the window starts.
     pub(super) start: Int,
     /// The thread's part of the coordinate in the window.
@@ -129,7 +129,7 @@ pub(super) struct Carried {
     pub(super) places: Vec<u64>,
 }
 
-impl Carried {
+impl UnalignedStart {
     /// The part of the coordinate in the window that register index `v` determines.
     pub(super) fn own(&self, v: usize) -> u64 {
         self.value_cols.iter().enumerate().filter(|(i, _)| v >> i & 1 == 1).fold(0, |own, (_, col)| own ^ col)

@@ -19,7 +19,7 @@ pub(super) struct DlTensor {
 }
 
 /// A library's description of a tensor, without shape and strides.
-pub(crate) struct Lent {
+pub(crate) struct Borrowed {
     pub(crate) address: u64,
     /// `DLDeviceType`: 1 is the host, 2 CUDA.
     pub(crate) device_type: i32,
@@ -39,7 +39,7 @@ impl DlTensor {
     }
 
     /// Its numbers; extents and strides (in elements) are appended.
-    pub(super) fn lent(&self, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
+    pub(super) fn lent(&self, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Borrowed> {
         let rank = usize::try_from(self.ndim).ok()?;
         if self.lanes != 1 || (rank > 0 && self.shape.is_null()) {
             return None;
@@ -57,7 +57,7 @@ impl DlTensor {
         } else {
             strides.extend((0..rank).map(|i| unsafe { *self.strides.add(i) }));
         }
-        Some(Lent {
+        Some(Borrowed {
             address: self.data as u64 + self.byte_offset,
             device_type: self.device_type,
             device: self.device_id,
@@ -70,7 +70,7 @@ impl DlTensor {
 
 /// Reads a capsule called `dltensor`; extents and strides are appended. The capsule's owner keeps it, and its
 /// destructor returns the tensor.
-pub(crate) fn lent(capsule: &Bound<'_, PyCapsule>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
+pub(crate) fn lent(capsule: &Bound<'_, PyCapsule>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Borrowed> {
     if capsule.name().ok()?? != c"dltensor" {
         return None;
     }

@@ -1,7 +1,7 @@
 //! The DLPack C exchange API (version 1.3, <https://dmlc.github.io/dlpack/latest/c_api.html>): functions of a library of tensors
 //! that say in one call what a tensor is, without an object of Python for each number.
 
-use super::dlpack::{DlTensor, Lent};
+use super::dlpack::{Borrowed, DlTensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 use std::ffi::{c_int, c_void};
@@ -57,7 +57,12 @@ impl Exchange {
 
     /// Reads an object of that type; shape and strides are appended. `None` if the library reports no tensor, or one
     /// without plain elements.
-    pub(crate) fn read(self, object: &Bound<'_, PyAny>, shape: &mut Vec<i64>, strides: &mut Vec<i64>) -> Option<Lent> {
+    pub(crate) fn read(
+        self,
+        object: &Bound<'_, PyAny>,
+        shape: &mut Vec<i64>,
+        strides: &mut Vec<i64>,
+    ) -> Option<Borrowed> {
         let mut tensor = DlTensor::empty();
         // SAFETY: an object of the type that the function is for, and a place for the structure, which borrows from the object.
         let code = unsafe { (self.tensor)(object.as_ptr().cast(), &mut tensor) };

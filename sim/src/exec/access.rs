@@ -5,10 +5,10 @@ use super::warp::Warp;
 use crate::counters::Kind;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::program::bulk::Way;
+use crate::program::bulk::Direction;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 use crate::program::{Addr, Area, Base, Op};
-use crate::race::{Conflict, Who};
+use crate::race::{Agent, Conflict};
 use crate::report::{Cause, ReportKind};
 
 /// The lanes of a mask, lowest first.
@@ -166,15 +166,15 @@ impl Cta<'_> {
             Op::Wgmma(_) => Some(Cause::ProductPending),
             Op::Remote(_) => Some(Cause::LoadPending),
             Op::Bulk(bulk) => Some(match bulk.way {
-                Way::Load { .. } | Way::Between { .. } => Cause::LoadPending,
-                Way::Store | Way::Reduce { .. } | Way::Prefetch => Cause::StorePending,
+                Direction::Load { .. } | Direction::Between { .. } => Cause::LoadPending,
+                Direction::Store | Direction::Reduce { .. } | Direction::Prefetch => Cause::StorePending,
             }),
             _ => None,
         }
     }
 
     /// Reads up to 16 bytes of shared memory.
-    pub(crate) fn read_shared(&mut self, who: Who, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+    pub(crate) fn read_shared(&mut self, who: Agent, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         let mut out = [0; 4];
@@ -197,7 +197,7 @@ impl Cta<'_> {
     }
 
     /// Writes up to 16 bytes of shared memory.
-    pub(crate) fn write_shared(&mut self, who: Who, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+    pub(crate) fn write_shared(&mut self, who: Agent, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         let n = bytes.min(4) as usize;
@@ -223,7 +223,7 @@ impl Cta<'_> {
 
     /// Announces a later write of up to 16 bytes of shared memory; `same`: an earlier announced write has the same
     /// value.
-    pub(crate) fn claim_shared(&mut self, who: Who, address: u64, bytes: u64, same: bool) -> Step {
+    pub(crate) fn claim_shared(&mut self, who: Agent, address: u64, bytes: u64, same: bool) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         for at in (at..at + bytes as usize).step_by(4) {

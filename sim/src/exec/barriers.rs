@@ -113,7 +113,7 @@ pub(crate) const SHOWN: usize = 4;
 
 /// Arrivals of lanes of a warp by one instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Came {
+pub(crate) struct WarpArrivals {
     pub(crate) warp: usize,
     pub(crate) pc: usize,
     pub(crate) lanes: u32,
@@ -124,8 +124,8 @@ pub(crate) struct Came {
 /// The arrivals at an mbarrier in this phase and in the previous one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arrivals {
-    pub(crate) now: Vec<Came>,
-    pub(crate) before: Vec<Came>,
+    pub(crate) now: Vec<WarpArrivals>,
+    pub(crate) before: Vec<WarpArrivals>,
 }
 
 impl Arrivals {
@@ -135,7 +135,7 @@ impl Arrivals {
                 last.lanes |= 1 << lane;
                 last.count += count;
             }
-            _ => self.now.push(Came { warp, pc, lanes: 1 << lane, count }),
+            _ => self.now.push(WarpArrivals { warp, pc, lanes: 1 << lane, count }),
         }
     }
 

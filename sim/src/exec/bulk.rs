@@ -16,9 +16,9 @@ use crate::exec::fail::{Fail, Step};
 pub(crate) use crate::exec::in_flight::Stores;
 use crate::exec::in_flight::{Load, Piece, Plan, Reduce};
 use crate::program::Op;
-use crate::program::bulk::{Bulk, Extent, Way};
+use crate::program::bulk::{Bulk, Direction, Extent};
 use crate::program::types::R;
-use crate::race::{Offence, Slot, Strength, Who};
+use crate::race::{Agent, ProxyError, Slot, Strength};
 use crate::report::{Cause, ReportKind};
 use std::rc::Rc;
 
@@ -32,44 +32,44 @@ impl Cta<'_> {
             return Ok(());
         }
         let shared = match op.way {
-            Way::Prefetch => [0; 32],
+            Direction::Prefetch => [0; 32],
             _ => self.cluster_addresses(w, op.shared, m)?,
         };
         let seq = self.next_seq();
         for_lanes!(lane in m => {
-            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
-            if !matches!(op.way, Way::Prefetch) {
+            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
+            if !matches!(op.way, Direction::Prefetch) {
                 self.check_room(lane, shared[lane], 1)?;
             }
-            if matches!(op.way, Way::Load { .. } | Way::Store | Way::Reduce { .. }) {
+            if matches!(op.way, Direction::Load { .. } | Direction::Store | Direction::Reduce { .. }) {
                 self.after_other_grids(who)?;
             }
             let plan = match &op.way {
-                Way::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
-                way => self.plan(w, who, &op.global, shared[lane], matches!(way, Way::Store | Way::Reduce { .. }))?,
+                Direction::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
+                way => self.plan(w, who, &op.global, shared[lane], matches!(way, Direction::Store | Direction::Reduce { .. }))?,
             };
             let bytes = u64::from(plan.span.1);
             let counts = &mut self.counts[pc];
             counts.boxes += 1;
             match &op.way {
-                Way::Prefetch => {}
-                Way::Load { barrier, mask } => {
+                Direction::Prefetch => {}
+                Direction::Load { barrier, mask } => {
                     counts.bulk_bytes += bytes;
                     let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
                     let mask = mask.map(|r| (w.w[r as usize].v[lane] & 0xFFFF, w.w[r as usize].ok >> lane & 1 != 0));
                     self.load_bulk(who, plan, barrier, mask, None)?;
                 }
-                Way::Between { barrier, reduce } => {
+                Direction::Between { barrier, reduce } => {
                     counts.bulk_bytes += bytes;
                     let barrier = self.cluster_addresses(w, *barrier, 1 << lane)?[lane];
                     let reduce = reduce.and_then(|(op, ty)| Reduce::new(op, Some(ty), None));
                     self.load_bulk(who, plan, barrier, None, reduce)?;
                 }
-                Way::Store => {
+                Direction::Store => {
                     counts.bulk_bytes += bytes;
                     self.store_bulk(w, who, plan, None)?;
                 }
-                Way::Reduce { op, ty } => {
+                Direction::Reduce { op, ty } => {
                     counts.bulk_bytes += bytes;
                     self.store_bulk(w, who, plan, Some((*op, *ty)))?;
                 }
@@ -79,7 +79,7 @@ impl Cta<'_> {
     }
 
     /// The two sides of a copy of a run of bytes.
-    fn run_of(&self, w: &Warp, who: Who, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
+    fn run_of(&self, w: &Warp, who: Agent, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
         let slot = &w.w[n as usize];
         if slot.ok >> who.lane & 1 == 0 {
             return Err(Fail::new(ReportKind::Undefined, "the size of a bulk copy is undefined").at(who.lane));
@@ -103,7 +103,7 @@ impl Cta<'_> {
         Ok((n, (0..n).step_by(16).map(piece).collect()))
     }
 
-    fn plan(&mut self, w: &Warp, who: Who, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
+    fn plan(&mut self, w: &Warp, who: Agent, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
         match global {
             Extent::Tensor { map, at, offsets } => {
                 self.plan_tensor(w, who, (*map, at, offsets.as_deref()), shared, stores)
@@ -124,7 +124,7 @@ impl Cta<'_> {
         }
     }
 
-    fn plan_between(&mut self, w: &Warp, who: Who, global: &Extent, shared: u64) -> Result<Plan, Box<Fail>> {
+    fn plan_between(&mut self, w: &Warp, who: Agent, global: &Extent, shared: u64) -> Result<Plan, Box<Fail>> {
         let Extent::Bytes { at, n } = global else {
             return Err(Fail::new(ReportKind::Invalid, "no such copy"));
         };
@@ -153,14 +153,14 @@ impl Cta<'_> {
     }
 
     /// The report of an access by the async proxy that is not allowed.
-    pub(crate) fn offence(&self, (at, offence): (usize, Offence), lane: usize, writes: bool) -> Box<Fail> {
+    pub(crate) fn offence(&self, (at, offence): (usize, ProxyError), lane: usize, writes: bool) -> Box<Fail> {
         let conflict = match offence {
-            Offence::Race(conflict) => return self.race(conflict, lane, at, writes),
-            Offence::Unfenced(conflict) | Offence::UnfencedProduct(conflict) => conflict,
+            ProxyError::Race(conflict) => return self.race(conflict, lane, at, writes),
+            ProxyError::Unfenced(conflict) | ProxyError::UnfencedProduct(conflict) => conflict,
         };
         let of_copy =
             matches!(self.entry.code.get(conflict.pc as usize), Some(inst) if matches!(inst.op, Op::CpAsync(_)));
-        let (message, cause) = if of_copy && matches!(offence, Offence::UnfencedProduct(_)) {
+        let (message, cause) = if of_copy && matches!(offence, ProxyError::UnfencedProduct(_)) {
             let message = format!(
                 "shared address {at:#x} is read by `wgmma`, and no `fence.proxy.async` follows the `cp.async` that wrote it before the \
                  threads synchronise"
@@ -180,7 +180,7 @@ impl Cta<'_> {
     /// Issues a load to the blocks of a mask, each counted by the mbarrier at the same offset in the block.
     fn load_bulk(
         &mut self,
-        who: Who,
+        who: Agent,
         plan: Plan,
         barrier: u64,
         mask: Option<(u32, bool)>,
@@ -188,7 +188,7 @@ impl Cta<'_> {
     ) -> Step {
         let lane = who.lane;
         // Reductions are strong accesses, so several of them to one place are no race.
-        let writer = Who { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
+        let writer = Agent { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
         let clock = self.races.clocks.start_copies(who.warp);
         let (first, bytes) = plan.span;
         self.check_room(lane, barrier, 8)?;
@@ -258,10 +258,10 @@ impl Cta<'_> {
     }
 
     /// Checks that the async proxy can see the mbarrier that a copy completes.
-    fn check_object(&mut self, who: Who, object: u32) -> Step {
+    fn check_object(&mut self, who: Agent, object: u32) -> Step {
         let lane = who.lane;
         self.require_object(lane, object)?;
-        let strong = Who { strength: Strength::Block, copy: false, ..who };
+        let strong = Agent { strength: Strength::Block, copy: false, ..who };
         self.use_object(strong, object)?;
         self.races.object_seen(who, object as usize).map_err(|conflict| {
             let message = format!(
@@ -274,7 +274,7 @@ impl Cta<'_> {
     }
 
     /// The current bytes of a source.
-    fn read_pieces(&mut self, who: Who, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
+    fn read_pieces(&mut self, who: Agent, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
         let mut out = Vec::with_capacity(plan.pieces.len());
         for piece in &plan.pieces {
             let mut bytes = plan.fill;
@@ -296,7 +296,7 @@ impl Cta<'_> {
     }
 
     /// The bytes of a piece inside the tensor, in accesses as large as their alignment.
-    fn read_run(&mut self, who: Who, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
+    fn read_run(&mut self, who: Agent, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
         let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
         while at < end {
             let address = piece.global.wrapping_add(at);

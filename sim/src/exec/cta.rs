@@ -13,7 +13,7 @@ use crate::memory::Device;
 use crate::numerics::mma::Generation;
 use crate::program::{Entry, Op, Program};
 use crate::progress::Progress;
-use crate::race::{Grid, Offence, Races, slots};
+use crate::race::{Grid, ProxyError, Races, slots};
 use crate::report::{Allowance, Cause, Place, Report, ReportKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
@@ -229,7 +229,7 @@ impl<'a> Cta<'a> {
     /// The allowed reports, by the places of the two instructions.
     pub(crate) fn passed(&self) -> impl Iterator<Item = ([u32; 2], Report)> {
         self.races.passed.iter().map(|((pc, other), passed)| {
-            let fail = self.offence((passed.at, Offence::UnfencedProduct(passed.other)), passed.lane, false);
+            let fail = self.offence((passed.at, ProxyError::UnfencedProduct(passed.other)), passed.lane, false);
             ([*pc, *other], *self.report(passed.warp, *pc as usize, 1 << passed.lane, *fail))
         })
     }

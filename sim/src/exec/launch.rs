@@ -56,7 +56,7 @@ impl Device {
         let lock = &lock;
         let setting =
             Setting { device, program, entry, params, lock, grid: &grid, launch, options, generation, cluster };
-        let ended = Ended::default();
+        let ended = BlockResults::default();
         let next = AtomicUsize::new(0);
         let first_error = AtomicUsize::new(usize::MAX);
         let worker = || {
@@ -128,14 +128,14 @@ impl Device {
 
 /// Results of ended blocks in addition to their counts.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct BlockResults {
     /// Whether the checks exceeded their memory limits.
     forgot: AtomicBool,
     /// Allowed reports by the places of the two instructions, from the block with the lowest number.
     allowed: Mutex<BTreeMap<[u32; 2], (u64, Report)>>,
 }
 
-impl Ended {
+impl BlockResults {
     /// Adds the results of block, or cluster, `number`.
     pub(super) fn add(&self, number: u64, cta: &Cta<'_>) {
         self.forgot.fetch_or(cta.races.forgot(), Relaxed);

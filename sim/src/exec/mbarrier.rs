@@ -14,10 +14,10 @@ use crate::exec::barriers::{Arrivals, Object};
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
 use crate::exec::outcome::Next;
-use crate::exec::warp::Want;
+use crate::exec::warp::AwaitedPhase;
 use crate::program::mbarrier::{MBar, What};
 use crate::program::types::{R, SINK};
-use crate::race::{Conflict, Known, Races, Strength, Who};
+use crate::race::{Agent, Conflict, Known, Races, Strength};
 use crate::report::{Cause, ReportKind};
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
@@ -78,16 +78,16 @@ fn value(w: &Warp, lane: usize, r: R, what: &str) -> Result<u32, Box<Fail>> {
 }
 
 /// The phase that a lane waits for at the object `here`.
-fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<Want, Box<Fail>> {
+fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<AwaitedPhase, Box<Fail>> {
     if parity {
-        return Ok(Want::Parity(value(w, lane, state, "parity")? & 1));
+        return Ok(AwaitedPhase::Parity(value(w, lane, state, "parity")? & 1));
     }
     let slot = &w.l[state as usize];
     if slot.ok >> lane & 1 == 0 {
         return Err(Fail::new(ReportKind::Undefined, "the state is undefined").at(lane));
     }
     match State::unpack(slot.v[lane]) {
-        Some(s) if s.at == here & STATE_WINDOW => Ok(Want::Phase(s.phase)),
+        Some(s) if s.at == here & STATE_WINDOW => Ok(AwaitedPhase::Phase(s.phase)),
         Some(s) => {
             let message = format!("this state is of the mbarrier at {:#x}, not of the one at {here:#x}", s.at);
             Err(invalid(lane, here, message))
@@ -134,7 +134,7 @@ impl Cta<'_> {
         let (mut states, mut waits, mut last) = ([0u64; 32], 0u32, None);
         for_lanes!(lane in m => {
             let here = self.check_shared(lane, at[lane], 8)? as u32;
-            let who = Who { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
+            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
             match op.what {
                 What::Init { count } => {
                     self.initialise(who, here, value(w, lane, count, "count of an mbarrier")?)?;
@@ -201,7 +201,7 @@ impl Cta<'_> {
     }
 
     /// `mbarrier.init`.
-    fn initialise(&mut self, who: Who, here: u32, count: u32) -> Step {
+    fn initialise(&mut self, who: Agent, here: u32, count: u32) -> Step {
         if count == 0 || count > MAX_COUNT {
             let message = format!("an mbarrier of {count} arrivals: 1 to {MAX_COUNT} are possible");
             return Err(invalid(who.lane, here, message));
@@ -210,7 +210,7 @@ impl Cta<'_> {
             let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
             return Err(invalid(who.lane, here, message));
         }
-        self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
+        self.claim_object(Agent { strength: Strength::Weak, ..who }, here)?;
         let (known, done) = (Known::default(), Known::default());
         let arrivals = Arrivals::default();
         let object = Object { expected: count, pending: count, tx: 0, announced: 0, arrivals, phase: 0, known, done };
@@ -220,20 +220,20 @@ impl Cta<'_> {
     }
 
     /// `mbarrier.inval`.
-    fn invalidate(&mut self, who: Who, here: u32) -> Step {
+    fn invalidate(&mut self, who: Agent, here: u32) -> Step {
         self.object(who.lane, here)?;
         self.mbarriers.remove(&here);
-        self.claim_object(Who { strength: Strength::Weak, ..who }, here)?;
+        self.claim_object(Agent { strength: Strength::Weak, ..who }, here)?;
         self.mbarrier_events += 1;
         Ok(())
     }
 
     /// Whether the awaited phase is complete.
-    fn is_over(&mut self, lane: usize, here: u32, want: Want) -> Result<bool, Box<Fail>> {
+    fn is_over(&mut self, lane: usize, here: u32, want: AwaitedPhase) -> Result<bool, Box<Fail>> {
         let object = self.object(lane, here)?;
         match want {
-            Want::Parity(p) => Ok(object.phase & 1 != p),
-            Want::Phase(p) => match (object.phase & 0xF_FFFF).wrapping_sub(p) & 0xF_FFFF {
+            AwaitedPhase::Parity(p) => Ok(object.phase & 1 != p),
+            AwaitedPhase::Phase(p) => match (object.phase & 0xF_FFFF).wrapping_sub(p) & 0xF_FFFF {
                 0 => Ok(false),
                 1 => Ok(true),
                 n => {
@@ -247,7 +247,7 @@ impl Cta<'_> {
     }
 
     /// `cp.async.mbarrier.arrive`: an arrival once the thread's copies have landed.
-    fn arrive_behind_copies(&mut self, w: &mut Warp, who: Who, here: u32, counted: bool) -> Step {
+    fn arrive_behind_copies(&mut self, w: &mut Warp, who: Agent, here: u32, counted: bool) -> Step {
         let object = self.object(who.lane, here)?;
         if !counted {
             object.pending += 1;
@@ -322,7 +322,7 @@ impl Cta<'_> {
     }
 
     /// Removes the eight bytes of an object from ordinary use, or returns them, undefined.
-    fn claim_object(&mut self, who: Who, at: u32) -> Step {
+    fn claim_object(&mut self, who: Agent, at: u32) -> Step {
         for word in [at as usize, at as usize + 4] {
             if let Err(conflict) = self.races.write(who, word, 4, false) {
                 return Err(self.race(conflict, who.lane, word, true));
@@ -334,18 +334,18 @@ impl Cta<'_> {
     }
 
     /// A use of an object by a thread, which must be ordered after its initialisation.
-    pub(crate) fn use_object(&mut self, who: Who, at: u32) -> Step {
+    pub(crate) fn use_object(&mut self, who: Agent, at: u32) -> Step {
         let used = self.races.use_object(who, at as usize);
         self.object_used(who, at, used)
     }
 
     /// The same for a store that the object counts when it lands.
-    pub(crate) fn know_object(&mut self, who: Who, at: u32) -> Step {
+    pub(crate) fn know_object(&mut self, who: Agent, at: u32) -> Step {
         let known = self.races.knows_object(who, at as usize);
         self.object_used(who, at, known)
     }
 
-    fn object_used(&mut self, who: Who, at: u32, used: Result<(), (usize, Conflict)>) -> Step {
+    fn object_used(&mut self, who: Agent, at: u32, used: Result<(), (usize, Conflict)>) -> Step {
         used.map_err(|(word, conflict)| {
             if !conflict.wrote || self.rank_of(conflict.warp) == self.rank_of(who.warp) {
                 return self.race(conflict, who.lane, word, false);

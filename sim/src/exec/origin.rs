@@ -24,7 +24,7 @@ struct Register {
 }
 
 /// Why an instruction writes an undefined register.
-enum Found {
+enum UndefinedCause {
     /// Another register that it reads is undefined.
     From(Register),
     /// The reason why its result is undefined for any operands.
@@ -91,7 +91,7 @@ impl Cta<'_> {
                 break;
             }
             match writers.iter().find_map(|pc| Some((*pc, self.made_of(w, *pc, at, &seen)?))) {
-                Some((pc, Found::From(source))) => {
+                Some((pc, UndefinedCause::From(source))) => {
                     let of = match source.lane == at.lane {
                         true => String::new(),
                         false => format!(" of {}", self.thread(w, source.lane)),
@@ -101,9 +101,9 @@ impl Cta<'_> {
                     seen.push(source);
                     (at, before) = (source, pc);
                 }
-                Some((pc, found @ (Found::Here(_) | Found::Unwritten(_)))) => {
-                    unwritten = matches!(found, Found::Unwritten(_));
-                    let (Found::Here(why) | Found::Unwritten(why)) = found else { break };
+                Some((pc, found @ (UndefinedCause::Here(_) | UndefinedCause::Unwritten(_)))) => {
+                    unwritten = matches!(found, UndefinedCause::Unwritten(_));
+                    let (UndefinedCause::Here(why) | UndefinedCause::Unwritten(why)) = found else { break };
                     out.push(format!("`{name}` comes from {why}, by {}", self.shown(pc)));
                     break;
                 }
@@ -124,7 +124,7 @@ impl Cta<'_> {
     }
 
     /// The reason why the result of an instruction is undefined now, if any, other than registers in `seen`.
-    fn made_of(&self, w: &Warp, pc: usize, at: Register, seen: &[Register]) -> Option<Found> {
+    fn made_of(&self, w: &Warp, pc: usize, at: Register, seen: &[Register]) -> Option<UndefinedCause> {
         let op = &self.entry.code[pc].op;
         if let Op::Shfl { mode, a, b, c, mask, .. } = *op {
             let [a, b, c, mask] = [a, b, c, mask].map(|r| &w.w[r as usize]);
@@ -137,20 +137,20 @@ impl Cta<'_> {
             } else if w.live >> from & 1 == 0 {
                 "which has exited".to_owned()
             } else if a.ok >> from & 1 == 0 {
-                return self.undefined_in(w, pc, 1 << from, seen).map(Found::From);
+                return self.undefined_in(w, pc, 1 << from, seen).map(UndefinedCause::From);
             } else {
                 return None;
             };
-            return Some(Found::Here(format!("lane {from}, {why}")));
+            return Some(UndefinedCause::Here(format!("lane {from}, {why}")));
         }
         if let Op::Ld(access) = op
             && let Some(why) = self.unwritten_element(access, (w.index, at.lane, pc), at.slot)
         {
-            return Some(Found::Unwritten(why));
+            return Some(UndefinedCause::Unwritten(why));
         }
         let own = self.undefined_in(w, pc, 1 << at.lane, seen);
         own.or_else(|| if exchanges(op) || is_matrix(op) { self.undefined_in(w, pc, w.live, seen) } else { None })
-            .map(Found::From)
+            .map(UndefinedCause::From)
     }
 
     /// The text about a register whose writers now have defined operands.

@@ -19,7 +19,7 @@ use super::warp::{Frag, Wait, Warp};
 use crate::counters::Counts;
 use crate::exec::cta::Cta;
 use crate::exec::outcome::Next;
-use crate::exec::warp::{Look, Turn, Watch};
+use crate::exec::warp::{PolledValues, Turn, Watch};
 use crate::program::types::{SHARED_WINDOW, Space};
 use crate::program::{Addr, Area, Op};
 use crate::report::{Place, Report};
@@ -170,7 +170,7 @@ impl Cta<'_> {
     }
 
     /// The memory that the instruction reads in the lanes of `m`.
-    fn look_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<Look> {
+    fn look_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<PolledValues> {
         let (addr, area, bytes): (Addr, Area, u64) = match op {
             Op::Ld(access) => (access.addr, access.area, u64::from(access.size) * u64::from(access.n)),
             Op::Atom(atom) => (atom.addr, atom.area, u64::from(atom.size) * u64::from(atom.n)),
@@ -184,13 +184,13 @@ impl Cta<'_> {
         // The instruction itself will report an invalid address.
         let mut at = addresses(warp, addr, m).ok()?;
         at.iter_mut().for_each(|at| *at = at.wrapping_add(shared));
-        let mut look = Look { lanes: m, at, bytes, data: [[0; 4]; 32] };
+        let mut look = PolledValues { lanes: m, at, bytes, data: [[0; 4]; 32] };
         self.read_again(&mut look);
         Some(look).filter(|look| look.lanes != 0)
     }
 
     /// Reads memory again, without recording accesses.
-    fn read_again(&self, look: &mut Look) {
+    fn read_again(&self, look: &mut PolledValues) {
         for_lanes!(lane in look.lanes => { look.data[lane] = self.peek(look.at[lane], look.bytes); });
     }
 

@@ -15,7 +15,7 @@ pub(crate) const TOUCHED: u8 = 4;
 
 /// A product on its way.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct PendingProduct {
     pub(crate) group: u32,
     pub(crate) pc: u32,
     pub(crate) clock: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Job {
 /// The products of a warp.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Products {
-    pub(crate) flying: VecDeque<Flight>,
+    pub(crate) flying: VecDeque<PendingProduct>,
     /// Groups committed.
     pub(crate) groups: u32,
     pub(crate) fences: u32,

@@ -6,8 +6,8 @@
 //! as fit; among the resident ones, the order determines which begins. A block that waits for one that cannot become
 //! resident before it ends waits for ever.
 
-use super::launch::{BlockOrder, Ended};
-use super::schedule::{Course, Pause};
+use super::launch::{BlockOrder, BlockResults};
+use super::schedule::{PauseReason, WarpScheduler};
 use crate::counters::Counts;
 use crate::exec::cta::{Cta, Setting};
 use crate::exec::options::{Order, volume};
@@ -25,21 +25,21 @@ const MAX_ROUNDS: u32 = 4;
 const MAX_NAMED: usize = 8;
 
 /// A block, or cluster, that has begun.
-struct Begun<'a> {
+struct ResidentBlock<'a> {
     number: u64,
     cta: Cta<'a>,
-    course: Course,
+    course: WarpScheduler,
     waits: bool,
 }
 
-impl Begun<'_> {
+impl ResidentBlock<'_> {
     fn has_news(&self) -> bool {
         self.waits && self.cta.any_changed(&self.course.warps)
     }
 }
 
 /// Blocks that have not begun.
-struct Starts<'a> {
+struct PendingBlocks<'a> {
     order: &'a BlockOrder,
     blocks: u64,
     begun: u64,
@@ -51,10 +51,10 @@ struct Starts<'a> {
     rng: Rng,
 }
 
-impl<'a> Starts<'a> {
-    fn new(order: &'a BlockOrder, blocks: u64, capacity: u64, seed: u64) -> Starts<'a> {
+impl<'a> PendingBlocks<'a> {
+    fn new(order: &'a BlockOrder, blocks: u64, capacity: u64, seed: u64) -> PendingBlocks<'a> {
         let rng = Rng::new(seed, blocks);
-        let mut out = Starts { order, blocks, begun: 0, capacity, admitted: 0, open: VecDeque::new(), rng };
+        let mut out = PendingBlocks { order, blocks, begun: 0, capacity, admitted: 0, open: VecDeque::new(), rng };
         for _ in 0..capacity.min(blocks) {
             out.admit();
         }
@@ -131,12 +131,12 @@ impl<'a> Setting<'a> {
         order: &BlockOrder,
         blocks: u64,
         counts: &mut Vec<Counts>,
-        ended: &Ended,
+        ended: &BlockResults,
     ) -> Result<(), Box<Report>> {
         let seed = self.options.seed;
-        let mut starts = Starts::new(order, blocks, self.capacity(), seed);
+        let mut starts = PendingBlocks::new(order, blocks, self.capacity(), seed);
         let mut rng = Rng::new(seed, u64::MAX);
-        let mut begun: Vec<Begun<'a>> = Vec::new();
+        let mut begun: Vec<ResidentBlock<'a>> = Vec::new();
         // The block that ran last, and whether it could have continued.
         let (mut last, mut yielded) = (0, false);
         loop {
@@ -152,10 +152,10 @@ impl<'a> Setting<'a> {
                 None if starts.has_next() => return Err(no_room(&begun)),
                 None => self.nudge(&mut begun, counts, &starts)?,
             };
-            yielded = pause == Pause::Yields;
-            begun[at].waits = pause == Pause::Waits;
+            yielded = pause == PauseReason::Yields;
+            begun[at].waits = pause == PauseReason::Waits;
             last = at + 1;
-            if pause == Pause::Ended {
+            if pause == PauseReason::Ended {
                 let done = begun.remove(at);
                 last = at;
                 starts.admit();
@@ -168,7 +168,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Selects a block that has begun, unless it is the turn of a new one.
-    fn choose(&self, begun: &[Begun<'_>], last: usize, yielded: bool, rng: &mut Rng) -> Option<usize> {
+    fn choose(&self, begun: &[ResidentBlock<'_>], last: usize, yielded: bool, rng: &mut Rng) -> Option<usize> {
         let ready = |at: &usize| begun[*at].has_news() || (!yielded && !begun[*at].waits);
         if self.options.order == Order::Seeded {
             let all: Vec<usize> = (0..begun.len()).filter(ready).collect();
@@ -178,11 +178,11 @@ impl<'a> Setting<'a> {
     }
 
     /// Begins the next block, if there is one.
-    fn begin(&self, begun: &mut Vec<Begun<'a>>, starts: &mut Starts<'_>) -> Option<usize> {
+    fn begin(&self, begun: &mut Vec<ResidentBlock<'a>>, starts: &mut PendingBlocks<'_>) -> Option<usize> {
         let number = starts.next()?;
         let cta = Cta::new(*self, number, Vec::new());
         let course = cta.course(Rng::new(self.options.seed, number));
-        begun.push(Begun { number, cta, course, waits: false });
+        begun.push(ResidentBlock { number, cta, course, waits: false });
         Some(begun.len() - 1)
     }
 
@@ -190,10 +190,10 @@ impl<'a> Setting<'a> {
     /// progress.
     fn nudge(
         &self,
-        begun: &mut [Begun<'_>],
+        begun: &mut [ResidentBlock<'_>],
         counts: &mut Vec<Counts>,
-        starts: &Starts<'_>,
-    ) -> Result<(usize, Pause), Box<Report>> {
+        starts: &PendingBlocks<'_>,
+    ) -> Result<(usize, PauseReason), Box<Report>> {
         for _ in 0..MAX_ROUNDS {
             let mut moved = None;
             for at in 0..begun.len() {
@@ -203,7 +203,7 @@ impl<'a> Setting<'a> {
                 }
                 let before = block.cta.state(&block.course);
                 let pause = run(block, counts)?;
-                if pause != Pause::Waits || begun.iter().any(Begun::has_news) {
+                if pause != PauseReason::Waits || begun.iter().any(ResidentBlock::has_news) {
                     return Ok((at, pause));
                 }
                 if begun[at].cta.state(&begun[at].course) != before {
@@ -217,8 +217,8 @@ impl<'a> Setting<'a> {
         Err(self.nobody_signals(begun, starts))
     }
 
-    fn nobody_signals(&self, begun: &[Begun<'_>], starts: &Starts<'_>) -> Box<Report> {
-        let mut all: Vec<&Begun<'_>> = begun.iter().collect();
+    fn nobody_signals(&self, begun: &[ResidentBlock<'_>], starts: &PendingBlocks<'_>) -> Box<Report> {
+        let mut all: Vec<&ResidentBlock<'_>> = begun.iter().collect();
         all.sort_unstable_by_key(|block| block.number);
         let mut report: Option<Box<Report>> = None;
         for block in all.iter().take(MAX_NAMED) {
@@ -253,13 +253,13 @@ impl<'a> Setting<'a> {
     }
 
     /// Whether host memory suffices for one more block.
-    fn has_room(&self, begun: &[Begun<'_>]) -> bool {
+    fn has_room(&self, begun: &[ResidentBlock<'_>]) -> bool {
         let one = begun.first().map_or(0, |block| block.cta.host_bytes());
         begun.iter().map(|block| block.cta.host_bytes()).sum::<u64>() + one <= MAX_WAITING
     }
 }
 
-fn no_room(begun: &[Begun<'_>]) -> Box<Report> {
+fn no_room(begun: &[ResidentBlock<'_>]) -> Box<Report> {
     let bytes = begun.iter().map(|block| block.cta.host_bytes()).sum::<u64>();
     Report::launch(format!(
         "{} blocks wait for others at one time; their registers, shared memory and history take {bytes} bytes of the host, which may \
@@ -274,7 +274,7 @@ fn around(first: usize, n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Runs a block until it ends or pauses.
-fn run(block: &mut Begun<'_>, counts: &mut Vec<Counts>) -> Result<Pause, Box<Report>> {
+fn run(block: &mut ResidentBlock<'_>, counts: &mut Vec<Counts>) -> Result<PauseReason, Box<Report>> {
     std::mem::swap(&mut block.cta.counts, counts);
     let pause = block.cta.go(&mut block.course);
     std::mem::swap(&mut block.cta.counts, counts);

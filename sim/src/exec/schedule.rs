@@ -34,7 +34,7 @@ pub(super) fn wake_all(warps: &mut [Warp]) -> bool {
 }
 
 /// The warps of a block, and the state of its scheduler.
-pub(super) struct Course {
+pub(super) struct WarpScheduler {
     pub(super) warps: Vec<Warp>,
     rng: Rng,
     ready: Vec<usize>,
@@ -45,7 +45,7 @@ pub(super) struct Course {
 
 /// Why a block pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
+pub(super) enum PauseReason {
     Ended,
     /// Nothing in it can run until a flag changes.
     Waits,
@@ -55,24 +55,24 @@ pub(super) enum Pause {
 
 impl Cta<'_> {
     /// The block before its first instruction.
-    pub(super) fn course(&self, rng: Rng) -> Course {
+    pub(super) fn course(&self, rng: Rng) -> WarpScheduler {
         let threads = volume(self.shape.block).unwrap_or(1) as u32;
         let n = self.cta_warps * self.ranks;
         let new = |i: usize| Warp::new(self.entry, i, i % self.cta_warps, threads, &self.shapes[i / self.cta_warps]);
         let warps = (0..n).map(new).collect();
-        Course { warps, rng, ready: Vec::with_capacity(n), rounds: 0, seen: (0, 0) }
+        WarpScheduler { warps, rng, ready: Vec::with_capacity(n), rounds: 0, seen: (0, 0) }
     }
 
     /// Runs the block until it ends or pauses.
-    pub(super) fn go(&mut self, course: &mut Course) -> Result<Pause, Box<Report>> {
-        let Course { warps, rng, ready, rounds, seen } = course;
+    pub(super) fn go(&mut self, course: &mut WarpScheduler) -> Result<PauseReason, Box<Report>> {
+        let WarpScheduler { warps, rng, ready, rounds, seen } = course;
         let quantum = if self.entry.waits { self.fuel.saturating_sub(QUANTUM) } else { 0 };
         loop {
             ready.clear();
             ready.extend((0..warps.len()).filter(|i| warps[*i].frags.iter().any(|f| f.wait == Wait::Ready)));
             if !ready.is_empty() {
                 if self.fuel < quantum {
-                    return Ok(Pause::Yields);
+                    return Ok(PauseReason::Yields);
                 }
                 let pick = ready[rng.below(ready.len())];
                 if self.progress.is_some_and(Progress::is_cancelled) {
@@ -83,7 +83,7 @@ impl Cta<'_> {
                 }
                 // A waiter may use a signal at once, or after this block has run as far as possible.
                 if std::mem::take(&mut self.signalled) && rng.below(2) == 0 {
-                    return Ok(Pause::Yields);
+                    return Ok(PauseReason::Yields);
                 }
                 continue;
             }
@@ -96,7 +96,7 @@ impl Cta<'_> {
                 continue;
             }
             if warps.iter().all(|w| w.frags.is_empty()) {
-                return self.finish(warps).map(|()| Pause::Ended);
+                return self.finish(warps).map(|()| PauseReason::Ended);
             }
             // No warp can run without a landed copy: late copies land now.
             if let Some(arrival) = self.arrivals.pop_front() {
@@ -108,7 +108,7 @@ impl Cta<'_> {
                 continue;
             }
             if warps.iter().flat_map(|w| &w.frags).any(|f| matches!(f.wait, Wait::Flag { .. })) {
-                return Ok(Pause::Waits);
+                return Ok(PauseReason::Waits);
             }
             // A polling loop at an mbarrier may do something else after some iterations, so it is repeated.
             let state = (self.mbarrier_events, self.seq);
@@ -121,12 +121,12 @@ impl Cta<'_> {
     }
 
     /// Wakes all fragments that may continue by themselves. The result says whether there was one.
-    pub(super) fn look_again(&self, course: &mut Course) -> bool {
+    pub(super) fn look_again(&self, course: &mut WarpScheduler) -> bool {
         wake_all(&mut course.warps) | self.wake_restless(&mut course.warps)
     }
 
     /// A hash of the block's state.
-    pub(super) fn state(&self, course: &Course) -> u64 {
+    pub(super) fn state(&self, course: &WarpScheduler) -> u64 {
         let of = |warp: &Warp, frag: &Frag| {
             let mut hasher = DefaultHasher::new();
             (warp.index, frag.pc, frag.mask, warp.state(frag.mask)).hash(&mut hasher);

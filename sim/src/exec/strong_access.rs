@@ -5,7 +5,7 @@ use super::warp::Warp;
 use crate::exec::cta::Cta;
 use crate::exec::outcome::Next;
 use crate::program::Semantics;
-use crate::race::{Logs, Scope, Strength, Touch};
+use crate::race::{FlagAccess, Logs, Scope, Strength};
 use std::sync::MutexGuard;
 
 impl<'a> Cta<'a> {
@@ -42,7 +42,7 @@ impl<'a> Cta<'a> {
         order: &Semantics,
         (warp, m, live): (usize, u32, u32),
         at: &[u64; 32],
-        touch: Touch,
+        touch: FlagAccess,
     ) {
         let Some(mut logs) = held.filter(|logs| logs.any() && !order.guess) else { return };
         for_lanes!(lane in m => {
@@ -56,7 +56,7 @@ impl<'a> Cta<'a> {
         order: &Semantics,
         (warp, m, live): (usize, u32, u32),
         at: &[u64; 32],
-        touch: Touch,
+        touch: FlagAccess,
     ) {
         if !order.strength.is_strong() || order.guess {
             return;
@@ -66,7 +66,7 @@ impl<'a> Cta<'a> {
         });
         if order.acquire {
             self.races.clocks.fence_after(warp, m, live, order.strength == Strength::Wide);
-        } else if order.uncached && touch == Touch::Load {
+        } else if order.uncached && touch == FlagAccess::Load {
             self.races.uncached[warp] |= m;
         }
     }

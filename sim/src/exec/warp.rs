@@ -56,7 +56,7 @@ pub(crate) enum Wait {
     /// After a failed wait for a phase of the mbarrier at this address.
     Poll {
         at: u32,
-        want: Want,
+        want: AwaitedPhase,
     },
     /// For a flag that the instruction at `pc` reads; `exact`: it only continues when the flag changes.
     Flag {
@@ -308,7 +308,7 @@ pub(crate) struct Unwritten {
 
 /// The values that a fragment has read, by lane.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct PolledValues {
     pub(crate) lanes: u32,
     /// Generic addresses.
     pub(crate) at: [u64; 32],
@@ -327,7 +327,7 @@ pub(crate) struct Watch {
     pub(crate) pc: u32,
     /// The instructions executed and values read since the last poll.
     pub(crate) turn: Turn,
-    pub(crate) looks: Vec<Look>,
+    pub(crate) looks: Vec<PolledValues>,
     /// The previous iteration, and a hash of the registers at its end.
     pub(crate) last: Option<(Turn, u64)>,
     /// The iterations of the loop, once it is known to poll.
@@ -342,16 +342,16 @@ pub(crate) struct Watch {
 
 /// The phase a fragment waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum AwaitedPhase {
     Phase(u32),
     Parity(u32),
 }
 
-impl fmt::Display for Want {
+impl fmt::Display for AwaitedPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Want::Phase(n) => write!(f, "phase {n}"),
-            Want::Parity(n) => write!(f, "a phase of parity {n}"),
+            AwaitedPhase::Phase(n) => write!(f, "phase {n}"),
+            AwaitedPhase::Parity(n) => write!(f, "a phase of parity {n}"),
         }
     }
 }

@@ -11,11 +11,11 @@ pub(super) mod operand;
 use super::warp::Warp;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::exec::products::{Common, Flight, IN_USE, Job, READ, TOUCHED};
+use crate::exec::products::{Common, IN_USE, Job, PendingProduct, READ, TOUCHED};
 use crate::numerics::mma::wide::{negated, rows_of_registers};
 use crate::program::types::R;
 use crate::program::wgmma::{Matrix, Wgmma};
-use crate::race::{Known, Slot, Strength, Who, quarter};
+use crate::race::{Agent, Known, Slot, Strength, quarter};
 use crate::report::{Cause, Report, ReportKind};
 use operand::Layout;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl Cta<'_> {
         let clock = w.products.issued;
         let agent = self.races.slot(Slot::Products(first), w.index);
         // The operands may be read at any time from now on.
-        let who = Who { warp: w.index, lane: 0, pc: pc as u32, seq: 0, strength: Strength::Weak, copy: true };
+        let who = Agent { warp: w.index, lane: 0, pc: pc as u32, seq: 0, strength: Strength::Weak, copy: true };
         let reader = (agent, clock, quarter(w.index - first));
         let rows = 16 * (w.index - first);
         for (layout, from, n) in a.iter().map(|a| (a, rows, 16)).chain([(&b, 0, op.form.n)]) {
@@ -236,7 +236,8 @@ impl Cta<'_> {
         if !late {
             self.compute(w, op, &job)?;
         }
-        let flight = Flight { group, pc: pc as u32, clock, op: Arc::clone(op), fences, job: late.then_some(job) };
+        let flight =
+            PendingProduct { group, pc: pc as u32, clock, op: Arc::clone(op), fences, job: late.then_some(job) };
         w.products.flying.push_back(flight);
         let n = w.w.len();
         op.d.iter().for_each(|r| w.products.set(*r, n, IN_USE));
@@ -259,7 +260,7 @@ impl Cta<'_> {
                 return Err(Fail::new(ReportKind::Race, message).because(Cause::ProductFence));
             }
         }
-        let clash = |f: &&Flight| {
+        let clash = |f: &&PendingProduct| {
             let other_shape = f.op.form != op.form && f.fences == w.products.fences;
             let reads = |a: Matrix, d: &[R]| matches!(a, Matrix::Registers(a) if a.iter().any(|r| d.contains(r)));
             reads(op.a, &f.op.d) || reads(f.op.a, &op.d) || (other_shape && op.d.iter().any(|r| f.op.d.contains(r)))

@@ -14,7 +14,7 @@ pub(crate) enum Extent {
 
 /// Which way a copy goes.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// To shared memory, of all the blocks in a mask if there is one.
     Load {
         barrier: Addr,
@@ -37,7 +37,7 @@ pub(crate) enum Way {
 /// A bulk copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
-    pub(crate) way: Way,
+    pub(crate) way: Direction,
     pub(crate) global: Extent,
     pub(crate) shared: Addr,
 }

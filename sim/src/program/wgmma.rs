@@ -1,6 +1,6 @@
 //! wgmma instructions as decoded.
 
-use crate::numerics::mma::Wide;
+use crate::numerics::mma::WgmmaForm;
 use crate::program::types::R;
 
 /// Where a matrix is.
@@ -17,7 +17,7 @@ pub(crate) enum Matrix {
 /// A product.
 #[derive(Clone, Debug)]
 pub(crate) struct Wgmma {
-    pub(crate) form: Wide,
+    pub(crate) form: WgmmaForm,
     pub(crate) d: Vec<R>,
     pub(crate) a: Matrix,
     pub(crate) b: Matrix,

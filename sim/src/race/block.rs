@@ -1,9 +1,9 @@
 //! The race detector's state of a running block.
 
-use super::access::{Conflict, Who};
-use super::block_sync::{Contacts, Logs};
+use super::access::{Agent, Conflict};
+use super::block_sync::{BlockSync, Logs};
 use super::clocks::Clocks;
-use super::flags::{Flags, Touch};
+use super::flags::{FlagAccess, Flags};
 use super::global::Global;
 use super::grid::Grid;
 use super::lockstep::{Step, Steps};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// A permitted violation: warp and lane, shared address, and the access it conflicts with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passed {
+pub(crate) struct Permitted {
     pub(crate) warp: usize,
     pub(crate) lane: usize,
     pub(crate) at: usize,
@@ -34,9 +34,9 @@ pub(crate) struct Races {
     /// For each instruction, whether wgmma may read what it wrote without a proxy fence; empty: for none.
     pub(crate) allowed: Vec<bool>,
     /// Where that happened, keyed by the two instructions.
-    pub(crate) passed: BTreeMap<(u32, u32), Passed>,
+    pub(crate) passed: BTreeMap<(u32, u32), Permitted>,
     /// What this block publishes to other blocks and acquires from them.
-    contacts: Contacts,
+    contacts: BlockSync,
     steps: Steps,
 }
 
@@ -52,60 +52,60 @@ impl Races {
             uncached: vec![0; warps],
             allowed: Vec::new(),
             passed: BTreeMap::new(),
-            contacts: Contacts::default(),
+            contacts: BlockSync::default(),
             steps: Steps::new(warps),
         }
     }
 
     /// Fast path of [`Races::read`] for whole words; returns whether it applied and the read is recorded.
     #[inline(always)]
-    pub(crate) fn read_words(&mut self, who: Who, at: usize, words: usize) -> bool {
+    pub(crate) fn read_words(&mut self, who: Agent, at: usize, words: usize) -> bool {
         self.shared.read_words(&self.clocks, &mut self.sets, who, at, words)
     }
 
     /// Fast path of [`Races::write`] for whole words; if it returns false, the caller must check the write again.
     #[inline(always)]
-    pub(crate) fn write_words(&mut self, who: Who, at: usize, words: usize) -> bool {
+    pub(crate) fn write_words(&mut self, who: Agent, at: usize, words: usize) -> bool {
         self.shared.write_words(&self.clocks, who, at, words)
     }
 
     /// [`Races::read_words`] of four words on behalf of several lanes: `lanes[i]` read word `i`.
-    pub(crate) fn read_row(&mut self, who: Who, at: usize, lanes: [u32; 4]) -> bool {
+    pub(crate) fn read_row(&mut self, who: Agent, at: usize, lanes: [u32; 4]) -> bool {
         self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
     }
 
     /// [`Races::read_words`] of 32 lanes, `words` consecutive words each, starting at `at`; returns how many leading
     /// lanes are recorded.
     #[inline(always)]
-    pub(crate) fn read_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+    pub(crate) fn read_line(&mut self, who: Agent, at: usize, words: usize) -> usize {
         self.shared.read_line(&self.clocks, &mut self.sets, who, at, words)
     }
 
     /// [`Races::write_words`] of 32 lanes, likewise.
     #[inline(always)]
-    pub(crate) fn write_line(&mut self, who: Who, at: usize, words: usize) -> usize {
+    pub(crate) fn write_line(&mut self, who: Agent, at: usize, words: usize) -> usize {
         self.shared.write_line(&self.clocks, who, at, words)
     }
 
     /// A read of `n` bytes of shared memory at `at`, within one word.
-    pub(crate) fn read(&mut self, who: Who, at: usize, n: usize) -> Result<(), Conflict> {
+    pub(crate) fn read(&mut self, who: Agent, at: usize, n: usize) -> Result<(), Conflict> {
         self.shared.read(&self.clocks, &mut self.sets, who, at, n)
     }
 
     /// A write; `same` says that the bytes do not change by it.
-    pub(crate) fn write(&mut self, who: Who, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
+    pub(crate) fn write(&mut self, who: Agent, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
         self.shared.write(&self.clocks, &mut self.sets, who, at, n, same)
     }
 
     /// A read of up to 16 bytes of global memory, aligned to their number; the conflict with its address.
     #[inline]
-    pub(crate) fn read_global(&mut self, who: Who, address: u64, n: usize) -> Result<(), Conflict> {
+    pub(crate) fn read_global(&mut self, who: Agent, address: u64, n: usize) -> Result<(), Conflict> {
         self.global.read(&self.clocks, &mut self.sets, who, address, n)
     }
 
     /// A write; `same` says that the bytes do not change by it.
     #[inline]
-    pub(crate) fn write_global(&mut self, who: Who, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
+    pub(crate) fn write_global(&mut self, who: Agent, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 
@@ -125,13 +125,13 @@ impl Races {
     }
 
     /// A strong access of `lane` to the flag at `address`: an offset in shared memory or an address of global memory.
-    pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: Touch) {
-        if touch != Touch::Store {
+    pub(crate) fn touch(&mut self, (warp, lane, live): (usize, usize, u32), address: u64, touch: FlagAccess) {
+        if touch != FlagAccess::Store {
             for known in self.flags.seen(address) {
                 self.clocks.see(warp, 1 << lane, known);
             }
         }
-        if touch != Touch::Load {
+        if touch != FlagAccess::Load {
             let what = self.clocks.published(warp, lane, live, false);
             if what.is_some() || !self.flags.is_empty() {
                 self.flags.put(address, what, touch);
@@ -155,14 +155,14 @@ impl Races {
         &mut self,
         logs: &mut Logs,
         (warp, lane, live): (usize, usize, u32),
-        (block, address, touch): (u64, u64, Touch),
+        (block, address, touch): (u64, u64, FlagAccess),
     ) {
-        if touch != Touch::Store
+        if touch != FlagAccess::Store
             && let Some(number) = self.contacts.see(logs, block, address)
         {
             self.clocks.see_others(warp, 1 << lane, number);
         }
-        if touch != Touch::Load {
+        if touch != FlagAccess::Load {
             let by = ((warp * 32 + lane) as u32, self.clocks.changes(warp));
             let clocks = &self.clocks;
             self.contacts.write(logs, (block, address, touch), by, || clocks.published(warp, lane, live, true));

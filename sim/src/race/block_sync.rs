@@ -5,7 +5,7 @@
 //! store starts a new log. A strong read *observes* the log as it is then. A later fence acquires it (acquire pattern),
 //! with everything that the writers had acquired themselves. None of this is evaluated while blocks run. A block counts
 //! its observations, and its accesses carry the count that their thread has acquired. When all blocks have ended,
-//! [`Knowledge`] follows the logs backwards.
+//! [`BlockOrder`] follows the logs backwards.
 //!
 //! The log and the flag change together, under one lock, so that the log has the order of the values. Every strong
 //! access happens under that lock and gets its own moment: moments order the accesses to a flag as its values were.
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::clock_front::Front;
-use super::flags::Touch;
+use super::flags::FlagAccess;
 
 /// Maximum number of publications of a launch. Beyond it, an observation counts as acquiring everything.
 const MAX_PUBLISHED: usize = 1 << 17;
@@ -23,7 +23,7 @@ const MAX_PUBLISHED: usize = 1 << 17;
 const MAX_FLAGS: usize = 1 << 16;
 /// Maximum number of observations of a block. Beyond it, the block counts as having acquired everything.
 const MAX_SEEN: usize = 1 << 16;
-/// Maximum number of steps of [`Knowledge`] for a launch.
+/// Maximum number of steps of [`BlockOrder`] for a launch.
 const MAX_STEPS: usize = 1 << 26;
 
 /// The key of the shared log.
@@ -86,9 +86,9 @@ impl Logs {
         (log.start < end).then_some((key, log.start, end))
     }
 
-    fn write(&mut self, block: u64, address: u64, entry: Option<u32>, touch: Touch) {
+    fn write(&mut self, block: u64, address: u64, entry: Option<u32>, touch: FlagAccess) {
         let key = self.key(address);
-        if entry.is_none() && (touch != Touch::Store || key == REST) {
+        if entry.is_none() && (touch != FlagAccess::Store || key == REST) {
             return;
         }
         let Some(entry) = entry else {
@@ -98,7 +98,7 @@ impl Logs {
             return;
         };
         let log = self.flags.entry(key).or_default();
-        if touch == Touch::Store && key != REST {
+        if touch == FlagAccess::Store && key != REST {
             log.start = log.list.len() as u32;
         }
         // Repeating the last entry adds nothing.
@@ -123,11 +123,11 @@ impl Logs {
 
 /// The flags of a launch.
 #[derive(Debug, Default)]
-pub(crate) struct Meetings {
+pub(crate) struct GridSync {
     logs: Mutex<Logs>,
 }
 
-impl Meetings {
+impl GridSync {
     /// Takes the lock under which a strong access happens.
     pub(crate) fn enter(&self) -> MutexGuard<'_, Logs> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,7 +140,7 @@ impl Meetings {
 
 /// What a block has published and observed.
 #[derive(Debug, Default)]
-pub(crate) struct Contacts {
+pub(crate) struct BlockSync {
     pub(super) seen: Vec<Seen>,
     /// The last observation of each flag, and its number.
     latest: HashMap<u64, (u32, u32, u32)>,
@@ -150,7 +150,7 @@ pub(crate) struct Contacts {
     entries: HashMap<u32, (u32, Option<u32>)>,
 }
 
-impl Contacts {
+impl BlockSync {
     /// The number of the block's observation of a flag.
     pub(super) fn see(&mut self, logs: &Logs, block: u64, address: u64) -> Option<u32> {
         let (key, start, end) = logs.seen(block, address)?;
@@ -172,7 +172,7 @@ impl Contacts {
     pub(super) fn write(
         &mut self,
         logs: &mut Logs,
-        (block, address, touch): (u64, u64, Touch),
+        (block, address, touch): (u64, u64, FlagAccess),
         (thread, changes): (u32, u32),
         front: impl FnOnce() -> Option<Front>,
     ) {
@@ -195,7 +195,7 @@ impl Contacts {
 type Known = Option<HashMap<u64, Vec<u32>>>;
 
 /// Evaluates the order between blocks, when all have ended.
-pub(super) struct Knowledge<'a> {
+pub(super) struct BlockOrder<'a> {
     logs: &'a Logs,
     seen: &'a HashMap<u64, Vec<Seen>>,
     known: HashMap<(u64, u32), Rc<Known>>,
@@ -204,9 +204,9 @@ pub(super) struct Knowledge<'a> {
     forgot: bool,
 }
 
-impl<'a> Knowledge<'a> {
-    pub(super) fn new(logs: &'a Logs, seen: &'a HashMap<u64, Vec<Seen>>) -> Knowledge<'a> {
-        Knowledge { logs, seen, known: HashMap::new(), steps: 0, forgot: false }
+impl<'a> BlockOrder<'a> {
+    pub(super) fn new(logs: &'a Logs, seen: &'a HashMap<u64, Vec<Seen>>) -> BlockOrder<'a> {
+        BlockOrder { logs, seen, known: HashMap::new(), steps: 0, forgot: false }
     }
 
     /// Whether limits were exceeded, so that some races may be missed.

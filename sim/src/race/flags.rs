@@ -15,7 +15,7 @@ const REST: u64 = u64::MAX;
 
 /// What a strong access does to a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
+pub(crate) enum FlagAccess {
     Load,
     Store,
     /// An atomic: both.
@@ -37,15 +37,15 @@ impl Flags {
         [address, REST].into_iter().filter_map(|key| self.words.get(&key))
     }
 
-    pub(super) fn put(&mut self, address: u64, what: Option<Front>, touch: Touch) {
+    pub(super) fn put(&mut self, address: u64, what: Option<Front>, touch: FlagAccess) {
         let key = match self.words.len() < MAX_FLAGS || self.words.contains_key(&address) {
             true => address,
             false => REST,
         };
         match what {
-            Some(what) if touch == Touch::Update || key == REST => self.words.entry(key).or_default().join(&what),
+            Some(what) if touch == FlagAccess::Update || key == REST => self.words.entry(key).or_default().join(&what),
             Some(what) => drop(self.words.insert(key, what)),
-            None if touch == Touch::Store => drop(self.words.remove(&address)),
+            None if touch == FlagAccess::Store => drop(self.words.remove(&address)),
             None => {}
         }
     }

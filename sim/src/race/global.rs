@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::access::{Conflict, Strength, Who};
+use super::access::{Agent, Conflict, Strength};
 use super::clocks::Clocks;
 use super::replaced_accesses::Hidden;
 use super::shadow_cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
@@ -33,14 +33,14 @@ pub(super) struct Page {
     /// One bit for each word that was read as a constant (`ld.global.nc`).
     pub(super) constants: Option<Box<[u32; WORDS / 32]>>,
     /// Allocated at the first strong access with a scope beyond the block.
-    pub(super) moments: Option<Box<[Moments; WORDS]>>,
+    pub(super) moments: Option<Box<[AccessTimes; WORDS]>>,
 }
 
 /// Moments of the accesses to a word, for writes and for reads; 0: none. Moments order the strong accesses of all
 /// blocks with a scope beyond the block. They are stored per word, because scattered atomics are limited by memory
 /// latency.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moments {
+pub(super) struct AccessTimes {
     /// Moment of the last strong access.
     strong: [u64; 2],
     /// Moment of the last strong access that returned the old value to the block.
@@ -51,7 +51,7 @@ pub(super) struct Moments {
 
 /// An access of the block that must be compared with other blocks although a later one replaced it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Older {
+pub(super) struct ReplacedAccess {
     pub(super) pc: u32,
     pub(super) clock: u32,
     pub(super) agent: usize,
@@ -71,7 +71,7 @@ pub(super) struct Global {
     /// Number of pages with cells per byte, which are larger.
     divided: usize,
     /// First accesses of their kind, keyed by the address of a word or byte, its size, and the kind.
-    pub(super) older: BTreeMap<(u64, usize, u8), Older>,
+    pub(super) older: BTreeMap<(u64, usize, u8), ReplacedAccess>,
     /// Whether accesses were dropped, for checks within this block or with others.
     pub(super) forgot: bool,
     /// Moment of the current strong access, and whether its thread receives the old value; `red` does not.
@@ -153,7 +153,7 @@ impl Global {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Who,
+        who: Agent,
         address: u64,
         n: usize,
     ) -> Result<(), Conflict> {
@@ -193,7 +193,7 @@ impl Global {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Who,
+        who: Agent,
         (address, n): (u64, usize),
         same: bool,
     ) -> Result<(), Conflict> {
@@ -298,7 +298,7 @@ impl Global {
         let page = &self.pages[index];
         for (byte, size, cell) in page.cells(at, n) {
             let known = |kind: usize| page.foreign.as_ref().map_or(0, |f| f[kind][byte / 4]);
-            let mut keep = |old: Older| {
+            let mut keep = |old: ReplacedAccess| {
                 let after = old.strength != Strength::Wide && old.moment != 0;
                 let kind = (u8::from(after) * 4 + old.strength as u8) * 2 + u8::from(old.wrote);
                 let key = (page.number * 4 * WORDS as u64 + byte as u64, size, kind);
@@ -315,7 +315,7 @@ impl Global {
             };
             let (wrote, was) = (cell.write_agent != NOBODY, cell.write_strength);
             if wrote && (was < strength || (writes && (known(0) != foreign || later(0, was)))) {
-                keep(Older {
+                keep(ReplacedAccess {
                     pc: cell.write_pc,
                     clock: cell.write_clock,
                     agent: usize::from(cell.write_agent),
@@ -331,7 +331,7 @@ impl Global {
                     let lane = read.lanes.trailing_zeros() as usize % 32;
                     let Read { pc, clock, strength, .. } = read;
                     let moment = moment(1, strength);
-                    keep(Older { pc, clock, agent, lane, strength, foreign: known(1), wrote: false, moment });
+                    keep(ReplacedAccess { pc, clock, agent, lane, strength, foreign: known(1), wrote: false, moment });
                 }
             }
         }
@@ -348,7 +348,7 @@ impl Page {
 
     /// Whether some bytes have more history than their cells.
     fn is_special(&self, at: usize, n: usize) -> bool {
-        let seen = |m: &[Moments; WORDS]| m[at / 4..(at + n).div_ceil(4)].iter().any(|word| word.seen != 0);
+        let seen = |m: &[AccessTimes; WORDS]| m[at / 4..(at + n).div_ceil(4)].iter().any(|word| word.seen != 0);
         self.foreign.is_some() || self.moments.as_deref().is_some_and(seen)
     }
 
@@ -358,7 +358,7 @@ impl Page {
         if !wide && self.moments.is_none() {
             return;
         }
-        let moments = self.moments.get_or_insert_with(|| Box::new([Moments::default(); WORDS]));
+        let moments = self.moments.get_or_insert_with(|| Box::new([AccessTimes::default(); WORDS]));
         for word in &mut moments[at / 4..(at + n).div_ceil(4)] {
             match wide {
                 true => word.strong[kind] = now,

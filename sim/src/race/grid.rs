@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::access_units::Access;
-use super::block_sync::{Contacts, Knowledge, Meetings, Seen};
-use super::global::{Global, Older, WORDS};
+use super::block_sync::{BlockOrder, BlockSync, GridSync, Seen};
+use super::global::{Global, ReplacedAccess, WORDS};
 use super::packed_access::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thread_of};
-use super::page_summary::{HandIn, MAX_CELL_ACCESSES, Site, Summary};
+use super::page_summary::{BlockAccesses, MAX_CELL_ACCESSES, Site, Summary};
 use super::shadow_cell::Sets;
 
 /// Host memory for the accesses of blocks, in bytes. Words beyond the limit are not checked.
@@ -51,12 +51,12 @@ struct Pages {
 #[derive(Debug, Default)]
 pub(crate) struct Grid {
     pages: Mutex<Pages>,
-    pub(crate) meetings: Meetings,
+    pub(crate) meetings: GridSync,
 }
 
 impl Grid {
     /// Adds the accesses of `block`; `end`: the block has ended.
-    pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &Contacts, end: bool) {
+    pub(super) fn add(&self, block: u64, global: &Global, sets: &Sets, contacts: &BlockSync, end: bool) {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         let pages = &mut *pages;
         if block >= MAX_BLOCKS {
@@ -66,8 +66,8 @@ impl Grid {
         let spoke = !end || !contacts.seen.is_empty() || contacts.published.is_some();
         let sites = pages.sites.remove(&block).unwrap_or_default();
         let spoke = spoke || !sites.is_empty();
-        let mut hand_in = HandIn { block, sets, contacts, spoke, sites, numbers: HashMap::new() };
-        let mut older: HashMap<u64, Vec<(u64, usize, Older)>> = HashMap::new();
+        let mut hand_in = BlockAccesses { block, sets, contacts, spoke, sites, numbers: HashMap::new() };
+        let mut older: HashMap<u64, Vec<(u64, usize, ReplacedAccess)>> = HashMap::new();
         for ((address, size, _), old) in &global.older {
             older.entry(address / (4 * WORDS as u64)).or_default().push((*address, *size, *old));
         }
@@ -95,7 +95,7 @@ impl Grid {
         let Pages { all, sites, seen, mut partial, .. } =
             self.pages.into_inner().unwrap_or_else(PoisonError::into_inner);
         let logs = self.meetings.finish();
-        let mut judge = Judge { knowledge: Knowledge::new(&logs, &seen), sites: &sites, pairs: 0, found: None };
+        let mut judge = OrderCheck { knowledge: BlockOrder::new(&logs, &seen), sites: &sites, pairs: 0, found: None };
         for (number, page) in all {
             if !page.written() {
                 continue;
@@ -110,14 +110,14 @@ impl Grid {
     }
 }
 
-struct Judge<'a> {
-    knowledge: Knowledge<'a>,
+struct OrderCheck<'a> {
+    knowledge: BlockOrder<'a>,
     sites: &'a HashMap<u64, Vec<Site>>,
     pairs: usize,
     found: Option<(u64, Side, Side)>,
 }
 
-impl Judge<'_> {
+impl OrderCheck<'_> {
     fn site(&self, v: u64) -> Option<&Site> {
         self.sites.get(&block_of(v)).filter(|_| spoke(v)).and_then(|sites| sites.get(place_of(v)))
     }

@@ -46,13 +46,13 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::{Conflict, Strength, Who};
+pub(crate) use access::{Agent, Conflict, Strength};
 pub(crate) use async_agents::{Slot, quarter, slots};
 pub(crate) use block::Races;
 pub(crate) use block_sync::Logs;
 pub(crate) use clock_front::Known;
 pub(crate) use clocks::Scope;
-pub(crate) use flags::Touch;
+pub(crate) use flags::FlagAccess;
 pub(crate) use grid::{Grid, Side};
 pub(crate) use lockstep::Step as LockStep;
-pub(crate) use proxy::Offence;
+pub(crate) use proxy::ProxyError;

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use super::access::Strength;
 use super::access_units::{Access, NOTHING, Runs, Unit};
-use super::block_sync::Contacts;
-use super::global::{Older, Page, WORDS};
+use super::block_sync::BlockSync;
+use super::global::{Page, ReplacedAccess, WORDS};
 use super::packed_access::{KINDS, Kind, NONE, pack};
 use super::shadow_cell::{Cell, NOBODY, Read, Sets};
 
@@ -39,17 +39,17 @@ pub(super) struct Summary {
 }
 
 /// The accesses that a block adds at once.
-pub(super) struct HandIn<'a> {
+pub(super) struct BlockAccesses<'a> {
     pub(super) block: u64,
     pub(super) sets: &'a Sets,
-    pub(super) contacts: &'a Contacts,
+    pub(super) contacts: &'a BlockSync,
     /// Whether times matter: the block communicated with others, or may still do so.
     pub(super) spoke: bool,
     pub(super) sites: Vec<Site>,
     pub(super) numbers: HashMap<Site, u32>,
 }
 
-impl HandIn<'_> {
+impl BlockAccesses<'_> {
     fn value(&mut self, (agent, lane): (usize, usize), pc: u32, clock: u32, foreign: u32) -> u64 {
         let thread = (self.sets.warp_of(agent) * 32 + lane) as u32;
         if !self.spoke {
@@ -165,7 +165,12 @@ impl Summary {
     }
 
     /// Adds a block's accesses to a page. Returns the growth in bytes.
-    pub(super) fn add(&mut self, page: &Page, hand_in: &mut HandIn<'_>, older: &[(u64, usize, Older)]) -> isize {
+    pub(super) fn add(
+        &mut self,
+        page: &Page,
+        hand_in: &mut BlockAccesses<'_>,
+        older: &[(u64, usize, ReplacedAccess)],
+    ) -> isize {
         if page.bytes.is_some() || older.iter().any(|(_, size, _)| *size == 1) {
             self.divide();
         }

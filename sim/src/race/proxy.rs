@@ -8,15 +8,15 @@
 //! Ordinary accesses use the generic proxy (PTX ISA 8.2.1). The async proxy observes their writes only after a proxy
 //! fence, by the writer before its release or by a thread that acquired it.
 
-use super::access::{Conflict, Strength, Who};
+use super::access::{Agent, Conflict, Strength};
 use super::async_agents::Slot;
-use super::block::{Passed, Races};
+use super::block::{Permitted, Races};
 use super::clock_front::{DATA, INITS, Known, OBJECTS, Part};
 use super::shadow_cell::{self, Cell, NOBODY, Read};
 
 /// Why the async proxy may not access a word.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Offence {
+pub(crate) enum ProxyError {
     Race(Conflict),
     /// Ordered, but without a proxy fence in between.
     Unfenced(Conflict),
@@ -50,7 +50,7 @@ impl Races {
 
     /// Whether the async proxy observes the last write of a cell.
     #[inline(always)]
-    fn seen(&self, cell: &Cell, who: Who) -> Result<(), Offence> {
+    fn seen(&self, cell: &Cell, who: Agent) -> Result<(), ProxyError> {
         let (writer, clock) = (usize::from(cell.write_agent), cell.write_clock);
         if cell.write_agent == NOBODY {
             return Ok(());
@@ -65,14 +65,14 @@ impl Races {
             }
         }
         if let Some(conflict) = shadow_cell::unordered_write(&self.clocks, cell, who) {
-            return Err(Offence::Race(conflict));
+            return Err(ProxyError::Race(conflict));
         }
         let lane = usize::from(cell.write_lane);
         if slots.has(writer) || self.clocks.fenced_for_proxy((who.warp, who.lane), (writer, lane), clock, DATA) {
             return Ok(());
         }
         let (warp, lane) = self.clocks.thread(writer, lane);
-        Err(Offence::Unfenced(Conflict {
+        Err(ProxyError::Unfenced(Conflict {
             warp,
             lane,
             pc: cell.write_pc,
@@ -85,16 +85,16 @@ impl Races {
 
     /// As [`Races::seen`], for the byte at `at` that `agent` reads; permitted errors are recorded and pass.
     #[inline(always)]
-    fn admitted(&mut self, cell: &Cell, who: Who, agent: usize, at: usize) -> Result<(), (usize, Offence)> {
+    fn admitted(&mut self, cell: &Cell, who: Agent, agent: usize, at: usize) -> Result<(), (usize, ProxyError)> {
         let Err(offence) = self.seen(cell, who) else { return Ok(()) };
         let slots = &self.clocks.slots;
         let of = agent.checked_sub(slots.first).and_then(|i| slots.all.get(i)).map(|(slot, _)| *slot);
         match offence {
-            Offence::Unfenced(other) if matches!(of, Some(Slot::Products(_))) => {
+            ProxyError::Unfenced(other) if matches!(of, Some(Slot::Products(_))) => {
                 if !self.allowed.get(other.pc as usize).is_some_and(|allowed| *allowed) {
-                    return Err((at, Offence::UnfencedProduct(other)));
+                    return Err((at, ProxyError::UnfencedProduct(other)));
                 }
-                let passed = Passed { warp: who.warp, lane: who.lane, at, other };
+                let passed = Permitted { warp: who.warp, lane: who.lane, at, other };
                 self.passed.entry((who.pc, other.pc)).or_insert(passed);
                 Ok(())
             }
@@ -106,11 +106,11 @@ impl Races {
     /// byte.
     pub(crate) fn async_read(
         &mut self,
-        who: Who,
+        who: Agent,
         (agent, clock, lanes): (usize, u32, u32),
         at: usize,
         n: usize,
-    ) -> Result<(), (usize, Offence)> {
+    ) -> Result<(), (usize, ProxyError)> {
         for word in at / 4..(at + n).div_ceil(4) {
             let cell = self.shared.words[word];
             if cell.is_split() {
@@ -120,7 +120,7 @@ impl Races {
                     let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
                     let cell = &mut self.shared.bytes[byte];
                     shadow_cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
-                        .map_err(|e| (byte, Offence::Race(e)))?;
+                        .map_err(|e| (byte, ProxyError::Race(e)))?;
                 }
                 continue;
             }
@@ -139,7 +139,7 @@ impl Races {
             } else {
                 let fresh = Read { clock, pc: who.pc, lanes, strength: Strength::Weak };
                 shadow_cell::read_as(&self.clocks, &mut self.sets, cell, who, agent, fresh)
-                    .map_err(|e| (4 * word, Offence::Race(e)))?;
+                    .map_err(|e| (4 * word, ProxyError::Race(e)))?;
             }
         }
         Ok(())
@@ -147,8 +147,14 @@ impl Races {
 
     /// The async proxy will write whole words on behalf of `who`; until [`Races::async_land`] any access to them is a
     /// race.
-    pub(crate) fn async_claim(&mut self, who: Who, agent: usize, at: usize, n: usize) -> Result<(), (usize, Offence)> {
-        let who = Who { copy: true, ..who };
+    pub(crate) fn async_claim(
+        &mut self,
+        who: Agent,
+        agent: usize,
+        at: usize,
+        n: usize,
+    ) -> Result<(), (usize, ProxyError)> {
+        let who = Agent { copy: true, ..who };
         for at in (at..at + n).step_by(4) {
             let cell = self.shared.words[at / 4];
             if cell.is_split() {
@@ -164,7 +170,7 @@ impl Races {
             if cell.is_split() || !fresh {
                 self.shared
                     .write(&self.clocks, &mut self.sets, who, at, 4, false)
-                    .map_err(|e| (at, Offence::Race(e)))?;
+                    .map_err(|e| (at, ProxyError::Race(e)))?;
             }
             let written = Cell { write_agent: agent as u16, ..Cell::written(who, 0) };
             self.shared.each(at, 4, |cell| *cell = written);
@@ -175,7 +181,7 @@ impl Races {
     /// As [`Races::async_claim`], for a write that does not use the async proxy.
     pub(crate) fn remote_claim(
         &mut self,
-        who: Who,
+        who: Agent,
         agent: usize,
         at: usize,
         n: usize,
@@ -218,7 +224,7 @@ impl Races {
     }
 
     /// A thread uses the mbarrier in these eight bytes: its initialisation must happen before.
-    pub(crate) fn use_object(&mut self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
+    pub(crate) fn use_object(&mut self, who: Agent, at: usize) -> Result<(), (usize, Conflict)> {
         let thread = (who.warp, who.lane);
         for word in [at, at + 4] {
             let Err(conflict) = self.read(who, word, 4) else { continue };
@@ -242,7 +248,7 @@ impl Races {
 
     /// A copy outside the async proxy will use the mbarrier in these eight bytes. The initialisation must happen before
     /// the issuing thread; the use ends when the copied data has landed.
-    pub(crate) fn knows_object(&self, who: Who, at: usize) -> Result<(), (usize, Conflict)> {
+    pub(crate) fn knows_object(&self, who: Agent, at: usize) -> Result<(), (usize, Conflict)> {
         for word in [at, at + 4] {
             let cell = self.shared.bytes.get(word).copied().unwrap_or(self.shared.words[word / 4]);
             let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
@@ -259,7 +265,7 @@ impl Races {
     }
 
     /// Whether the async proxy observes the object whose initialisation wrote this word, on behalf of `who`.
-    pub(crate) fn object_seen(&self, who: Who, at: usize) -> Result<(), Conflict> {
+    pub(crate) fn object_seen(&self, who: Agent, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
         let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
         let fenced =

@@ -38,7 +38,7 @@ impl Refused {
 type Found<'a> = (&'a Open, Option<Arc<Decisions>>);
 
 /// A request about a file.
-struct Asked<'a> {
+struct FileRequest<'a> {
     uri: Uri,
     a: &'a Analysis,
     /// The target of a text that names none.
@@ -48,7 +48,7 @@ struct Asked<'a> {
     params: Value,
 }
 
-impl Asked<'_> {
+impl FileRequest<'_> {
     /// The byte offset of the requested position.
     fn byte(&self) -> Result<usize, Refused> {
         read::<Position>(self.params["position"].clone()).map(|at| self.text.byte(at))
@@ -56,7 +56,7 @@ impl Asked<'_> {
 }
 
 /// Answers a request about a file.
-type Answers = fn(&Asked<'_>) -> Result<Value, Refused>;
+type Answers = fn(&FileRequest<'_>) -> Result<Value, Refused>;
 
 /// The answer to a request.
 pub(crate) fn answer<'a>(
@@ -73,7 +73,14 @@ pub(crate) fn answer<'a>(
         about_file(method).ok_or_else(|| Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`")))?;
     let uri: Uri = read(params.pointer("/textDocument/uri").cloned().unwrap_or_default())?;
     let (open, decisions) = find(&uri).ok_or_else(|| Refused::new(ErrorCode::InvalidParams, "the file is not open"))?;
-    answers(&Asked { uri, a: &open.analysis, target: open.target, text: Text::of(&open.analysis), decisions, params })
+    answers(&FileRequest {
+        uri,
+        a: &open.analysis,
+        target: open.target,
+        text: Text::of(&open.analysis),
+        decisions,
+        params,
+    })
 }
 
 /// The handler of a request about a file; `None`: there is no such request.

@@ -3,7 +3,7 @@
 use crate::compile::report_json::Assembler;
 use tilec_ir::demands::What;
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::iteration_time::Pace;
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
@@ -14,7 +14,7 @@ use tilec_ptx::report::Report;
 
 /// A kernel after the passes.
 #[derive(Copy, Clone)]
-pub(crate) struct Demanding<'a> {
+pub(crate) struct CompiledKernel<'a> {
     pub(crate) kernel: &'a Kernel,
     /// The kernel before the passes decided anything: what its schedule says there was written.
     pub(crate) specialized: &'a Kernel,
@@ -23,7 +23,7 @@ pub(crate) struct Demanding<'a> {
     /// Why there is none.
     pub(crate) unseen: Option<&'a str>,
     /// What an iteration of each scheduled loop takes.
-    pub(crate) paces: &'a [Pace],
+    pub(crate) paces: &'a [IterationTime],
     /// What the passes said of fast paths that they have not taken.
     pub(crate) lost: &'a [Diagnostic],
     /// Who is told.
@@ -32,14 +32,14 @@ pub(crate) struct Demanding<'a> {
 
 /// What is known of a kernel that was lowered.
 pub(super) struct Code<'a> {
-    pub(super) tile: Demanding<'a>,
+    pub(super) tile: CompiledKernel<'a>,
     pub(super) report: &'a Report,
     /// Registers of a thread: as assembled, else as estimated.
     pub(super) registers: u32,
 }
 
 impl<'a> Code<'a> {
-    pub(super) fn new(tile: Demanding<'a>, report: &'a Report, assembler: Option<&Assembler>) -> Code<'a> {
+    pub(super) fn new(tile: CompiledKernel<'a>, report: &'a Report, assembler: Option<&Assembler>) -> Code<'a> {
         let registers = assembler.map_or(report.estimated_registers, |by| by.registers);
         Code { tile, report, registers }
     }
@@ -67,12 +67,12 @@ impl<'a> Code<'a> {
 }
 
 /// What the passes said of a fast path.
-pub(super) fn lost(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+pub(super) fn lost(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
 }
 
 /// What the passes said of a fast path that they have not taken, also where the program requests something else.
-pub(crate) fn declined(tile: Demanding<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
+pub(crate) fn declined(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.declined == Some(path))
 }
 

@@ -4,7 +4,7 @@ use super::code::{Broken, Code, declined};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::counted;
-use tilec_ir::iteration_time::Pace;
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::missed_paths::FastPath;
 use tilec_passes::choose::{Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
@@ -46,7 +46,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
 
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
 fn iterations(code: &Code<'_>) -> Vec<String> {
-    let of = |pace: &Pace| {
+    let of = |pace: &IterationTime| {
         let units: Vec<String> = pace.units.iter().map(|(unit, clocks)| format!("{unit} {clocks}")).collect();
         format!("by its schedule an iteration takes {} clocks, and works of these: {}", pace.clocks, units.join(", "))
     };

@@ -4,7 +4,7 @@
 //! and its driver, and the code that it was held against. So a file may be edited, renamed or compiled by another compiler, and
 //! whatever leaves the code as it was leaves what is known of it. Lines are only ever appended, each in one write.
 
-use super::search::{Dropped, Look};
+use super::search::{DropReason, Measurement};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -37,7 +37,7 @@ struct Line {
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     path: Option<PathBuf>,
-    known: BTreeMap<String, Result<Look, Dropped>>,
+    known: BTreeMap<String, Result<Measurement, DropReason>>,
     /// Whether the last line lacks its end.
     torn: bool,
 }
@@ -80,15 +80,17 @@ impl Cache {
             return;
         }
         let found = match (line.us, line.spread, line.ratio, line.dropped) {
-            (_, _, _, Some(why)) => Err(Dropped { why, for_good: true }),
-            (Some(us), Some(spread), Some(ratio), None) if us > 0.0 && ratio > 0.0 => Ok(Look { us, spread, ratio }),
+            (_, _, _, Some(why)) => Err(DropReason { why, for_good: true }),
+            (Some(us), Some(spread), Some(ratio), None) if us > 0.0 && ratio > 0.0 => {
+                Ok(Measurement { us, spread, ratio })
+            }
             _ => return,
         };
         self.known.insert(line.key, found);
     }
 
     /// What is known.
-    pub(super) fn get(&self, key: &str) -> Option<&Result<Look, Dropped>> {
+    pub(super) fn get(&self, key: &str) -> Option<&Result<Measurement, DropReason>> {
         self.known.get(key)
     }
 
@@ -96,7 +98,7 @@ impl Cache {
     ///
     /// # Errors
     /// It cannot be written; it is remembered nevertheless.
-    pub(super) fn put(&mut self, key: &str, what: &str, found: &Result<Look, Dropped>) -> io::Result<()> {
+    pub(super) fn put(&mut self, key: &str, what: &str, found: &Result<Measurement, DropReason>) -> io::Result<()> {
         if matches!(found, Err(dropped) if !dropped.for_good) {
             return Ok(());
         }
@@ -148,16 +150,16 @@ mod tests {
         }
     }
 
-    const LOOK: Look = Look { us: 12.5, spread: 0.01, ratio: 0.97 };
+    const LOOK: Measurement = Measurement { us: 12.5, spread: 0.01, ratio: 0.97 };
 
     #[test]
     fn what_was_found_out_is_there_again() {
         let file = File::new("again");
-        let wrong = Err(Dropped { why: "3 elements are wrong".to_owned(), for_good: true });
+        let wrong = Err(DropReason { why: "3 elements are wrong".to_owned(), for_good: true });
         let mut cache = Cache::open(&file.0).expect("opens");
         cache.put("a", "gemm BM=128", &Ok(LOOK)).expect("writes");
         cache.put("b", "gemm BM=256", &wrong).expect("writes");
-        cache.put("c", "gemm BM=64", &Err(Dropped { why: "memory".to_owned(), for_good: false })).expect("nothing");
+        cache.put("c", "gemm BM=64", &Err(DropReason { why: "memory".to_owned(), for_good: false })).expect("nothing");
         let again = Cache::open(&file.0).expect("opens");
         assert_eq!((again.get("a"), again.get("b"), again.get("c")), (Some(&Ok(LOOK)), Some(&wrong), None));
         assert_eq!(fs::read_to_string(&file.0).expect("exists").lines().count(), 2);

@@ -79,7 +79,7 @@ impl std::fmt::Display for Candidate {
 }
 
 /// A candidate that compiles.
-pub(super) struct Made {
+pub(super) struct CompiledCandidate {
     /// The source with its values.
     pub(super) text: String,
     pub(super) built: Built,
@@ -87,11 +87,11 @@ pub(super) struct Made {
     pub(super) code: String,
 }
 
-impl Made {
-    fn new(text: String, built: Built) -> Made {
+impl CompiledCandidate {
+    fn new(text: String, built: Built) -> CompiledCandidate {
         let launches = serde_json::to_string(&built.program.launches).unwrap_or_default();
         let code = hash(&[&code_only(&built.compiled.ptx), &launches]);
-        Made { text, built, code }
+        CompiledCandidate { text, built, code }
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) struct Space<'a> {
     /// In the order of the prediction; the model's own choice first.
     pub(super) list: Vec<Candidate>,
     /// The compiled candidates, as far as they were needed.
-    made: Vec<Option<Result<Made, String>>>,
+    made: Vec<Option<Result<CompiledCandidate, String>>>,
 }
 
 impl<'a> Space<'a> {
@@ -164,7 +164,7 @@ impl<'a> Space<'a> {
         let made = list.iter().map(|_| None).collect();
         let mut space = Space { source, module, plain, whole, kernel, given, kernels, list, made };
         // The first candidate is the program that is compiled for these sizes.
-        let own = Made::new(String::new(), own);
+        let own = CompiledCandidate::new(String::new(), own);
         let first = space.like(0, &own).map_err(|why| {
             fail(vec![
                 Diagnostic::error(
@@ -190,10 +190,10 @@ impl<'a> Space<'a> {
         rewrite(&self.source, &self.module, &edits)
     }
 
-    fn compile(&self, candidate: &Candidate, options: &CompileOptions) -> Result<Made, String> {
+    fn compile(&self, candidate: &Candidate, options: &CompileOptions) -> Result<CompiledCandidate, String> {
         let text = self.text(candidate);
         match programs::build(&text, options, self.kernel) {
-            Ok((built, _)) => Ok(Made::new(text, built)),
+            Ok((built, _)) => Ok(CompiledCandidate::new(text, built)),
             Err(d) => {
                 let first = d.list.iter().find(|d| d.severity == tilec_ir::diag::Severity::Error);
                 Err(first.map_or_else(|| "it does not compile".to_owned(), |d| format!("[{}] {}", d.code, d.message)))
@@ -203,7 +203,7 @@ impl<'a> Space<'a> {
 
     /// Compiles a candidate so that its code equals that of `model`. Clusters, the storing warps, and what blocks share
     /// depend on the sizes unless the schedule gives them.
-    fn like(&mut self, index: usize, model: &Made) -> Result<Made, String> {
+    fn like(&mut self, index: usize, model: &CompiledCandidate) -> Result<CompiledCandidate, String> {
         let made = self.compile(&self.list[index], &self.plain)?;
         if made.code == model.code {
             return Ok(made);
@@ -230,7 +230,7 @@ impl<'a> Space<'a> {
     }
 
     /// A candidate, compiled.
-    pub(super) fn made(&mut self, index: usize) -> Result<&Made, &str> {
+    pub(super) fn made(&mut self, index: usize) -> Result<&CompiledCandidate, &str> {
         if self.made[index].is_none() {
             let explicit = self.list[index].settings.iter().any(|s| !s.items().is_empty());
             let made = if explicit || !self.plain.target.has_tensor_copies() {
@@ -281,7 +281,8 @@ impl<'a> Space<'a> {
             return Some(known);
         }
         let made = self.compile(&candidate, &self.plain).ok()?;
-        let same = |other: &Option<Result<Made, String>>| matches!(other, Some(Ok(m)) if m.code == made.code);
+        let same =
+            |other: &Option<Result<CompiledCandidate, String>>| matches!(other, Some(Ok(m)) if m.code == made.code);
         if let Some(known) = self.made.iter().position(same) {
             return Some(known);
         }

@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::candidates::Space;
-use super::search::{Dropped, Effort, Look, Measurer, Outcome};
+use super::search::{DropReason, Effort, Measurement, Measurer, Outcome};
 use crate::compile::Diagnostics;
 use crate::console::render::SourceFile;
 use crate::contract::hash::hash;
@@ -189,7 +189,7 @@ impl OnDevice<'_, '_> {
                 Err(Broken { why, blamed, for_good }) => {
                     let blamed = blamed.or(if let [only] = rest[..] { Some(only) } else { None });
                     if let Some(blamed) = blamed {
-                        all.insert(blamed, Err(Dropped { why, for_good }));
+                        all.insert(blamed, Err(DropReason { why, for_good }));
                         rest.retain(|i| *i != blamed);
                     } else {
                         // Nobody was launched for the first time: one half is to blame, or both are.
@@ -205,7 +205,7 @@ impl OnDevice<'_, '_> {
     }
 
     fn outcome(&mut self, candidate: usize, series: Result<Series, String>) -> Outcome {
-        let series = series.map_err(|why| Dropped { why, for_good: true })?;
+        let series = series.map_err(|why| DropReason { why, for_good: true })?;
         if series.check.wrong > 0 {
             return Err(wrong(&series.check));
         }
@@ -218,9 +218,9 @@ impl OnDevice<'_, '_> {
 }
 
 /// A result that is wrong.
-fn wrong(check: &Check) -> Dropped {
+fn wrong(check: &Check) -> DropReason {
     let shown = check.shown.first().map_or_else(String::new, |s| format!(": {s}"));
-    Dropped { why: format!("{} elements are wrong{shown}", check.wrong), for_good: true }
+    DropReason { why: format!("{} elements are wrong{shown}", check.wrong), for_good: true }
 }
 
 impl Measurer for OnDevice<'_, '_> {
@@ -234,11 +234,11 @@ impl Measurer for OnDevice<'_, '_> {
         self.space.list[candidate].predicted
     }
 
-    fn known(&mut self, candidate: usize) -> Option<Result<Look, Dropped>> {
+    fn known(&mut self, candidate: usize) -> Option<Result<Measurement, DropReason>> {
         if let Err(why) = self.space.made(candidate) {
             let why = why.to_owned();
             self.state.refused += 1;
-            return Some(Err(Dropped { why, for_good: false }));
+            return Some(Err(DropReason { why, for_good: false }));
         }
         let key = self.key(candidate)?;
         let known = self.cache.get(&key).cloned();
@@ -248,11 +248,11 @@ impl Measurer for OnDevice<'_, '_> {
 
     fn measure(&mut self, batch: &[usize], effort: Effort) -> Result<Vec<Outcome>, Diagnostics> {
         let mut all = self.outcomes(batch, effort);
-        let lost = || Err(Dropped { why: "it was not measured".to_owned(), for_good: false });
+        let lost = || Err(DropReason { why: "it was not measured".to_owned(), for_good: false });
         Ok(batch.iter().map(|i| all.remove(i).unwrap_or_else(lost)).collect())
     }
 
-    fn keep(&mut self, candidate: usize, found: &Result<Look, Dropped>) {
+    fn keep(&mut self, candidate: usize, found: &Result<Measurement, DropReason>) {
         let Some(key) = self.key(candidate) else { return };
         let args: Vec<String> = self.args.iter().map(|(name, x)| format!("{name}={x}")).collect();
         let what = format!("{} for {} on {}", self.space.list[candidate], args.join(" "), self.machine.name);
@@ -268,7 +268,7 @@ impl Measurer for OnDevice<'_, '_> {
         self.space.variations(candidate)
     }
 
-    fn verify(&mut self, candidate: usize) -> Result<(), Dropped> {
+    fn verify(&mut self, candidate: usize) -> Result<(), DropReason> {
         if !self.state.unchecked.contains_key(&candidate) {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use super::candidates::Setting;
 use super::device::OnDevice;
-use super::search::Found;
+use super::search::SearchResult;
 use crate::compile::Diagnostics;
 use crate::compile::options::CompileOptions;
 use crate::console::render::SourceFile;
@@ -116,7 +116,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    fn new(device: &OnDevice<'_, '_>, candidate: usize, found: &Found) -> Schedule {
+    fn new(device: &OnDevice<'_, '_>, candidate: usize, found: &SearchResult) -> Schedule {
         let c = &device.space.list[candidate];
         let values = |s: &Setting| (s.kernel.clone(), s.values.iter().cloned().collect());
         let us = found.finals.iter().find(|(i, _)| *i == candidate).map(|(_, us)| us.clone()).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Schedule {
 }
 
 impl Tuned {
-    pub(super) fn new(device: &mut OnDevice<'_, '_>, found: &Found) -> Result<Tuned, Diagnostics> {
+    pub(super) fn new(device: &mut OnDevice<'_, '_>, found: &SearchResult) -> Result<Tuned, Diagnostics> {
         let text = device.space.made(found.winner).map(|m| m.text.clone()).map_err(|why| {
             let d = Diagnostic::error(
                 codes::LAUNCH_FAILED,
@@ -152,7 +152,7 @@ impl Tuned {
             );
             Diagnostics::one(SourceFile::new("", ""), d)
         })?;
-        let out = |(i, dropped): (&usize, &super::search::Dropped)| Out {
+        let out = |(i, dropped): (&usize, &super::search::DropReason)| Out {
             values: device.space.list[*i].to_string(),
             why: dropped.why.clone(),
         };

@@ -46,7 +46,7 @@ const THE_FINAL: Effort = Effort { rounds: 21, seconds: 1.0 };
 
 /// The result of measuring a candidate.
 #[derive(Copy, Clone, PartialEq, Debug)]
-pub(super) struct Look {
+pub(super) struct Measurement {
     /// Microseconds of a launch, the median.
     pub(super) us: f64,
     /// Distance between the quartiles, as a fraction of the median.
@@ -57,7 +57,7 @@ pub(super) struct Look {
 
 /// Why a candidate is out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Dropped {
+pub(super) struct DropReason {
     /// In words.
     pub(super) why: String,
     /// It would be so at another time, too.
@@ -65,7 +65,7 @@ pub(super) struct Dropped {
 }
 
 /// Microseconds, round by round.
-pub(super) type Outcome = Result<Vec<f64>, Dropped>;
+pub(super) type Outcome = Result<Vec<f64>, DropReason>;
 
 /// Measures candidates, which are numbered: 0 is the model's own choice.
 pub(super) trait Measurer {
@@ -76,15 +76,15 @@ pub(super) trait Measurer {
     /// Seconds that a candidate is predicted to take.
     fn predicted(&self, candidate: usize) -> f64;
     /// A cached result.
-    fn known(&mut self, candidate: usize) -> Option<Result<Look, Dropped>>;
+    fn known(&mut self, candidate: usize) -> Option<Result<Measurement, DropReason>>;
     /// Measures candidates, taking turns.
     fn measure(&mut self, batch: &[usize], effort: Effort) -> Result<Vec<Outcome>, Self::Error>;
     /// Remembers what was found out.
-    fn keep(&mut self, candidate: usize, found: &Result<Look, Dropped>);
+    fn keep(&mut self, candidate: usize, found: &Result<Measurement, DropReason>);
     /// Candidates, old and new, that differ from this one in what the model cannot tell or leaves out.
     fn variations(&mut self, candidate: usize) -> Vec<usize>;
     /// Whether its result is right, as far as that has not been found out by measuring it.
-    fn verify(&mut self, candidate: usize) -> Result<(), Dropped>;
+    fn verify(&mut self, candidate: usize) -> Result<(), DropReason>;
     /// Seconds since the search began.
     fn elapsed(&self) -> f64;
     /// Hears what is done now.
@@ -96,7 +96,7 @@ pub(super) type Times = Vec<(usize, Vec<f64>)>;
 
 /// What came out.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Found {
+pub(super) struct SearchResult {
     /// The winner.
     pub(super) winner: usize,
     /// The reference of the ratios: the model's own choice, or if that does not work, the next candidate.
@@ -108,10 +108,10 @@ pub(super) struct Found {
     /// Number of candidates left out for lack of time.
     pub(super) left: usize,
     /// What was dropped.
-    pub(super) dropped: BTreeMap<usize, Dropped>,
+    pub(super) dropped: BTreeMap<usize, DropReason>,
 }
 
-impl Found {
+impl SearchResult {
     /// The time of the reference over that of the winner, round by round.
     pub(super) fn gain(&self) -> Option<Summary> {
         let us = |of: usize| self.finals.iter().find(|(i, _)| *i == of).map(|(_, us)| us.as_slice());
@@ -121,10 +121,10 @@ impl Found {
 
 /// No candidate works; why they were dropped.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Nothing(pub(super) BTreeMap<usize, Dropped>);
+pub(super) struct Nothing(pub(super) BTreeMap<usize, DropReason>);
 
 /// Searches for about `budget` seconds; the first batch and the finals always take place.
-pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<Found, Nothing>, M::Error> {
+pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<SearchResult, Nothing>, M::Error> {
     let candidates: Vec<usize> = (0..m.count()).collect();
     let mut search =
         Search { m, looks: BTreeMap::new(), dropped: BTreeMap::new(), reference: None, each: None, left: 0 };
@@ -155,8 +155,8 @@ pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<Found
 
 struct Search<'m, M> {
     m: &'m mut M,
-    looks: BTreeMap<usize, Look>,
-    dropped: BTreeMap<usize, Dropped>,
+    looks: BTreeMap<usize, Measurement>,
+    dropped: BTreeMap<usize, DropReason>,
     /// The reference of ratios: the first candidate that works.
     reference: Option<usize>,
     /// Seconds that a candidate of a batch took.
@@ -229,7 +229,7 @@ impl<M: Measurer> Search<'_, M> {
     }
 
     /// Takes in what is known of a candidate.
-    fn learn(&mut self, candidate: usize, found: Result<Look, Dropped>) {
+    fn learn(&mut self, candidate: usize, found: Result<Measurement, DropReason>) {
         match found {
             Ok(look) => {
                 self.reference.get_or_insert(candidate);
@@ -265,7 +265,7 @@ impl<M: Measurer> Search<'_, M> {
                 let (_, to, scale) = reference.as_ref().ok_or_else(|| out("nothing to compare it with"))?;
                 let ratio = Summary::of(&ratios(&us, to)).map(|s| s.median * scale);
                 let (Some(summary), Some(ratio)) = (Summary::of(&us), ratio) else { return Err(out("no times")) };
-                Ok(Look { us: summary.median, spread: summary.spread(), ratio })
+                Ok(Measurement { us: summary.median, spread: summary.spread(), ratio })
             });
             if found.is_err() || !self.looks.contains_key(&candidate) {
                 self.m.keep(candidate, &found);
@@ -289,7 +289,7 @@ impl<M: Measurer> Search<'_, M> {
     }
 
     /// Drops a candidate that turned out not to work.
-    fn drop(&mut self, candidate: usize, why: Dropped) {
+    fn drop(&mut self, candidate: usize, why: DropReason) {
         self.m.keep(candidate, &Err(why.clone()));
         self.learn(candidate, Err(why));
         self.settle();
@@ -312,7 +312,7 @@ impl<M: Measurer> Search<'_, M> {
     }
 
     /// The finals; `None`: something was dropped, and they are to be held again.
-    fn finals(&mut self) -> Result<Option<Found>, M::Error> {
+    fn finals(&mut self) -> Result<Option<SearchResult>, M::Error> {
         let Some(reference) = self.reference else { return Ok(None) };
         let limit = self.fastest() * NEAR;
         let near = |i: &usize| *i != reference && self.looks.get(i).is_some_and(|look| look.ratio <= limit);
@@ -332,7 +332,7 @@ impl<M: Measurer> Search<'_, M> {
             self.drop(winner, why);
             return Ok(None);
         }
-        Ok(Some(Found {
+        Ok(Some(SearchResult {
             winner,
             reference,
             finals,
@@ -343,8 +343,8 @@ impl<M: Measurer> Search<'_, M> {
     }
 }
 
-fn out(why: &str) -> Dropped {
-    Dropped { why: why.to_owned(), for_good: false }
+fn out(why: &str) -> DropReason {
+    DropReason { why: why.to_owned(), for_good: false }
 }
 
 /// All but the first by their ratios to it, the fastest first.

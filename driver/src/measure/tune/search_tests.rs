@@ -16,7 +16,7 @@ struct Card {
     variations: BTreeMap<usize, Vec<usize>>,
     /// Candidates that are ranked; the others are variations.
     ranked: usize,
-    cache: BTreeMap<usize, Result<Look, Dropped>>,
+    cache: BTreeMap<usize, Result<Measurement, DropReason>>,
     noise: f64,
     random: Random,
     now: f64,
@@ -62,7 +62,7 @@ impl Card {
         self.noise * (self.random.below(2001) as f64 / 1000.0 - 1.0)
     }
 
-    fn search(&mut self, budget: f64) -> Found {
+    fn search(&mut self, budget: f64) -> SearchResult {
         search(self, budget).expect("no fire").expect("something works")
     }
 
@@ -82,7 +82,7 @@ impl Measurer for Card {
         self.predicted[candidate]
     }
 
-    fn known(&mut self, candidate: usize) -> Option<Result<Look, Dropped>> {
+    fn known(&mut self, candidate: usize) -> Option<Result<Measurement, DropReason>> {
         self.cache.get(&candidate).cloned()
     }
 
@@ -106,7 +106,7 @@ impl Measurer for Card {
         Ok(all)
     }
 
-    fn keep(&mut self, candidate: usize, found: &Result<Look, Dropped>) {
+    fn keep(&mut self, candidate: usize, found: &Result<Measurement, DropReason>) {
         self.cache.insert(candidate, found.clone());
     }
 
@@ -114,7 +114,7 @@ impl Measurer for Card {
         self.variations.get(&candidate).cloned().unwrap_or_default()
     }
 
-    fn verify(&mut self, candidate: usize) -> Result<(), Dropped> {
+    fn verify(&mut self, candidate: usize) -> Result<(), DropReason> {
         if self.wrong.contains(&candidate) { Err(dropped("3 elements are wrong")) } else { Ok(()) }
     }
 
@@ -125,8 +125,8 @@ impl Measurer for Card {
     fn say(&mut self, _: &str) {}
 }
 
-fn dropped(why: &str) -> Dropped {
-    Dropped { why: why.to_owned(), for_good: true }
+fn dropped(why: &str) -> DropReason {
+    DropReason { why: why.to_owned(), for_good: true }
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl From<&tilec_sim::Counts> for Memory {
 /// for [`lines`].
 pub fn json(simulated: &Simulated, target: &str, source: &SourceFile, ptx: &str) -> String {
     #[derive(Serialize)]
-    struct Several<'a> {
+    struct LaunchCounts<'a> {
         schema: &'static str,
         launches: Vec<File<'a>>,
     }
@@ -120,7 +120,7 @@ pub fn json(simulated: &Simulated, target: &str, source: &SourceFile, ptx: &str)
         (1, Some(one)) => serde_json::to_string_pretty(&one),
         (_, last) => {
             launches.extend(last);
-            serde_json::to_string_pretty(&Several { schema: SCHEMA, launches })
+            serde_json::to_string_pretty(&LaunchCounts { schema: SCHEMA, launches })
         }
     }
     .expect("counts have only string keys");

@@ -3,7 +3,7 @@
 use super::memory::Memory;
 use crate::compile::report_json::Tile;
 use crate::run::bind::{ADDRESS_BYTES, TensorPlan};
-use crate::run::simulate::report_context::Scene;
+use crate::run::simulate::report_context::ReportContext;
 use tilec_sim::{BLOCKS_APART, Program};
 
 /// Distance of global allocations (a power of two); see the simulator's memory.
@@ -103,7 +103,7 @@ pub(super) fn shape(plan: &TensorPlan) -> String {
 
 /// A global address: the tensor whose allocation contains it, the part of it (`None`: the array of addresses), and the
 /// byte offset there.
-fn place<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<(&'a TensorPlan, Option<u64>, i64)> {
+fn place<'a>(scene: &ReportContext<'a>, memory: &Memory, address: u64) -> Option<(&'a TensorPlan, Option<u64>, i64)> {
     let areas = scene.bound.tensors.iter().zip(&memory.tensors).flat_map(|(plan, placed)| {
         let parts = placed.parts.iter().zip(0u64..).map(move |(start, part)| (plan, Some(part), *start));
         parts.chain(placed.table.iter().map(move |start| (plan, None, *start)))
@@ -116,7 +116,7 @@ fn place<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<(&'a Te
 }
 
 /// A global address in words: of a tensor, or of a variable of the PTX.
-pub(super) fn global(scene: &Scene<'_>, memory: &Memory, program: &Program, address: u64) -> Option<String> {
+pub(super) fn global(scene: &ReportContext<'_>, memory: &Memory, program: &Program, address: u64) -> Option<String> {
     match place(scene, memory, address) {
         Some((plan, Some(part), byte)) => Some(in_tensor(plan, part, byte)),
         Some((plan, None, byte)) => Some(in_table(plan, byte)),
@@ -138,12 +138,12 @@ fn in_variable(name: &str, bytes: u64, at: i64) -> String {
 }
 
 /// The name of the tensor that has an element at a global address.
-pub(super) fn tensor<'a>(scene: &Scene<'a>, memory: &Memory, address: u64) -> Option<&'a str> {
+pub(super) fn tensor<'a>(scene: &ReportContext<'a>, memory: &Memory, address: u64) -> Option<&'a str> {
     place(scene, memory, address).filter(|(_, part, _)| part.is_some()).map(|(plan, ..)| plan.name.as_str())
 }
 
 /// A shared address: the tile of the compiler that covers it, else the variable of the PTX; in a cluster also whose.
-pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
+pub(super) fn shared(scene: &ReportContext<'_>, program: Option<&Program>, address: u64) -> Option<String> {
     if scene.contract.cluster.iter().product::<u32>() <= 1 {
         return of_block(scene, program, address);
     }
@@ -151,7 +151,7 @@ pub(super) fn shared(scene: &Scene<'_>, program: Option<&Program>, address: u64)
     of_block(scene, program, address).map(|what| format!("{what} in block {rank} of the cluster"))
 }
 
-fn of_block(scene: &Scene<'_>, program: Option<&Program>, address: u64) -> Option<String> {
+fn of_block(scene: &ReportContext<'_>, program: Option<&Program>, address: u64) -> Option<String> {
     let tiles: Vec<String> = scene
         .origin
         .tiles

@@ -6,7 +6,7 @@ use super::remedies::{allowance, ends_block, is_ordered, way_out};
 use super::sources::{short, tidy};
 use super::{Sources, locate};
 use crate::run::simulate::remedies::access;
-use crate::run::simulate::report_context::Scene;
+use crate::run::simulate::report_context::ReportContext;
 use std::time::Duration;
 use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
@@ -41,7 +41,7 @@ fn code(kind: ReportKind) -> Code {
 }
 
 /// The span of a place in what carets point into.
-fn span(scene: &Scene<'_>, place: &Place) -> Span {
+fn span(scene: &ReportContext<'_>, place: &Place) -> Span {
     let source = scene.origin.source;
     if scene.origin.is_ptx {
         let from = |column: u32| source.line_span(place.ptx_line as usize, column as usize).unwrap_or_default();
@@ -68,7 +68,7 @@ fn block([x, y, z]: [u32; 3]) -> String {
 }
 
 /// The PTX line of an instruction with its text, and the source line it belongs to.
-fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
+fn ptx_line(scene: &ReportContext<'_>, sources: &mut Sources, what: &str, place: &Place) -> String {
     let line = scene.ptx.lines().nth(place.ptx_line.saturating_sub(1) as usize).unwrap_or("");
     let [first, end] = place.columns.map(|column| column as usize - 1);
     let text: String = line.chars().take(end).skip(first).collect();
@@ -85,14 +85,18 @@ fn ptx_line(scene: &Scene<'_>, sources: &mut Sources, what: &str, place: &Place)
 }
 
 /// The diagnostic of a report; `at`: the memory, if there is any yet.
-pub(super) fn diagnostic(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
+pub(super) fn diagnostic(
+    scene: &ReportContext<'_>,
+    at: Option<(&Memory, &Program)>,
+    report: &Report,
+) -> Box<Diagnostic> {
     let mut d = described(scene, at, report);
     d.notes.extend(allowance(report).filter(|_| scene.origin.is_ptx));
     d
 }
 
 /// The same without how it is let pass.
-fn described(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
+fn described(scene: &ReportContext<'_>, at: Option<(&Memory, &Program)>, report: &Report) -> Box<Diagnostic> {
     let mut sources = Sources::new(scene.origin.source);
     let (title, details) = report.message.split_once('\n').unwrap_or((&report.message, ""));
     let Some(place) = &report.place else {
@@ -193,14 +197,14 @@ fn described(scene: &Scene<'_>, at: Option<(&Memory, &Program)>, report: &Report
 }
 
 /// The warning of an error that was let pass.
-pub(super) fn allowed(scene: &Scene<'_>, at: (&Memory, &Program), report: &Report) -> Diagnostic {
+pub(super) fn allowed(scene: &ReportContext<'_>, at: (&Memory, &Program), report: &Report) -> Diagnostic {
     let mut d = *described(scene, Some(at), report);
     (d.code, d.severity) = (codes::SIM_ALLOWED, Severity::Warning);
     d
 }
 
 /// How the launch contract relates to a rejected read.
-fn permission(scene: &Scene<'_>, (memory, program): (&Memory, &Program), report: &Report) -> Option<String> {
+fn permission(scene: &ReportContext<'_>, (memory, program): (&Memory, &Program), report: &Report) -> Option<String> {
     let (address, place) = (report.address?, report.place.as_ref()?);
     let name = locate::tensor(scene, memory, address)?;
     let tensor = scene.contract.param(name).and_then(|p| p.kind.tensor())?;
@@ -236,7 +240,7 @@ fn article(noun: &str) -> &'static str {
 }
 
 /// A simulation that the clock ended.
-pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -> Box<Diagnostic> {
+pub(super) fn out_of_time(scene: &ReportContext<'_>, report: &Report, limit: Duration) -> Box<Diagnostic> {
     let mut d = diagnostic(scene, None, report);
     d.message = format!("the simulation did not finish within {} s", limit.as_secs());
     d.label = report.place.as_ref().map_or_else(String::new, |p| format!("{} was here", thread(p.thread)));
@@ -246,7 +250,7 @@ pub(super) fn out_of_time(scene: &Scene<'_>, report: &Report, limit: Duration) -
 }
 
 /// PTX that does not parse.
-pub(super) fn unknown_ptx(scene: &Scene<'_>, error: &ParseError) -> Box<Diagnostic> {
+pub(super) fn unknown_ptx(scene: &ReportContext<'_>, error: &ParseError) -> Box<Diagnostic> {
     let ParseError { line, col, message, limit } = error;
     let (line, column) = (*line as usize, *col as usize);
     let text = tidy(scene.ptx.lines().nth(line.saturating_sub(1)).unwrap_or(""));

@@ -17,7 +17,7 @@ pub struct Origin<'a> {
 }
 
 /// Everything that a diagnostic is made from.
-pub(super) struct Scene<'a> {
+pub(super) struct ReportContext<'a> {
     pub(super) origin: &'a Origin<'a>,
     /// The launch: which, and how.
     pub(super) at: usize,

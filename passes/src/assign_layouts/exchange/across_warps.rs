@@ -16,7 +16,7 @@ use crate::Cx;
 use crate::analysis::uses::place_of;
 use crate::assign_layouts::graph::Edge;
 use crate::assign_layouts::infer::across_warps;
-use crate::assign_layouts::materialise::{Own, keep_type, named, tile, unrounded};
+use crate::assign_layouts::materialise::{NewTile, keep_type, named, tile, unrounded};
 use crate::assign_layouts::storage_types::{in_memory, loaded, stored};
 use crate::bool_storage::{as_condition, as_number};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -73,7 +73,7 @@ impl Work<'_> {
                 k,
                 at,
                 arg,
-                Own { elem, shape: &b.shape, layout: of_b.clone(), what: "operand", is_part: false },
+                NewTile { elem, shape: &b.shape, layout: of_b.clone(), what: "operand", is_part: false },
             );
         }
         let shared = Shared { op, axis, parts, arg, shape, layouts: [partial, to] };
@@ -101,7 +101,7 @@ impl Work<'_> {
     fn parts_of(&mut self, k: &mut Kernel, at: Stmt, part: Expr, shared: &Shared) -> (String, Value) {
         let [partial, to] = &shared.layouts;
         let elem = unrounded(k, part);
-        let own = Own { elem, shape: &shared.shape, layout: partial.clone(), what: "parts", is_part: true };
+        let own = NewTile { elem, shape: &shared.shape, layout: partial.clone(), what: "parts", is_part: true };
         let value = self.own_tile(k, at, part, own);
         let source = Source { value, elem, shape: shared.shape.clone(), layout: partial.clone() };
         let all = self.gathered(k, at, &source, to);

@@ -16,7 +16,7 @@ use crate::analysis::views::memory_views;
 use crate::assign_layouts::graph::{Node, What};
 use crate::assign_layouts::infer::across_warps;
 use crate::assign_layouts::log2_shape;
-use crate::assign_layouts::materialise::{Own, tile, unrounded};
+use crate::assign_layouts::materialise::{NewTile, tile, unrounded};
 use tilec_ir::combine::{Combine, How, component};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -85,7 +85,7 @@ impl Work<'_> {
                 let Some(shape) = fixed_shape(k, arg).filter(|_| !memory_views(k, arg).is_empty()) else { continue };
                 let Some(layout) = layout.repeated(&log2_shape(&node.shape), &log2_shape(&shape)) else { continue };
                 let elem = unrounded(k, arg);
-                self.own_tile(k, at, arg, Own { elem, shape: &shape, layout, what: "component", is_part: false });
+                self.own_tile(k, at, arg, NewTile { elem, shape: &shape, layout, what: "component", is_part: false });
             }
         }
     }

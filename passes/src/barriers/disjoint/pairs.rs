@@ -24,7 +24,7 @@ pub(in crate::barriers) struct Pairs<'k> {
 }
 
 /// A window that a statement accesses, and the tensor's dimensions of its tile, in the tile's order.
-struct Touched {
+struct WindowAccess {
     window: Window,
     kept: Vec<usize>,
 }
@@ -77,7 +77,7 @@ impl<'k> Pairs<'k> {
 
     /// The windows of a tensor to which a copy stores, or from which it loads; `None`: the statement is no copy, or a
     /// window is not known. `combined`: without copies that combine in memory.
-    fn touched(&mut self, s: Stmt, tensor: Value, stores: bool, combined: bool) -> Option<Vec<Touched>> {
+    fn touched(&mut self, s: Stmt, tensor: Value, stores: bool, combined: bool) -> Option<Vec<WindowAccess>> {
         let k = self.all.k();
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return None };
         let mut views = if stores { memory_views(k, dst) } else { accessed_views(k, &self.deferred, src) };
@@ -86,7 +86,8 @@ impl<'k> Pairs<'k> {
         }
         let shape = moved_shape(k, src, dst);
         let own = views.into_iter().filter(|view| view.base == tensor);
-        own.map(|view: ResolvedView| Some(Touched { window: self.all.of(&view, &shape)?, kept: view.kept() })).collect()
+        own.map(|view: ResolvedView| Some(WindowAccess { window: self.all.of(&view, &shape)?, kept: view.kept() }))
+            .collect()
     }
 
     /// Whether two statements distribute their tiles over threads in the same way. One of several threads with the same

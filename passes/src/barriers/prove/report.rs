@@ -1,6 +1,6 @@
 //! Messages for failed proofs.
 
-use super::Why;
+use super::FaultKind;
 use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -16,7 +16,7 @@ pub(super) struct Fault {
     /// The slot, if it concerns a slot of a channel.
     pub(super) slot: Option<u32>,
     /// Which rule.
-    pub(super) why: Why,
+    pub(super) why: FaultKind,
     /// The other statement.
     pub(super) other: Option<Stmt>,
 }
@@ -28,7 +28,7 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
         Some(n) => format!("slot {n} of `{name}`"),
         None => format!("`{name}`"),
     };
-    let Words(message, label, way_out) = words(k, fault, name, &cell);
+    let FaultText(message, label, way_out) = words(k, fault, name, &cell);
     let mut d = Diagnostic::error(codes::HAZARD, k.stmt_spans[s], message);
     if let Some(other) = fault.other {
         d = d.with_place(k.stmt_spans[other], label);
@@ -40,7 +40,7 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
     if !way_out.is_empty() {
         d = d.with_note(way_out);
     }
-    if fault.why == Why::NeverAwaited {
+    if fault.why == FaultKind::NeverAwaited {
         return d.with_fix_around(k.stmt_spans[s], "", format!("\nawait {name}, 0"));
     }
     match missing(fault.why, name).filter(|_| k.plans[s] == StmtPlan::default()) {
@@ -50,59 +50,63 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
 }
 
 /// The statement to insert in front of the faulty one, if that is the way out.
-fn missing(why: Why, name: &str) -> Option<String> {
+fn missing(why: FaultKind, name: &str) -> Option<String> {
     match why {
-        Why::ReadAfterWrite | Why::WriteAfterRead | Why::WriteAfterWrite => Some("barrier".to_owned()),
-        Why::InFlight | Why::WrittenInFlight | Why::TakenInFlight | Why::NotWaited => Some(format!("wait {name}")),
-        Why::NotAcquired => Some(format!("acquire {name}")),
-        Why::WrittenWhileStored => Some(format!("await {name}, 0\nbarrier")),
-        Why::TakenWhileStored => Some(format!("await {name}, 0")),
+        FaultKind::ReadAfterWrite | FaultKind::WriteAfterRead | FaultKind::WriteAfterWrite => {
+            Some("barrier".to_owned())
+        }
+        FaultKind::InFlight | FaultKind::WrittenInFlight | FaultKind::TakenInFlight | FaultKind::NotWaited => {
+            Some(format!("wait {name}"))
+        }
+        FaultKind::NotAcquired => Some(format!("acquire {name}")),
+        FaultKind::WrittenWhileStored => Some(format!("await {name}, 0\nbarrier")),
+        FaultKind::TakenWhileStored => Some(format!("await {name}, 0")),
         _ => None,
     }
 }
 
 /// The text of a fault: the message, the label of the other statement, and a way out.
-struct Words(String, &'static str, String);
+struct FaultText(String, &'static str, String);
 
-fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> Words {
+fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> FaultText {
     let found =
         race(fault.why, name, cell).or_else(|| turn(fault.why, name, cell)).or_else(|| store(fault.why, name, cell));
     found.unwrap_or_else(|| absent(k, fault, cell))
 }
 
 /// Races of threads with other threads or with asynchronous copies.
-fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
+fn race(why: FaultKind, name: &str, cell: &str) -> Option<FaultText> {
     Some(match why {
-        Why::ReadAfterWrite => Words(
+        FaultKind::ReadAfterWrite => FaultText(
             format!("{cell} is read while other threads may still be writing it"),
             "written here",
             "a `barrier` is needed between the two".to_owned(),
         ),
-        Why::WriteAfterRead => Words(
+        FaultKind::WriteAfterRead => FaultText(
             format!("{cell} is overwritten while other threads may still be reading it"),
             "read here",
             "a `barrier` is needed between the two".to_owned(),
         ),
-        Why::WriteAfterWrite => Words(
+        FaultKind::WriteAfterWrite => FaultText(
             format!("{cell} is written twice, and other threads may still be writing it the first time"),
             "first written here",
             "a `barrier` is needed between the two".to_owned(),
         ),
-        Why::InFlight => Words(
+        FaultKind::InFlight => FaultText(
             format!("{cell} is read while asynchronous copies into it may be in flight"),
             "copied here",
             format!(
                 "`wait {name}` waits until they have completed; with `pending n` the last n groups may still be in flight"
             ),
         ),
-        Why::WrittenInFlight => Words(
+        FaultKind::WrittenInFlight => FaultText(
             format!("{cell} is written while asynchronous copies into it may be in flight"),
             "copied here",
             format!(
                 "`wait {name}` waits until they have completed; with `pending n` the last n groups may still be in flight"
             ),
         ),
-        Why::TakenInFlight => Words(
+        FaultKind::TakenInFlight => FaultText(
             format!("the memory of {cell} is reused while asynchronous copies into it may be in flight"),
             "copied here",
             format!("`wait {name}` waits until they have completed"),
@@ -112,34 +116,34 @@ fn race(why: Why, name: &str, cell: &str) -> Option<Words> {
 }
 
 /// Channel operations in the wrong order.
-fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
+fn turn(why: FaultKind, name: &str, cell: &str) -> Option<FaultText> {
     Some(match why {
-        Why::AcquiredTwice => Words(
+        FaultKind::AcquiredTwice => FaultText(
             format!("`{name}` is acquired twice: its last slot is not published yet"),
             "first acquired here",
             format!("one slot is filled at a time: `publish {name}` comes before the next `acquire {name}`"),
         ),
-        Why::NoneFree => Words(
+        FaultKind::NoneFree => FaultText(
             format!("every slot of `{name}` is in use: {cell} would be overwritten while it is live"),
             "the slot was acquired here and is not released",
             format!("`release {name}` frees the oldest slot that was waited for"),
         ),
-        Why::NotAcquired => Words(
+        FaultKind::NotAcquired => FaultText(
             format!("no slot of `{name}` is acquired here"),
             "",
             format!("`acquire {name}` comes first; `publish {name}` ends the use of `{name}.put`"),
         ),
-        Why::NonePublished => Words(
+        FaultKind::NonePublished => FaultText(
             format!("this would wait forever (deadlock): no slot of `{name}` is published"),
             "this slot is acquired, but not published",
             format!("a slot becomes available by `acquire {name}`, a copy to `{name}.put`, and `publish {name}`"),
         ),
-        Why::NotWaited => Words(
+        FaultKind::NotWaited => FaultText(
             format!("no slot of `{name}` was waited for here"),
             "",
             format!("`wait {name}` comes first; `release {name}` ends the use of `{name}.get`"),
         ),
-        Why::NeverPublished => Words(
+        FaultKind::NeverPublished => FaultText(
             format!("{cell} is acquired and never published"),
             "",
             format!("`publish {name}` hands the slot to the consumer"),
@@ -149,30 +153,30 @@ fn turn(why: Why, name: &str, cell: &str) -> Option<Words> {
 }
 
 /// TMA stores that were not awaited.
-fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
+fn store(why: FaultKind, name: &str, cell: &str) -> Option<FaultText> {
     Some(match why {
-        Why::WrittenWhileStored => Words(
+        FaultKind::WrittenWhileStored => FaultText(
             format!("{cell} is overwritten while a TMA store may still be reading it"),
             "stored here",
             format!("`await {name}, 0` waits until it is read; a `barrier` then tells the other threads"),
         ),
-        Why::TakenWhileStored => Words(
+        FaultKind::TakenWhileStored => FaultText(
             format!("the memory of {cell} is reused while a TMA store may still be reading it"),
             "stored here",
             format!("`await {name}, 0` waits until it is read"),
         ),
-        Why::NeverAwaited => Words(
+        FaultKind::NeverAwaited => FaultText(
             format!("a TMA store may still be reading {cell} when its threads end"),
             "",
             format!("`await {name}, 0` at the end waits until it is read"),
         ),
-        Why::UsedAfterStore => Words(
+        FaultKind::UsedAfterStore => FaultText(
             format!("{cell} is used after a TMA store to it, which may not have arrived"),
             "stored here",
             "only the end of the kernel waits for the data of a TMA store: store to a tensor that the kernel uses in no other way"
                 .to_owned(),
         ),
-        Why::StoredTwice => Words(
+        FaultKind::StoredTwice => FaultText(
             format!("a TMA store to {cell}, which other copies of the same threads store to"),
             "stored here",
             "nothing orders the two: write all of the tensor by TMA stores, or nothing".to_owned(),
@@ -182,22 +186,22 @@ fn store(why: Why, name: &str, cell: &str) -> Option<Words> {
 }
 
 /// Reads and uses of something that is not there.
-fn absent(k: &Kernel, fault: &Fault, cell: &str) -> Words {
-    if fault.why == Why::Unwritten {
-        return Words(
+fn absent(k: &Kernel, fault: &Fault, cell: &str) -> FaultText {
+    if fault.why == FaultKind::Unwritten {
+        return FaultText(
             format!("{cell} is read before anything is written to it"),
             "",
             "on this path no `copy` fills it first".to_owned(),
         );
     }
-    assert!(fault.why == Why::NotAllocated, "bug: no words for {:?}", fault.why);
+    assert!(fault.why == FaultKind::NotAllocated, "bug: no words for {:?}", fault.why);
     match taken_over(k, fault.value) {
-        Some(by) => Words(
+        Some(by) => FaultText(
             format!("{cell} is used after `{by}` reused its memory"),
             "",
             "declare it again to use it again".to_owned(),
         ),
-        None => Words(format!("{cell} is used where it is not declared"), "", String::new()),
+        None => FaultText(format!("{cell} is used where it is not declared"), "", String::new()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Kinds of faults.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Why {
+pub(super) enum FaultKind {
     /// Read in the epoch of a write.
     ReadAfterWrite,
     /// Written in the epoch of a read.
@@ -112,12 +112,12 @@ impl Ring {
         Some(if self.head >= behind { self.head - behind } else { self.slots - (behind - self.head) })
     }
 
-    pub(super) fn acquire(&mut self) -> Result<(), Why> {
+    pub(super) fn acquire(&mut self) -> Result<(), FaultKind> {
         if self.acquired {
-            return Err(Why::AcquiredTwice);
+            return Err(FaultKind::AcquiredTwice);
         }
         if self.live == self.slots {
-            return Err(Why::NoneFree);
+            return Err(FaultKind::NoneFree);
         }
         if let Some(cell) = self.cells.get_mut(&self.head) {
             cell.filled = false;
@@ -128,24 +128,24 @@ impl Ring {
         Ok(())
     }
 
-    pub(super) fn publish(&mut self) -> Result<(), Why> {
+    pub(super) fn publish(&mut self) -> Result<(), FaultKind> {
         if !std::mem::take(&mut self.acquired) {
-            return Err(Why::NotAcquired);
+            return Err(FaultKind::NotAcquired);
         }
         Ok(())
     }
 
-    pub(super) fn wait(&mut self) -> Result<(), Why> {
+    pub(super) fn wait(&mut self) -> Result<(), FaultKind> {
         if self.live - u32::from(self.acquired) == self.waited {
-            return Err(Why::NonePublished);
+            return Err(FaultKind::NonePublished);
         }
         self.waited += 1;
         Ok(())
     }
 
-    pub(super) fn release(&mut self) -> Result<(), Why> {
+    pub(super) fn release(&mut self) -> Result<(), FaultKind> {
         if self.waited == 0 {
-            return Err(Why::NotWaited);
+            return Err(FaultKind::NotWaited);
         }
         self.waited -= 1;
         self.live -= 1;

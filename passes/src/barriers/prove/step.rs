@@ -1,7 +1,7 @@
 //! The transfer function of a statement: its preconditions, and the state after it.
 
 use super::report::Fault;
-use super::ring::{Cell, Ring, Why};
+use super::ring::{Cell, FaultKind, Ring};
 use super::uses::uses;
 use super::{Run, State};
 use crate::analysis::access_width::slots_of;
@@ -88,26 +88,26 @@ impl Run<'_> {
                         Slot::Put => r.put_slot(),
                         Slot::Get => r.get_slot(),
                     });
-                    let why = if which == Slot::Put { Why::NotAcquired } else { Why::NotWaited };
+                    let why = if which == Slot::Put { FaultKind::NotAcquired } else { FaultKind::NotWaited };
                     let Some(n) = slot else { return Err(Fault { value: u.value, slot: None, why, other: None }) };
                     (ring.map(|r| r.cells.entry(n).or_default()), slot)
                 }
             };
             let fault = |why, other| Fault { value: u.value, slot, why, other };
-            let Some(cell) = cell else { return Err(fault(Why::NotAllocated, None)) };
+            let Some(cell) = cell else { return Err(fault(FaultKind::NotAllocated, None)) };
             let last = trace.last.entry((u.value, slot)).or_default();
             if cell.flying {
-                return Err(fault(if u.write { Why::WrittenInFlight } else { Why::InFlight }, last.0));
+                return Err(fault(if u.write { FaultKind::WrittenInFlight } else { FaultKind::InFlight }, last.0));
             }
             if u.write {
                 if u.slot.is_none() && state.storing.contains(&u.value) {
-                    return Err(fault(Why::WrittenWhileStored, last.1));
+                    return Err(fault(FaultKind::WrittenWhileStored, last.1));
                 }
                 if cell.written {
-                    return Err(fault(Why::WriteAfterWrite, last.0));
+                    return Err(fault(FaultKind::WriteAfterWrite, last.0));
                 }
                 if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
-                    return Err(fault(Why::WriteAfterRead, last.1));
+                    return Err(fault(FaultKind::WriteAfterRead, last.1));
                 }
                 *cell = Cell { filled: true, written: !u.flying, flying: u.flying, ..*cell };
                 if let (true, Some(slot)) = (u.flying, slot) {
@@ -116,10 +116,10 @@ impl Run<'_> {
                 last.0 = Some(s);
             } else {
                 if !cell.filled {
-                    return Err(fault(Why::Unwritten, None));
+                    return Err(fault(FaultKind::Unwritten, None));
                 }
                 if cell.written {
-                    return Err(fault(Why::ReadAfterWrite, last.0));
+                    return Err(fault(FaultKind::ReadAfterWrite, last.0));
                 }
                 let fresh = !cell.read;
                 own.entry((u.value, slot)).and_modify(|o| *o &= u.own).or_insert(fresh && u.own);
@@ -139,9 +139,9 @@ impl Run<'_> {
         for &earlier in &state.touched {
             if let Some(&(value, kind)) = self.meetings.between(earlier, s).first() {
                 let why = match kind {
-                    Kind::ReadAfterWrite => Why::ReadAfterWrite,
-                    Kind::WriteAfterRead => Why::WriteAfterRead,
-                    Kind::WriteAfterWrite => Why::WriteAfterWrite,
+                    Kind::ReadAfterWrite => FaultKind::ReadAfterWrite,
+                    Kind::WriteAfterRead => FaultKind::WriteAfterRead,
+                    Kind::WriteAfterWrite => FaultKind::WriteAfterWrite,
                 };
                 return Err(Fault { value, slot: None, why, other: Some(earlier) });
             }
@@ -155,11 +155,11 @@ impl Run<'_> {
             let apart = stores && is_apart(self.k, s);
             if stores && by_tma {
                 if touched.written && !apart {
-                    return Err(fault(Why::StoredTwice, last.0));
+                    return Err(fault(FaultKind::StoredTwice, last.0));
                 }
                 touched.stored = true;
             } else if touched.stored && !apart {
-                return Err(fault(Why::UsedAfterStore, last.0));
+                return Err(fault(FaultKind::UsedAfterStore, last.0));
             } else if stores && !apart {
                 touched.written = true;
             }
@@ -185,10 +185,10 @@ fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut T
         for (slot, cell) in cells {
             let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
             if cell.flying {
-                return Err(Fault { value: other, slot, why: Why::TakenInFlight, other: last.0 });
+                return Err(Fault { value: other, slot, why: FaultKind::TakenInFlight, other: last.0 });
             }
             if slot.is_none() && state.storing.contains(&other) {
-                return Err(Fault { value: other, slot, why: Why::TakenWhileStored, other: last.1 });
+                return Err(Fault { value: other, slot, why: FaultKind::TakenWhileStored, other: last.1 });
             }
             past.follow(cell);
             let kept = trace.last.entry((value, None)).or_default();
@@ -199,7 +199,7 @@ fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut T
 }
 
 fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
-    let absent = Fault { value, slot: None, why: Why::NotAllocated, other: None };
+    let absent = Fault { value, slot: None, why: FaultKind::NotAllocated, other: None };
     let ring = state.rings.get_mut(&value).ok_or(absent)?;
     let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
     let result = match op {

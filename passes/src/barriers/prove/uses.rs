@@ -99,14 +99,14 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
 
 /// The accesses of a statement itself to tensors in global memory.
 #[derive(Default)]
-pub(crate) struct Touches {
+pub(crate) struct TensorAccesses {
     pub(crate) loads: Vec<Value>,
     pub(crate) stores: Vec<Value>,
 }
 
 /// The tensors that a statement itself loads from and stores to, directly or through a name.
-pub(crate) fn tensors(k: &Kernel, s: Stmt) -> Touches {
-    let mut touches = Touches::default();
+pub(crate) fn tensors(k: &Kernel, s: Stmt) -> TensorAccesses {
+    let mut touches = TensorAccesses::default();
     match &k.stmts[s] {
         StmtData::Copy { src, dst, attrs } => {
             tensors_in(k, *src, &mut touches.loads);

@@ -31,7 +31,7 @@ pub(crate) fn of_warps(steps: f64, least: f64, places: f64, asked: Option<bool>)
 
 /// The cost of sharing tiles.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Handing {
+pub(crate) struct ExchangeCost {
     /// Clocks that a block loses by passing partial sums and waiting for other blocks.
     pub(crate) lost: f64,
     /// Bytes of partial sums per clock, all passing through the second-level cache at the same time.
@@ -39,12 +39,12 @@ pub(crate) struct Handing {
 }
 
 /// Found by `fit.rs` for the H200, and rounded.
-pub(crate) static HANDING: Handing = Handing { lost: 4780.5, rate: 19.016 };
+pub(crate) static HANDING: ExchangeCost = ExchangeCost { lost: 4780.5, rate: 19.016 };
 
 /// The cost for two blocks of a cluster, of which one stores its partial sums to the other's shared memory (bf16 on an
 /// H200: 128x1536x4096 takes 7.26 us in tiles of 64x48, 80x2048x6144 11.2 us in 40x64, 102x3584x14336 31.9 us in
 /// 104x64, 344x896x4864 12.7 us in 64x96).
-pub(crate) static PAIR: Handing = Handing { lost: 1500.0, rate: 19.0 };
+pub(crate) static PAIR: ExchangeCost = ExchangeCost { lost: 1500.0, rate: 19.0 };
 
 /// Blocks of such a cluster.
 pub(crate) const PAIR_BLOCKS: f64 = 2.0;
@@ -116,7 +116,7 @@ pub(crate) fn in_pairs(card: &Card, each: f64, tiles: f64, elements: f64, room: 
     each == PAIR_BLOCKS && tiles <= card.clusters(PAIR_BLOCKS as i64) as f64 && 4.0 * elements + SPARE <= room
 }
 
-impl Handing {
+impl ExchangeCost {
     /// Clocks for exchanging `sums` bytes.
     pub(super) fn clocks(&self, sums: f64) -> f64 {
         4.0 * sums / self.rate
@@ -124,7 +124,7 @@ impl Handing {
 }
 
 /// The work of blocks that share tiles, with the fastest number of blocks for each tile.
-pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -> Shared {
+pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &ExchangeCost) -> Shared {
     let usual = cut(card, work, blocks, handing, MOST);
     // The number of blocks available for each tile.
     let all = (blocks / work.tiles.max(1.0)).floor() as i64;
@@ -141,7 +141,7 @@ pub(crate) fn shared(card: &Card, work: &Work, blocks: f64, handing: &Handing) -
 
 /// [`shared`] with at most `most` blocks for a tile: equal parts of each tile for the available blocks. If there are
 /// not two blocks for each tile, parts begin anywhere.
-fn cut(card: &Card, work: &Work, blocks: f64, handing: &Handing, most: i64) -> Shared {
+fn cut(card: &Card, work: &Work, blocks: f64, handing: &ExchangeCost, most: i64) -> Shared {
     let &Work { tiles, steps, shape: (rows, cols), row, readers, .. } = work;
     let segments = (steps / (LEAST as f64 / row).floor().max(1.0)).floor().min(most as f64);
     let (busy, rounds, apart, each) = if tiles < blocks {

@@ -12,7 +12,7 @@
 
 use super::bandwidth::{SUPPLY, Supply};
 use super::launch::{L2_PORT, Launch, SHARED, Terms, Time, traffic};
-use super::stream_k::{self, HANDING, Handing, Shared, Work};
+use super::stream_k::{self, ExchangeCost, HANDING, Shared, Work};
 use crate::choose::cards::Card;
 use crate::choose::cost::{BUSY, Cost, Part};
 use tilec_ir::target::{WARP, WARPGROUP};
@@ -72,7 +72,7 @@ pub(in crate::choose) struct Constants {
     /// Bandwidth of a multiprocessor from the second-level cache and from memory.
     pub(in crate::choose) supply: Supply,
     /// The cost of sharing tiles along the reduction.
-    pub(in crate::choose) handing: Handing,
+    pub(in crate::choose) handing: ExchangeCost,
     /// The share of the time in which multiprocessors idle after their last tile that does not make the others faster.
     pub(in crate::choose) resting: f64,
 }

@@ -9,12 +9,12 @@ use crate::assign_layouts::Reduced;
 use crate::refusal::Refused;
 use crate::registers::overhead::{ACCUMULATORS, ADDRESSES};
 use crate::roles::{consumer_registers, ping_pong};
-use crate::select_mma::apply_wgmma::Decided;
+use crate::select_mma::apply_wgmma::DecidedProduct;
 use crate::select_mma::operand_sources::{self, Product};
 use crate::select_mma::operands::scheduled_tile;
 use crate::select_mma::promotion;
-use crate::select_mma::tiles::{NoTile, Shared, Wanted, short_of};
-use crate::select_mma::warpgroup::Way;
+use crate::select_mma::tiles::{NoTile, Shared, WgmmaQuery, short_of};
+use crate::select_mma::warpgroup::WgmmaForm;
 use tilec_ir::atoms::Atom;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
@@ -23,7 +23,7 @@ use tilec_ir::types::Elem;
 use tilec_ir::typing::fixed_shape;
 
 /// A product, with facts about it and its preferred way.
-pub(super) struct Site {
+pub(super) struct ProductSite {
     pub(super) product: Product,
     pub(super) atom: Atom,
     pub(super) elem: Elem,
@@ -40,14 +40,18 @@ pub(super) struct Site {
 
 /// The division of all products among warpgroups, with the first number of them that has enough registers.
 /// `converting`: operands are converted in registers, although threads could convert them on the way to buffers.
-pub(super) fn shared_out(k: &Kernel, sites: &[Site], converting: bool) -> Result<(Vec<Decided>, u64), Refused> {
+pub(super) fn shared_out(
+    k: &Kernel,
+    sites: &[ProductSite],
+    converting: bool,
+) -> Result<(Vec<DecidedProduct>, u64), Refused> {
     let span = k.stmt_spans[sites[0].product.s];
     let threads = |groups: u64| groups * u64::from(WARPGROUP * WARP);
     let asked = k.schedule.threads.and_then(|e| k.as_int(e)).map(|n| u64::try_from(n).unwrap_or(0));
     // The division does not change what is reduced.
     let reduced = Reduced::of(k);
     let reduced: Vec<Vec<usize>> = sites.iter().map(|s| reduced.along(&[s.shape.0, s.shape.1])).collect();
-    let wanted: Vec<Wanted<'_>> =
+    let wanted: Vec<WgmmaQuery<'_>> =
         sites.iter().zip(&reduced).map(|(site, reduced)| wanted(k, sites, site, reduced)).collect::<Result<_, _>>()?;
     // An exchange between warps in each iteration costs more than conversion in registers gains; after an accumulating
     // loop it is needed once.
@@ -93,7 +97,12 @@ fn in_reduction(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// The requirements for dividing a product.
-fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> Result<Wanted<'a>, Refused> {
+fn wanted<'a>(
+    k: &Kernel,
+    sites: &[ProductSite],
+    site: &ProductSite,
+    reduced: &'a [usize],
+) -> Result<WgmmaQuery<'a>, Refused> {
     let depth = fixed_shape(k, site.product.mma.a).expect("an operand has extents")[1];
     let (bm, bn) = site.shape;
     // Ping-pong warpgroups each compute a whole tile.
@@ -105,15 +114,21 @@ fn wanted<'a>(k: &Kernel, sites: &[Site], site: &Site, reduced: &'a [usize]) -> 
     // Tiles that are computed from one another should be divided alike.
     let beside = |registers| sites.iter().any(|s| s.shape == site.shape && s.registers == Some(registers));
     let preferred = site.product.mma.swap || site.column_major || beside(true) && !beside(false);
-    let way = Way { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
+    let way = WgmmaForm { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
     let block = (bm, bn, depth);
     let (atom, acc, promoted) = (site.atom, site.elem, site.parts);
-    Ok(Wanted { atom, way, fixed: false, written: false, block, acc, scheduled, promoted, reduced })
+    Ok(WgmmaQuery { atom, way, fixed: false, written: false, block, acc, scheduled, promoted, reduced })
 }
 
-impl Site {
+impl ProductSite {
     /// The decision for this product, with its explanation.
-    fn decided(&self, k: &Kernel, wanted: &Wanted<'_>, (way, tile): (Way, (u64, u64)), repeats: u64) -> Decided {
+    fn decided(
+        &self,
+        k: &Kernel,
+        wanted: &WgmmaQuery<'_>,
+        (way, tile): (WgmmaForm, (u64, u64)),
+        repeats: u64,
+    ) -> DecidedProduct {
         let why = match (self.load, way.swap) {
             (Some(load), swap) => {
                 let name = &k.values[load.buffer].name;
@@ -128,24 +143,24 @@ impl Site {
         };
         let computed = way.registers && self.load.is_none();
         let operands = if computed { "one operand in registers" } else { "shared memory" };
-        Decided { product: self.product, atom: self.atom, way, shape: self.shape, tile, repeats, operands, why }
+        DecidedProduct { product: self.product, atom: self.atom, way, shape: self.shape, tile, repeats, operands, why }
     }
 }
 
 const TIGHT: &str = "a thread has no room for the sums and their parts (`promote`)";
 
 /// Why warpgroups cannot compute a product.
-fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
+fn no_tile(k: &Kernel, wanted: &WgmmaQuery<'_>, why: NoTile) -> Refused {
     match why {
         NoTile::Deep { depth, most } => return promotion::deep(depth, most),
         NoTile::Instruction { wanted, has } => return short_of(wanted, has),
         NoTile::Shape => {}
     }
-    if wanted.sums() > 1 && (Wanted { promoted: None, ..*wanted }).is_possible() {
+    if wanted.sums() > 1 && (WgmmaQuery { promoted: None, ..*wanted }).is_possible() {
         return Refused::room(TIGHT);
     }
     if let (Some((rows, cols)), Some((e, _))) = (wanted.scheduled, k.schedule.warp_tile)
-        && (Wanted { scheduled: None, ..*wanted }).is_possible()
+        && (WgmmaQuery { scheduled: None, ..*wanted }).is_possible()
     {
         let why = format!(
             "`warp_tile` gives a warp {rows} x {cols}, and `wgmma` needs a multiple of 64 rows (columns, if transposed) for each warpgroup"
@@ -160,7 +175,7 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
         )
         .into();
     }
-    if (Wanted { reduced: &[], ..*wanted }).is_possible() {
+    if (WgmmaQuery { reduced: &[], ..*wanted }).is_possible() {
         return "the tile is reduced along a dimension that would be split across warps".into();
     }
     let why: Refused = format!("`wgmma` needs a multiple of 64 rows and {COLUMN_COUNTS}, or the same transposed; 192 rows are three warpgroups with 64 rows and all columns each").into();
@@ -176,19 +191,19 @@ fn no_tile(k: &Kernel, wanted: &Wanted<'_>, why: NoTile) -> Refused {
 }
 
 /// The smallest extents, none smaller than those of the product, that warpgroups could compute.
-fn larger(wanted: &Wanted<'_>) -> Option<(u64, u64)> {
+fn larger(wanted: &WgmmaQuery<'_>) -> Option<(u64, u64)> {
     let (rows, cols, depth) = wanted.block;
     let up = |n: u64, of: u64| n.next_multiple_of(of);
     let mut all: Vec<(u64, u64)> =
         [8, 16, 64].into_iter().flat_map(|of| [(up(rows, 64), up(cols, of)), (up(rows, of), up(cols, 64))]).collect();
     all.sort_by_key(|&(rows, cols)| rows * cols);
-    all.into_iter().find(|&(rows, cols)| (Wanted { block: (rows, cols, depth), ..*wanted }).is_possible())
+    all.into_iter().find(|&(rows, cols)| (WgmmaQuery { block: (rows, cols, depth), ..*wanted }).is_possible())
 }
 
 /// Checks that a thread has registers for the tiles that are live at the same time where products are computed. If only
 /// accumulators are live, other instructions would need the registers, too.
-fn room(k: &Kernel, sites: &[Site], shared: Shared, tiles: &[(u64, u64)]) -> Result<(), Refused> {
-    let around = |s: &Site| {
+fn room(k: &Kernel, sites: &[ProductSite], shared: Shared, tiles: &[(u64, u64)]) -> Result<(), Refused> {
+    let around = |s: &ProductSite| {
         let mut path = path_to(k, s.product.s).into_iter().rev().map(|(block, index)| k.blocks[block][index]);
         path.find(|&s| matches!(k.stmts[s], StmtData::For { unroll: false, .. })).unwrap_or(s.product.s)
     };

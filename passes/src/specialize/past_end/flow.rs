@@ -1,6 +1,6 @@
 //! Values of elements past the end, followed through the statements of a kernel.
 
-use super::found::{Along, Found, Past, Taker, places};
+use super::found::{Along, Consumer, Past, TaintedExpr, places};
 use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Given, Inequalities, Outside};
 use crate::analysis::past_end::{Pad, bounds, operator};
@@ -19,7 +19,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_v
 const ROUNDS: usize = 8;
 
 /// State of tiles and buffers, by dimension.
-type Held = BTreeMap<(Value, usize), Along>;
+type TileStates = BTreeMap<(Value, usize), Along>;
 
 /// Results of comparisons along dimensions for the followed elements.
 type Comparisons = BTreeMap<(Op, [Expr; 2], u32), Option<bool>>;
@@ -35,16 +35,16 @@ pub(super) struct Flow<'f, 'k> {
     given: Vec<Given>,
     /// Whether these exclude such elements.
     never: bool,
-    held: Held,
+    held: TileStates,
     clamped: BTreeSet<Expr>,
-    found: Vec<Found>,
+    found: Vec<TaintedExpr>,
     /// Number of enclosing loops whose state may still change: then nothing is reported.
     rounds: usize,
 }
 
 impl<'f, 'k> Flow<'f, 'k> {
     /// The reductions of a kernel that include such elements.
-    pub(super) fn of(known: &'f Inequalities<'k>, facts: &'f Facts, outside: &'f Outside) -> Vec<Found> {
+    pub(super) fn of(known: &'f Inequalities<'k>, facts: &'f Facts, outside: &'f Outside) -> Vec<TaintedExpr> {
         let k = known.kernel();
         let mut flow = Flow {
             k,
@@ -54,7 +54,7 @@ impl<'f, 'k> Flow<'f, 'k> {
             compared: RefCell::default(),
             given: Vec::new(),
             never: false,
-            held: Held::new(),
+            held: TileStates::new(),
             clamped: BTreeSet::new(),
             found: Vec::new(),
             rounds: 0,
@@ -126,7 +126,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         none && !outer
     }
 
-    fn join(&mut self, other: &Held) {
+    fn join(&mut self, other: &TileStates) {
         for (&at, &along) in other {
             self.held.entry(at).and_modify(|own| *own = own.join(along)).or_insert(along);
         }
@@ -198,7 +198,7 @@ impl<'f, 'k> Flow<'f, 'k> {
                 let stored = || self.along(src, shape, if own.len() == shape.len() { axis } else { w });
                 let harmless = || attrs.reduce == Some(Combining::Add) && stored().pad.is_zero();
                 if let Some(past) = along.past.filter(|_| !along.pad.is_negative() && !harmless()) {
-                    self.found.push(Found { at: index, taker: Taker::Scatter, past });
+                    self.found.push(TaintedExpr { at: index, taker: Consumer::Scatter, past });
                 }
             }
         }
@@ -330,25 +330,25 @@ impl<'f, 'k> Flow<'f, 'k> {
                 let pad = stored_as(k, arg).and_then(bounds).map_or(along.pad, |all| along.pad.within(all));
                 let neutral = || pad.is_neutral(op) || self.clamped.contains(&e) && pad.is_zero();
                 if let Some(past) = along.past.filter(|_| !neutral()) {
-                    self.found.push(Found { at: e, taker: Taker::Reduction { op, axis, arg }, past });
+                    self.found.push(TaintedExpr { at: e, taker: Consumer::Reduction { op, axis, arg }, past });
                 }
             }
             ExprData::Mma(product) => {
                 let Some([a, b]) = self.summed(product) else { return };
                 let vanish = a.pad.times(b.pad, false).is_zero();
                 if let Some(past) = a.past.or(b.past).filter(|_| !vanish) {
-                    self.found.push(Found { at: e, taker: Taker::Product, past });
+                    self.found.push(TaintedExpr { at: e, taker: Consumer::Product, past });
                 }
             }
             ExprData::Op { op: Op::Div, args } => {
                 if let Some(past) = number(k, args[1]).and_then(|by| self.averaged(args[0], by)) {
-                    self.found.push(Found { at: e, taker: Taker::Mean, past });
+                    self.found.push(TaintedExpr { at: e, taker: Consumer::Mean, past });
                 }
             }
             ExprData::Op { op: Op::Mul, args } => {
                 let by = |sum: Expr, factor: Expr| self.averaged(sum, 1.0 / number(k, factor)?);
                 if let Some(past) = by(args[0], args[1]).or_else(|| by(args[1], args[0])) {
-                    self.found.push(Found { at: e, taker: Taker::Mean, past });
+                    self.found.push(TaintedExpr { at: e, taker: Consumer::Mean, past });
                 }
             }
             _ => {}

@@ -45,7 +45,7 @@ impl Along {
 
 /// The operation that includes elements past the end.
 #[derive(Copy, Clone, PartialEq)]
-pub(super) enum Taker {
+pub(super) enum Consumer {
     Reduction {
         op: ReduceOp,
         axis: u32,
@@ -59,9 +59,9 @@ pub(super) enum Taker {
 }
 
 /// An expression whose result depends on elements past the end.
-pub(super) struct Found {
+pub(super) struct TaintedExpr {
     pub(super) at: Expr,
-    pub(super) taker: Taker,
+    pub(super) taker: Consumer,
     pub(super) past: Past,
 }
 

@@ -1,7 +1,7 @@
 //! The warning about elements past the end in a reduction.
 
 use super::super::pad::{direct, neutral_of};
-use super::found::{Found, Past, Taker};
+use super::found::{Consumer, Past, TaintedExpr};
 use crate::analysis::facts::Facts;
 use crate::analysis::past_end::bounds;
 use crate::analysis::uses::{all_stmts, for_each_ref};
@@ -17,7 +17,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{resolve_view, type_of};
 
-pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
+pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnostic {
     let Past { window, dim, extent, end, filled } = found.past;
     let view = resolve_view(k, window).expect("a window");
     let written = as_written(k);
@@ -26,10 +26,12 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     let starts = view.dims[dim].starts();
     let side = if end.is_some() { "past the end" } else { "in front" };
     let what = match found.taker {
-        Taker::Reduction { op, .. } => format!("this `{}` includes elements {side} of `{tensor}`", op.token()),
-        Taker::Product => format!("this product sums elements {side} of `{tensor}`"),
-        Taker::Mean => format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there"),
-        Taker::Scatter => {
+        Consumer::Reduction { op, .. } => format!("this `{}` includes elements {side} of `{tensor}`", op.token()),
+        Consumer::Product => format!("this product sums elements {side} of `{tensor}`"),
+        Consumer::Mean => {
+            format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there")
+        }
+        Consumer::Scatter => {
             format!("indices {side} of `{tensor}` read as 0, and 0 names an element, which is stored to as well")
         }
     };
@@ -68,22 +70,24 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
         None => format!("{} >= 0", begins(&format!("iota(x, {axis})"))),
     };
     d = match found.taker {
-        Taker::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
-        Taker::Product => d.with_note("mask an operand: give these elements the value 0, as in `select(.., x, 0.0)`"),
-        Taker::Mean => match end.map(&print) {
+        Consumer::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
+        Consumer::Product => {
+            d.with_note("mask an operand: give these elements the value 0, as in `select(.., x, 0.0)`")
+        }
+        Consumer::Mean => match end.map(&print) {
             Some(end) if first == Some(0) => d.with_note(format!("divide by `{end}`")),
             Some(end) if !begin.is_empty() => d.with_note(format!(
                 "divide by the number of elements of the tensor: `min({extent}, {end} - ({begin}))`"
             )),
             _ => d.with_note("divide by the number of elements of the tensor"),
         },
-        Taker::Scatter => d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`"),
+        Consumer::Scatter => d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`"),
     };
     if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
         d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
         d = d.with_note(format!("or state that there are no such elements: `where {none}`"));
     }
-    if let (Taker::Mean, Some(0), Some(end)) = (found.taker, first, end)
+    if let (Consumer::Mean, Some(0), Some(end)) = (found.taker, first, end)
         && let ExprData::Op { op: Op::Div, args } = &k.exprs[found.at]
         && !k.expr_spans[args[1]].is_none()
     {
@@ -94,7 +98,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &Found) -> Diagnostic {
     }
     // If no precondition helps, a `fill` value in the copy does, for an extreme.
     if d.fix.is_none()
-        && let Taker::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
+        && let Consumer::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
         && let Some((span, fill)) = filled_by(k, window, op, arg)
     {
         let at = Span { start: span.end, ..span };

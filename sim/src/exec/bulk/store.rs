@@ -12,7 +12,7 @@ use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
 use crate::program::types::{SINK, Space, Ty};
 use crate::program::{Addr, Area, Atom, AtomOp, Base, VECTOR};
-use crate::race::{Known, Strength, Who};
+use crate::race::{Agent, Known, Strength};
 use crate::report::ReportKind;
 use crate::tensor_map::TensorElement;
 
@@ -82,7 +82,7 @@ impl Cta<'_> {
     pub(super) fn store_bulk(
         &mut self,
         w: &mut Warp,
-        who: Who,
+        who: Agent,
         plan: Plan,
         reduce: Option<(AtomOp, Option<Ty>)>,
     ) -> Step {
@@ -107,7 +107,7 @@ impl Cta<'_> {
         let clocks = [self.races.start(reads), self.races.start(writes)];
         // A reduction is a strong access, so several of them to one place are no race.
         let strength = if reduce.is_some() { Strength::Wide } else { Strength::Weak };
-        let writer = Who { strength, copy: false, ..who };
+        let writer = Agent { strength, copy: false, ..who };
         for piece in plan.pieces.iter().filter(|p| p.from < p.to) {
             let (at, n) = (piece.shared as usize + usize::from(piece.from), usize::from(piece.to - piece.from));
             self.races
@@ -134,7 +134,7 @@ impl Cta<'_> {
     }
 
     /// Records a write of global memory that may happen later.
-    fn note_write(&mut self, who: Who, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
+    fn note_write(&mut self, who: Agent, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
         self.writable(who.lane, address, n)?;
         self.races.hand_in(self.grid, self.block, false);
         if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {

@@ -25,7 +25,7 @@ pub use dense_forms::{Acc, Elem, Form, Layout, Registers, Shape};
 pub use model::{Generation, Model, Output, Plan};
 pub use small_ints::{Pairs, Small};
 pub use warp::{MmaError, Register, Register64, m8n8k4, mma, mma_f64, row_col};
-pub use wide::Wide;
+pub use wide::WgmmaForm;
 
 #[cfg(test)]
 mod tests;

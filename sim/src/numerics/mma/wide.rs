@@ -14,7 +14,7 @@ pub type Row = [u32; 8];
 
 /// A form of the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Wide {
+pub struct WgmmaForm {
     /// Columns of B: 8 to 256.
     pub n: usize,
     /// Type of A.
@@ -27,10 +27,10 @@ pub struct Wide {
     pub satfinite: bool,
 }
 
-impl Wide {
+impl WgmmaForm {
     /// The instruction its modifiers name: `mma_async sync aligned shape [satfinite] d a b`.
     #[must_use]
-    pub fn from_words(words: &[&str]) -> Option<Wide> {
+    pub fn from_words(words: &[&str]) -> Option<WgmmaForm> {
         let elem = |word: &str| {
             Some(match word {
                 "f16" => Elem::F16,
@@ -52,7 +52,7 @@ impl Wide {
             _ => return None,
         };
         let n = shape.split_once('k')?.0.parse().ok()?;
-        Some(Wide { n, a: elem(types[1])?, b: elem(types[2])?, d, satfinite: words.contains(&"satfinite") })
+        Some(WgmmaForm { n, a: elem(types[1])?, b: elem(types[2])?, d, satfinite: words.contains(&"satfinite") })
     }
 
     /// Columns of A.
@@ -196,7 +196,7 @@ mod tests {
             (Elem::S8, Acc::S32, Shape::M16N8K32),
             (Elem::U8, Acc::S32, Shape::M16N8K32),
         ] {
-            let wide = Wide { n: 24, a: ty, b: ty, d: acc, satfinite: false };
+            let wide = WgmmaForm { n: 24, a: ty, b: ty, d: acc, satfinite: false };
             let per = if acc == Acc::F16 { 2 } else { 4 };
             for add in [false, true] {
                 let a: [Register; 4] = std::array::from_fn(|_| std::array::from_fn(|_| bits(&mut seed)));
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn short_sums_of_8_bit_floats() {
         // 1 + 2^-13 is kept, 1 + 2^-14 is cut off.
-        let wide = Wide { n: 8, a: Elem::E5m2, b: Elem::E5m2, d: Acc::F32, satfinite: false };
+        let wide = WgmmaForm { n: 8, a: Elem::E5m2, b: Elem::E5m2, d: Acc::F32, satfinite: false };
         let (one, small) = (0x3c, |e: u32| (15 - e) << 2);
         for (e, want) in [(6, 1.0 + 2f32.powi(-12)), (7, 1.0)] {
             let mut a = [[0; 8]; 16];
@@ -244,7 +244,7 @@ mod tests {
         let mut seed = 7;
         let pairs = [Elem::E4m3, Elem::E5m2].map(|a| [(a, Elem::E4m3), (a, Elem::E5m2)]);
         for ((ty, other), acc) in pairs.as_flattened().iter().flat_map(|&p| [(p, Acc::F32), (p, Acc::F16)]) {
-            let wide = Wide { n: 16, a: ty, b: other, d: acc, satfinite: false };
+            let wide = WgmmaForm { n: 16, a: ty, b: other, d: acc, satfinite: false };
             let Some(Plan::Fused(model)) = wide.plan(Generation::Hopper) else { panic!("it is one step") };
             for add in [false, true] {
                 let mut word = || bits(&mut seed) ^ bits(&mut seed) << 8 & 0x4040_4040;

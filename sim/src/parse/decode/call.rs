@@ -79,7 +79,7 @@ enum Formal {
 }
 
 /// A call whose body comes next.
-pub(super) struct Entered<'a, 'm> {
+pub(super) struct ActiveCall<'a, 'm> {
     pub(super) body: &'m [RawStmt<'a>],
     /// Copies after the body: to the operand, from the formal result.
     back: Vec<(RawArg<'a>, Formal)>,
@@ -92,7 +92,7 @@ pub(super) struct Entered<'a, 'm> {
 
 impl<'a, 'm> Cx<'a, 'm> {
     /// Emits a call up to the body of the function, if it has one: the body and [`Cx::leave`] come after.
-    pub(super) fn enter(&mut self, raw: &RawInst<'a>) -> Result<Option<Entered<'a, 'm>>> {
+    pub(super) fn enter(&mut self, raw: &RawInst<'a>) -> Result<Option<ActiveCall<'a, 'm>>> {
         if !matches!(raw.words.as_slice(), [] | ["uni"]) {
             return Err(raw.pos.error("`call` takes no modifier but `.uni`"));
         }
@@ -149,12 +149,12 @@ impl<'a, 'm> Cx<'a, 'm> {
         let outside = std::mem::replace(&mut self.scopes, vec![inside]);
         let ret = self.new_label();
         self.returns.push(ret);
-        Ok(Some(Entered { body, back, outside, ret, end }))
+        Ok(Some(ActiveCall { body, back, outside, ret, end }))
     }
 
     /// Ends the inlined body of a function.
-    pub(super) fn leave(&mut self, raw: &RawInst<'a>, entered: Entered<'a, 'm>) -> Result<()> {
-        let Entered { back, outside, ret, end, .. } = entered;
+    pub(super) fn leave(&mut self, raw: &RawInst<'a>, entered: ActiveCall<'a, 'm>) -> Result<()> {
+        let ActiveCall { back, outside, ret, end, .. } = entered;
         self.land(ret);
         self.returns.pop();
         self.scopes = outside;

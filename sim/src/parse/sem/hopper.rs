@@ -1,11 +1,11 @@
 //! Instructions of sm_90: clusters, bulk copies, wgmma.
 
 use super::forms::{addr, four, int, many, pred, slot};
-use crate::numerics::mma::Wide;
+use crate::numerics::mma::WgmmaForm;
 use crate::parse::decode::{Arg, Cx};
 use crate::parse::error::Result;
 use crate::parse::modifiers::Mods;
-use crate::program::bulk::{Bulk, Extent, Remote, Way};
+use crate::program::bulk::{Bulk, Direction, Extent, Remote};
 use crate::program::wgmma::{Matrix, Wgmma};
 use crate::program::{Addr, AtomOp, Op};
 
@@ -40,7 +40,7 @@ fn extent(m: &Mods<'_>, args: &[Arg], i: usize, bytes: usize) -> Result<Extent> 
 pub(crate) fn bulk_load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let mut global = extent(m, args, 1, 2)?;
     let barrier = if matches!(global, Extent::Tensor { .. }) { 2 } else { 3 };
-    let way = |barrier: usize, mask| Way::Load { barrier: addr(args, barrier), mask };
+    let way = |barrier: usize, mask| Direction::Load { barrier: addr(args, barrier), mask };
     if m.has("im2col")
         && let Extent::Tensor { offsets, .. } = &mut global
     {
@@ -57,10 +57,10 @@ pub(crate) fn bulk_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
     let global = extent(m, args, 0, 2)?;
     let shared = addr(args, 1);
     if !m.has("reduce") {
-        return Ok(Op::Bulk(Box::new(Bulk { way: Way::Store, global, shared })));
+        return Ok(Op::Bulk(Box::new(Bulk { way: Direction::Store, global, shared })));
     }
     match reduction(m) {
-        Some(op) => Ok(Op::Bulk(Box::new(Bulk { way: Way::Reduce { op, ty: m.last_type() }, global, shared }))),
+        Some(op) => Ok(Op::Bulk(Box::new(Bulk { way: Direction::Reduce { op, ty: m.last_type() }, global, shared }))),
         None => m.error("no such reduction"),
     }
 }
@@ -83,7 +83,7 @@ fn reduction(m: &Mods<'_>) -> Option<AtomOp> {
 /// `cp.async.bulk` and `cp.reduce.async.bulk` from the block's shared memory to that of another block.
 pub(crate) fn bulk_between(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let global = Extent::Bytes { at: addr(args, 1), n: slot(args, 2) };
-    let way = Way::Between { barrier: addr(args, 3), reduce: reduction(m).zip(m.last_type()) };
+    let way = Direction::Between { barrier: addr(args, 3), reduce: reduction(m).zip(m.last_type()) };
     Ok(Op::Bulk(Box::new(Bulk { way, global, shared: addr(args, 0) })))
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn red_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
 /// `cp.async.bulk.prefetch`.
 pub(crate) fn bulk_prefetch(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (global, shared) = (extent(m, args, 0, 1)?, Addr { base: crate::program::Base::None, offset: 0 });
-    Ok(Op::Bulk(Box::new(Bulk { way: Way::Prefetch, global, shared })))
+    Ok(Op::Bulk(Box::new(Bulk { way: Direction::Prefetch, global, shared })))
 }
 
 /// `cp.async.bulk.commit_group`.
@@ -148,7 +148,7 @@ pub(crate) fn bulk_wait(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
 /// `wgmma.mma_async`.
 pub(crate) fn wgmma(cx: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let in_registers = matches!(args.get(1), Some(Arg::Many(..)));
-    let Some(form) = Wide::from_words(m.words) else { return m.error("no such asynchronous product") };
+    let Some(form) = WgmmaForm::from_words(m.words) else { return m.error("no such asynchronous product") };
     let mut flags = args[4..].iter().map(|a| if let Arg::Int(v) = a { *v as i64 } else { 0 });
     let mut negate = [false; 2];
     let mut across = [false; 2];

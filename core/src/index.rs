@@ -19,5 +19,5 @@ pub use interval::Interval;
 /// The function that makes an index of an integer scalar.
 pub const WORD: &str = "index";
 
-pub use scalar::{Scalar, Undefined, binary, compare, exact, exact_unary, of_value, trips, unary, unchanged, vanishes};
+pub use scalar::{Scalar, Undefined, binary, compare, exact, exact_unary, is_zero, of_value, trips, unary, unchanged};
 pub use tree::{Node, Stop, Tree, eval, int, truth};

@@ -125,7 +125,7 @@ impl Numbers {
             Number::Float(x) => Numbers::Floats(vec![x]),
             Number::Wide(x) => Numbers::Wide(vec![x]),
         }
-        .kept_as(elem)
+        .to_representation(elem)
     }
 
     /// How many there are.
@@ -172,7 +172,7 @@ impl Numbers {
 
     /// In the representation of an element type, of which they are values: integers stay what they are.
     #[must_use]
-    pub fn kept_as(self, elem: Elem) -> Numbers {
+    pub fn to_representation(self, elem: Elem) -> Numbers {
         match (self, elem.is_wide()) {
             (Numbers::Floats(data), true) => Numbers::Wide(data.into_iter().map(|x| x as i128).collect()),
             (Numbers::Wide(data), false) => Numbers::Floats(data.into_iter().map(|x| x as f64).collect()),

@@ -58,7 +58,7 @@ fn doubled(word: &[char], of: &[char]) -> Option<usize> {
 
 /// Whether one letter more, less or other, or two exchanged ones, make one word of the other. For a place where little else can stand: short words are not
 /// told apart as [`nearest`] does.
-pub fn one_slip(word: &str, other: &str) -> bool {
+pub fn one_edit_apart(word: &str, other: &str) -> bool {
     let [a, b] = [word, other].map(|w| w.chars().take(MAX_LENGTH + 1).collect::<Vec<char>>());
     a != b && a.len().max(b.len()) <= MAX_LENGTH && distance(&a, &b) <= EDIT
 }
@@ -141,10 +141,10 @@ mod tests {
     #[test]
     fn one_slip_is_one_letter() {
         for word in ["lt", "le", "lte", "elt", "lit", "Let", "lett"] {
-            assert!(one_slip(word, "let"), "{word}");
+            assert!(one_edit_apart(word, "let"), "{word}");
         }
         for word in ["let", "int", "l", "set_", ""] {
-            assert!(!one_slip(word, "let"), "{word}");
+            assert!(!one_edit_apart(word, "let"), "{word}");
         }
     }
 

@@ -129,7 +129,7 @@ impl<'a> Uniform<'a> {
 
     /// Whether an index or a condition has one value in all blocks of a cluster.
     pub fn expr(&mut self, e: Expr) -> bool {
-        self.apart(e) == 0
+        self.dependent_rank_bits(e) == 0
     }
 
     /// All bits of a block's number in its cluster.
@@ -139,7 +139,7 @@ impl<'a> Uniform<'a> {
     }
 
     /// Bits of a block's cluster rank on which the value depends: blocks that agree in them have the same value.
-    pub fn apart(&mut self, e: Expr) -> u32 {
+    pub fn dependent_rank_bits(&mut self, e: Expr) -> u32 {
         let k = self.k;
         if let Some((first, bits)) = self.digit(e) {
             return run(first, bits).unwrap_or_else(|| self.all());
@@ -148,9 +148,9 @@ impl<'a> Uniform<'a> {
             ExprData::Int(_) | ExprData::Float(_) => 0,
             ExprData::Ref(v) => self.value(*v),
             ExprData::Op { op: Op::Div, args } if self.is_cluster(args) => 0,
-            ExprData::Op { args, .. } => args.iter().fold(0, |bits, &a| bits | self.apart(a)),
-            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.apart(*arg),
-            ExprData::Round { arg, word, .. } => self.apart(*arg) | self.apart(*word),
+            ExprData::Op { args, .. } => args.iter().fold(0, |bits, &a| bits | self.dependent_rank_bits(a)),
+            ExprData::Cast { arg, .. } | ExprData::Bits { arg, .. } => self.dependent_rank_bits(*arg),
+            ExprData::Round { arg, word, .. } => self.dependent_rank_bits(*arg) | self.dependent_rank_bits(*word),
             _ => self.all(),
         }
     }
@@ -201,7 +201,7 @@ impl<'a> Uniform<'a> {
         let mut bits = 0;
         for d in &view.dims {
             let end = if let ViewDim::From { end, .. } = d { *end } else { None };
-            bits = d.starts().iter().chain(&end).fold(bits, |bits, &e| bits | self.apart(e));
+            bits = d.starts().iter().chain(&end).fold(bits, |bits, &e| bits | self.dependent_rank_bits(e));
         }
         bits
     }
@@ -225,12 +225,12 @@ impl<'a> Uniform<'a> {
                 axis.map_or_else(|| self.all(), |axis| self.axis(axis))
             }
             ValueDef::Let => match let_init(k, v) {
-                Some(init) => self.apart(init),
+                Some(init) => self.dependent_rank_bits(init),
                 None => self.all(),
             },
             // In the same iteration, if they make as many.
             ValueDef::Loop => match self.loops.get(&v).copied() {
-                Some(bounds) => bounds.into_iter().fold(0, |bits, e| bits | self.apart(e)),
+                Some(bounds) => bounds.into_iter().fold(0, |bits, e| bits | self.dependent_rank_bits(e)),
                 None => self.all(),
             },
             ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } | ValueDef::Tensor(_) => self.all(),

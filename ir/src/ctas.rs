@@ -71,7 +71,7 @@ fn counted_in(k: &Kernel, body: Block) -> Option<Counted> {
     let &[begins, ends] = &barriers[..] else { return None };
     let mut stores: Vec<(Stmt, Value, Store)> = Vec::new();
     for (i, &s) in list.iter().enumerate() {
-        if settles(k, s) {
+        if contains_barrier(k, s) {
             return None;
         }
         for view in stored_to(k, s) {
@@ -119,7 +119,7 @@ fn counted_once(k: &Kernel) -> Vec<Counted> {
             }
             stores.clear();
         } else {
-            let settled = settles(k, s);
+            let settled = contains_barrier(k, s);
             for (of, store) in &mut stores {
                 if settled || reads(k, s, *of) {
                     *store = None;
@@ -147,7 +147,7 @@ impl Store {
         let StmtData::Copy { src, ref attrs, .. } = k.stmts[s] else { return None };
         let ty = k.tile_ty(to.base)?;
         let shape = k.const_shape(&ty.shape)?;
-        let whole = to.dims.len() == to.kept().len() && to.dims.iter().all(|d| d.starts().is_empty());
+        let whole = to.dims.len() == to.base_dims().len() && to.dims.iter().all(|d| d.starts().is_empty());
         let ElemRef::Known(elem) = ty.elem else { return None };
         let bits = elem.bits();
         let (word, wide) = (bits >= 32, bits * attrs.vec.unwrap_or(1));
@@ -203,8 +203,8 @@ fn mentions(k: &Kernel, e: Expr, buffer: Value) -> bool {
 }
 
 /// Whether a barrier is inside a statement.
-fn settles(k: &Kernel, s: Stmt) -> bool {
-    let barrier = |s: Stmt| matches!(k.stmts[s], StmtData::Barrier) || settles(k, s);
+fn contains_barrier(k: &Kernel, s: Stmt) -> bool {
+    let barrier = |s: Stmt| matches!(k.stmts[s], StmtData::Barrier) || contains_barrier(k, s);
     k.sub_blocks(s).into_iter().any(|b| k.blocks[b].iter().any(|&s| barrier(s)))
 }
 

@@ -223,7 +223,7 @@ impl<'k> Ranges<'k> {
             }
             ExprData::Op { op, args } => {
                 let range = Interval::of(*op, self.of(*args.first()?)?, self.of(*args.get(1)?)?)?;
-                Some(match self.most(e) {
+                Some(match self.upper_bound(e) {
                     Some(most) => Interval::new(range.lo.min(most), range.hi.min(most)),
                     None => range,
                 })
@@ -262,7 +262,7 @@ impl<'k> Ranges<'k> {
     /// An upper bound of an operation that does not follow from the ranges of its operands: from a precondition, or
     /// because it divides something that is below a product by factors of that product.
     #[must_use]
-    pub fn most(&self, e: Expr) -> Option<i128> {
+    pub fn upper_bound(&self, e: Expr) -> Option<i128> {
         let own = promised(self.k, &self.bounds, e);
         let quotient = match &self.k.exprs[e] {
             ExprData::Op { op: Op::Div, .. } => {
@@ -279,7 +279,7 @@ impl<'k> Ranges<'k> {
         let k = self.k;
         match &k.exprs[e] {
             ExprData::Ref(v) => match k.values[*v].def {
-                ValueDef::Let => self.looked_up(*v, left).map_or_else(Vec::new, |init| self.below(init, left)),
+                ValueDef::Let => self.lookup_bounded(*v, left).map_or_else(Vec::new, |init| self.below(init, left)),
                 ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end)| self.not_above(end, left)),
                 ValueDef::Grid => {
                     let axis = k.grid.iter().find(|axis| axis.index == *v);
@@ -298,7 +298,7 @@ impl<'k> Ranges<'k> {
     }
 
     /// The definition of a name, until the limit of lookups is reached.
-    fn looked_up(&self, v: Value, left: &Cell<u32>) -> Option<Expr> {
+    fn lookup_bounded(&self, v: Value, left: &Cell<u32>) -> Option<Expr> {
         left.set(left.get().checked_sub(1)?);
         let_init(self.k, v)
     }
@@ -308,7 +308,7 @@ impl<'k> Ranges<'k> {
         let k = self.k;
         match &k.exprs[end] {
             ExprData::Ref(v) if let_init(k, *v).is_some() => {
-                self.looked_up(*v, left).map_or_else(Vec::new, |init| self.not_above(init, left))
+                self.lookup_bounded(*v, left).map_or_else(Vec::new, |init| self.not_above(init, left))
             }
             ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.not_above(a, left)).collect(),
             ExprData::Op { op: Op::Sub, args } if k.as_int(args[1]).is_some_and(|x| x >= 0) => {

@@ -97,20 +97,20 @@ impl Facts {
 
     /// The largest power of two known to divide an index expression.
     pub fn divisor(&self, k: &Kernel, e: Expr) -> u64 {
-        self.asked(k).common(e, MAX)
+        self.query(k).common(e, MAX)
     }
 
     /// Whether an index expression is known to be a multiple of `n`.
     pub fn is_multiple(&self, k: &Kernel, e: Expr, n: u64) -> bool {
-        n > 0 && self.asked(k).common(e, n) == n
+        n > 0 && self.query(k).common(e, n) == n
     }
 
     /// The largest divisor of `n` known to divide a value.
     fn common_of_value(&self, k: &Kernel, v: Value, n: u64) -> u64 {
-        self.asked(k).common_of_value(v, n)
+        self.query(k).common_of_value(v, n)
     }
 
-    fn asked<'f>(&'f self, k: &'f Kernel) -> FactQuery<'f> {
+    fn query<'f>(&'f self, k: &'f Kernel) -> FactQuery<'f> {
         FactQuery { facts: self, k, known: RefCell::default() }
     }
 

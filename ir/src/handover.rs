@@ -51,7 +51,7 @@ impl Fill {
             fill.tensor |= k.fills_by_tensor_copies(c);
             if k.fills_asynchronously(c) {
                 fill.asynchronous = threads;
-            } else if k.hands_over_numbers(c) {
+            } else if k.is_work_queue(c) {
                 // The lane that draws; if other threads run the role too, they wait for the number and arrive.
                 fill.stored = if apart { threads } else { 1 };
             } else if k.fills_by_threads(c) {
@@ -78,13 +78,13 @@ pub fn handover(k: &Kernel, channel: Value, channels: &[Value]) -> Option<Arriva
     }
     let full = Fill::of(k, channels).arrivals();
     let own = operating_warps(k, ChannelOp::Release, channel).max(1);
-    let shared = meets_others(k) && channels.iter().any(|&c| cluster::fills_by_multicast(k, c));
+    let shared = shares_with_cluster(k) && channels.iter().any(|&c| cluster::fills_by_multicast(k, c));
     let blocks = if shared { u32::try_from(cluster::blocks(k)).unwrap_or(1) } else { 1 };
     (full > 0).then(|| ArrivalCounts { full, empty: own * blocks })
 }
 
 /// Whether blocks of a cluster have something to share.
-pub fn meets_others(k: &Kernel) -> bool {
+pub fn shares_with_cluster(k: &Kernel) -> bool {
     let multicast = |s: &StmtData| matches!(s, StmtData::Copy { attrs, .. } if attrs.is_multicast());
     cluster::blocks(k) > 1 && (cluster::memory(k).next().is_some() || k.statement_data().any(multicast))
 }

@@ -156,7 +156,7 @@ impl Writer<'_> {
             for inner in self.k.sub_blocks(s) {
                 self.block(inner);
             }
-            self.held.extend(held_from(self.k, s));
+            self.held.extend(copied_element(self.k, s));
         }
         self.held.truncate(outside);
         self.k.blocks[b] = out;
@@ -201,7 +201,7 @@ impl Writer<'_> {
                     self.k.exprs[e] = ExprData::View(view);
                 }
             }
-            ExprData::Index(arg) => self.settle(e, arg),
+            ExprData::Index(arg) => self.make_constant(e, arg),
             _ => {}
         }
     }
@@ -249,7 +249,7 @@ impl Writer<'_> {
                     let arg = self.k.exprs[e].clone();
                     let arg = self.k.expr(arg, self.k.expr_spans[e]);
                     self.k.exprs[e] = ExprData::Index(arg);
-                    self.settle(e, arg);
+                    self.make_constant(e, arg);
                 }
             }
         }
@@ -263,8 +263,8 @@ impl Writer<'_> {
             (Domain::Compare, &[a, b]) => {
                 let index = |this: &Self, e| type_of(this.k, e) == Ok(Type::Index) && this.k.as_int(e).is_none();
                 let mixed = [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b));
-                let settled = |e| self.k.as_int(e).is_some() || self.is_settled(e);
-                if mixed || settled(a) && settled(b) && [a, b].into_iter().any(|e| self.is_settled(e)) {
+                let settled = |e| self.k.as_int(e).is_some() || self.is_constant_memory(e);
+                if mixed || settled(a) && settled(b) && [a, b].into_iter().any(|e| self.is_constant_memory(e)) {
                     [a, b].into_iter().for_each(|e| self.index(e));
                 } else {
                     [a, b].into_iter().for_each(|e| self.element(e));
@@ -321,12 +321,12 @@ impl Writer<'_> {
     }
 
     /// Whether `e` is, or is computed of, elements in memory that do not change. (What has a type of its own may wrap around, as an index does not.)
-    fn is_settled(&self, e: Expr) -> bool {
+    fn is_constant_memory(&self, e: Expr) -> bool {
         self.is_number(e) && matches!(type_of(self.k, e), Ok(Type::View(_))) && is_constant(self.k, e)
     }
 
     /// Has `e`, which is `index(arg)`, be of what does not change.
-    fn settle(&mut self, e: Expr, arg: Expr) {
+    fn make_constant(&mut self, e: Expr, arg: Expr) {
         let k = &mut *self.k;
         if is_constant(k, arg) {
             // The element that a name stands for.
@@ -388,7 +388,7 @@ impl Writer<'_> {
 }
 
 /// The element that a copy leaves in a register variable, if nothing else writes that, and the element does not change.
-fn held_from(k: &mut Kernel, s: Stmt) -> Option<(Value, Expr)> {
+fn copied_element(k: &mut Kernel, s: Stmt) -> Option<(Value, Expr)> {
     let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return None };
     let ExprData::Ref(v) = k.exprs[dst] else { return None };
     let ValueDef::Var(ref tile) = k.values[v].def else { return None };
@@ -401,7 +401,7 @@ fn held_from(k: &mut Kernel, s: Stmt) -> Option<(Value, Expr)> {
     let elem = tile.elem;
     let from = resolve_view(k, src).filter(|view| k.tensor_ty(view.base).is_some())?;
     let once = k.statement_data().filter(|s| written(s)).count() == 1;
-    if !plain || !once || !from.kept().is_empty() || !is_constant(k, src) {
+    if !plain || !once || !from.base_dims().is_empty() || !is_constant(k, src) {
         return None;
     }
     let same = k.values[from.base].def.elem() == Some(elem);

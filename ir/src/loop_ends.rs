@@ -117,7 +117,7 @@ pub fn implied(k: &Kernel, loops: &LoopEnds, view: &View, d: usize) -> Option<Ex
     let Range::From { start, .. } = *view.ranges.get(d)? else { return None };
     let end = loops.end(loop_variable(k, start)?)?;
     let tensor = tensor_of(k, view.base)?;
-    let &dim = tensor.kept().get(d)?;
+    let &dim = tensor.base_dims().get(d)?;
     let &extent = k.tensor_ty(tensor.base)?.shape.get(dim)?;
     (!covers(k, end, extent)).then_some(end)
 }
@@ -156,7 +156,7 @@ pub(crate) fn is_infinite(k: &Kernel, e: Expr) -> bool {
 /// A window of a named window that begins past its beginning: as one of the tensor, in whose coordinates its end is a sum.
 fn on_tensor(k: &mut Kernel, e: Expr, view: &View) {
     let Some(outer) = tensor_of(k, view.base) else { return };
-    let kept = outer.kept();
+    let kept = outer.base_dims();
     if kept.len() != view.ranges.len() {
         return; // For the verifier to say.
     }

@@ -45,7 +45,7 @@ impl<'k> Parts<'k> {
 
     /// Enters the definition of a name, unless that was done before.
     pub fn named(&mut self, v: Value) {
-        if let Some(init) = self.k.stands_for(v)
+        if let Some(init) = self.k.definition(v)
             && self.once(v)
         {
             self.rest.push(init);
@@ -65,7 +65,7 @@ impl<'k> Parts<'k> {
 
 impl Kernel {
     /// The definition of a name: of a `let`, or of a value computed from tuples.
-    pub fn stands_for(&self, v: Value) -> Option<Expr> {
+    pub fn definition(&self, v: Value) -> Option<Expr> {
         match self.values[v].def {
             ValueDef::Local(init) => Some(init),
             _ => self.let_init(v),
@@ -105,7 +105,7 @@ impl Kernel {
     /// The names that `e` itself mentions.
     fn push_names(&self, e: Expr, rest: &mut Vec<(Value, Expr, bool)>) {
         if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) = self.exprs[e]
-            && let Some(init) = self.stands_for(v)
+            && let Some(init) = self.definition(v)
         {
             rest.push((v, init, false));
         }

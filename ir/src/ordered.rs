@@ -10,7 +10,7 @@ use crate::entities::{Block, Stmt, Value};
 use crate::handover::{ring, role_warps};
 use crate::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use crate::placement::{BARRIER_BYTES, end_with_barriers};
-use crate::roles::{dealt_out, replicas};
+use crate::roles::{distributed_loop, replicas};
 use crate::target::WARPGROUP;
 
 /// How an `ordered` statement is done alternately.
@@ -56,7 +56,7 @@ fn of_role(k: &Kernel, role: Stmt) -> Vec<OrderedGroup> {
     let (Some(own), Some(replicas)) = (role_warps(k, role), replicas(k, role)) else { return Vec::new() };
     let (groups, warps) = if replicas > 1 { (replicas, own) } else { (own / WARPGROUP, WARPGROUP) };
     let mut found = Vec::new();
-    let within = match dealt_out(k, body).filter(|_| replicas > 1).map(|s| &k.stmts[s]) {
+    let within = match distributed_loop(k, body).filter(|_| replicas > 1).map(|s| &k.stmts[s]) {
         Some(&StmtData::For { body, .. }) => body,
         _ => body,
     };
@@ -101,7 +101,7 @@ fn waits(k: &Kernel, block: Block, of: &[Value]) -> bool {
 }
 
 /// Whether replicas of a role pass on their place in a channel.
-pub fn handed_on(k: &Kernel, channel: Value) -> bool {
+pub fn passes_ring_state(k: &Kernel, channel: Value) -> bool {
     k.blocks[k.body].iter().any(|&s| match k.stmts[s] {
         StmtData::Role { body, .. } => replicas(k, s).is_some_and(|n| n > 1) && waits(k, body, &[channel]),
         _ => false,

@@ -49,7 +49,7 @@ pub fn first_warp(k: &Kernel, role: Stmt) -> Option<u32> {
 }
 
 /// The loop of the body of a role with replicas whose iterations they take: beside it stand names alone.
-pub fn dealt_out(k: &Kernel, body: Block) -> Option<Stmt> {
+pub fn distributed_loop(k: &Kernel, body: Block) -> Option<Stmt> {
     let mut others = k.blocks[body].iter().copied().filter(|&s| !matches!(k.stmts[s], StmtData::Let { .. }));
     let only = others.next().filter(|_| others.next().is_none());
     only.filter(|&s| matches!(k.stmts[s], StmtData::For { unroll: false, .. }))

@@ -8,7 +8,7 @@ use crate::ops::Op;
 
 /// The preconditions that do not say that a size is 0.
 #[must_use]
-pub fn but_for_zeros(k: &Kernel) -> Vec<Expr> {
+pub fn nonzero_preconditions(k: &Kernel) -> Vec<Expr> {
     k.requires.iter().copied().filter(|&e| zeros_of(k, vec![e]).is_empty()).collect()
 }
 

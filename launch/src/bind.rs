@@ -205,7 +205,7 @@ impl TensorPlan {
     }
 
     /// Whether `other` has the same layout, with distinct addresses for its elements: whether one may alias the other.
-    pub fn lies_like(&self, other: &TensorPlan) -> bool {
+    pub fn same_layout(&self, other: &TensorPlan) -> bool {
         let mut strides: Vec<(u64, u64)> =
             self.strides.iter().copied().zip(self.shape.iter().copied()).filter(|&(_, extent)| extent > 1).collect();
         strides.sort_unstable();
@@ -281,7 +281,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     let nothing_to_do = empty(contract, &lookup);
     if !nothing_to_do {
         let sizes = contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. }));
-        for param in sizes.filter(|p| !is_for_zero(contract, &p.name)) {
+        for param in sizes.filter(|p| !is_zero_variant(contract, &p.name)) {
             if let Some(&value) = values.get(&param.name).filter(|value| value.to_i64() == Some(0)) {
                 errors.push(BindError::Value { name: param.name.clone(), value, expected: SIZES });
             }
@@ -296,7 +296,8 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
             Ok(false) => {
                 let unmet = || BindError::Unmet { condition: condition.clone(), values: mentioned(condition, &values) };
                 errors.push(
-                    distinct_elements::culprit(contract, condition, &values).map_or_else(unmet, BindError::Overlap),
+                    distinct_elements::violating_stride(contract, condition, &values)
+                        .map_or_else(unmet, BindError::Overlap),
                 );
             }
             Err(error) => errors.push(BindError::Expression { text: condition.clone(), error }),
@@ -409,7 +410,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
 }
 
 /// Whether the kernel was compiled for this size being 0, as it says in its preconditions.
-pub(crate) fn is_for_zero(contract: &Contract, size: &str) -> bool {
+pub(crate) fn is_zero_variant(contract: &Contract, size: &str) -> bool {
     contract.requires.iter().any(|condition| *condition == format!("{size} == 0"))
 }
 
@@ -419,7 +420,7 @@ pub fn zeros(launches: &[&Contract], args: &Args) -> Vec<String> {
     let mut found = Vec::new();
     for contract in launches.iter().filter(|contract| !empty(contract, &lookup)) {
         let sizes = contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. }));
-        for param in sizes.filter(|p| lookup(&p.name) == Some(0) && !is_for_zero(contract, &p.name)) {
+        for param in sizes.filter(|p| lookup(&p.name) == Some(0) && !is_zero_variant(contract, &p.name)) {
             if !found.contains(&param.name) {
                 found.push(param.name.clone());
             }
@@ -646,11 +647,11 @@ mod tests {
             plan("A", &f16(&["M", "N"], &["A_ld", "1"]), false, wide(shape), wide(strides)).expect("small")
         };
         let own = plan([3, 4], [4, 1]);
-        assert!(own.lies_like(&own) && !own.lies_like(&plan([3, 4], [5, 1])));
+        assert!(own.same_layout(&own) && !own.same_layout(&plan([3, 4], [5, 1])));
         for shared in [plan([3, 4], [0, 1]), plan([3, 4], [3, 1]), plan([3, 4], [1, 2])] {
-            assert!(!shared.lies_like(&shared), "{shared:?}");
+            assert!(!shared.same_layout(&shared), "{shared:?}");
         }
         let row = plan([1, 4], [0, 1]);
-        assert!(row.lies_like(&row));
+        assert!(row.same_layout(&row));
     }
 }

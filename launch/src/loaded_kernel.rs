@@ -83,7 +83,7 @@ impl<'d> LoadedKernel<'d> {
     /// A value or buffer is missing or does not fit, a precondition does not hold, or the driver refuses.
     pub fn launch(&self, args: &Args, tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
         let bound = bind(&self.contract, args).map_err(LaunchError::Bind)?;
-        fit(&[&self.contract], &bound.tensors, tensors)?;
+        check_buffers(&[&self.contract], &bound.tensors, tensors)?;
         Ok(self.launch_bound(self.device.default_stream(), &bound, |name| address(tensors, name))?)
     }
 
@@ -167,7 +167,7 @@ impl<'d> LoadedProgram<'d> {
         }
         let all: Vec<(&str, &Buffer)> =
             tensors.iter().copied().chain(temporaries.iter().map(|(name, b)| (name.as_str(), b))).collect();
-        fit(&contracts, &bound.tensors, &all)?;
+        check_buffers(&contracts, &bound.tensors, &all)?;
         match self.kernels.first() {
             Some(kernel) => Ok(self.launch_bound(kernel.device.default_stream(), &bound, |name| address(&all, name))?),
             None => Ok(()),
@@ -200,7 +200,7 @@ fn address(tensors: &[(&str, &Buffer)], name: &str) -> u64 {
 }
 
 /// Refuses missing and short buffers, and overlaps that the contracts do not allow.
-fn fit(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
+fn check_buffers(launches: &[&Contract], plans: &[TensorPlan], tensors: &[(&str, &Buffer)]) -> Result<(), LaunchError> {
     for plan in plans {
         let wrong = |what: String| LaunchError::Tensor { name: plan.name.clone(), what };
         let Some((_, buffer)) = tensors.iter().find(|(name, _)| *name == plan.name) else {
@@ -221,7 +221,7 @@ fn overlap(launches: &[&Contract], plans: &[TensorPlan], address: impl Fn(&str) 
         let allowed = may_alias(&decided(launches), &over.name);
         let meets = |other: &&TensorPlan| other.name != over.name && address(&other.name) == address(&over.name);
         for under in plans.iter().filter(meets) {
-            if !(allowed.contains(&under.name) && over.lies_like(under)) {
+            if !(allowed.contains(&under.name) && over.same_layout(under)) {
                 let what =
                     format!("it is written, and at the address of `{}`, which the contract does not allow", under.name);
                 return Err(LaunchError::Tensor { name: over.name.clone(), what });

@@ -43,7 +43,7 @@ impl Place<'_> {
 
 /// Whether two tensors may share a byte. Windows side by side in the rows of one larger tensor do not; other tensors do
 /// if their spans from first to last element overlap.
-pub fn meets(one: &Place<'_>, other: &Place<'_>) -> bool {
+pub fn may_overlap(one: &Place<'_>, other: &Place<'_>) -> bool {
     let (low, high) = if one.address <= other.address { (one, other) } else { (other, one) };
     // Nothing is shared with a tensor without elements.
     let (Some(span), Some(_)) = (low.bytes(), high.bytes()) else { return false };
@@ -97,8 +97,8 @@ mod tests {
         for (a, b) in layouts.iter().flat_map(|a| layouts.iter().map(move |b| (a, b))) {
             for gap in (0..160).step_by(2) {
                 let (one, other) = (at(1000, a.0, a.1), at(1000 + gap, b.0, b.1));
-                assert!(meets(&one, &other) || !shared(&one, &other), "{one:?} {other:?}");
-                assert_eq!(meets(&one, &other), meets(&other, &one));
+                assert!(may_overlap(&one, &other) || !shared(&one, &other), "{one:?} {other:?}");
+                assert_eq!(may_overlap(&one, &other), may_overlap(&other, &one));
             }
         }
     }
@@ -106,10 +106,10 @@ mod tests {
     #[test]
     fn halves_of_rows_are_apart() {
         let (shape, strides) = (&[4, 8][..], &[16, 1][..]);
-        assert!(!meets(&at(0, shape, strides), &at(16, shape, strides)));
-        assert!(meets(&at(0, shape, strides), &at(14, shape, strides)), "a column of both");
-        assert!(meets(&at(0, shape, strides), &at(18, shape, strides)), "into the next row");
-        assert!(!meets(&at(0, shape, strides), &at(0, &[0, 8], strides)), "no elements");
-        assert!(meets(&at(0, shape, strides), &at(0, &[4, 8], &[0, 0])), "a broadcast inside");
+        assert!(!may_overlap(&at(0, shape, strides), &at(16, shape, strides)));
+        assert!(may_overlap(&at(0, shape, strides), &at(14, shape, strides)), "a column of both");
+        assert!(may_overlap(&at(0, shape, strides), &at(18, shape, strides)), "into the next row");
+        assert!(!may_overlap(&at(0, shape, strides), &at(0, &[0, 8], strides)), "no elements");
+        assert!(may_overlap(&at(0, shape, strides), &at(0, &[4, 8], &[0, 0])), "a broadcast inside");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(module: &mut Module, sizes: &[Sizes], cx: &mut Cx<'_>) -> Resu
         bind_given(&mut module.kernels[index], cx);
     }
     if !cx.enabled || !cx.options.target.has_tensor_copies() {
-        return refuse_where_wanted(module, cx);
+        return refuse_scheduled(module, cx);
     }
     let mut index = 0;
     while index < module.kernels.len() {
@@ -79,13 +79,13 @@ fn bind_given(k: &mut Kernel, cx: &Cx<'_>) {
 }
 
 /// Refuses `align_rows 1` on targets without TMA and wgmma, where aligned rows gain nothing.
-fn refuse_where_wanted(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported> {
+fn refuse_scheduled(module: &Module, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let mut result = Ok(());
     if cx.options.target.has_tensor_copies() {
         return result;
     }
     for k in &module.kernels {
-        if wanted(k) == Some(true) {
+        if scheduled(k) == Some(true) {
             let why = format!("{} has no TMA copies, which alone need them", cx.options.target.name());
             result = Err(cannot(k, &why, cx));
         }
@@ -101,7 +101,7 @@ fn cannot(k: &Kernel, why: &str, cx: &mut Cx<'_>) -> Reported {
 }
 
 /// `align_rows` in the schedule.
-fn wanted(k: &Kernel) -> Option<bool> {
+fn scheduled(k: &Kernel) -> Option<bool> {
     let e = k.schedule.align_rows?;
     extent(k, e, &Sizes::new()).map(|n| n == 1)
 }
@@ -115,7 +115,7 @@ struct Aligned {
 /// Decides about a kernel; returns the number of copy kernels that were added in front of it.
 fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) -> Result<usize, Reported> {
     let k = &module.kernels[index];
-    let wish = wanted(k);
+    let wish = scheduled(k);
     if wish == Some(false) {
         return Ok(0);
     }
@@ -138,7 +138,7 @@ fn align(module: &mut Module, index: usize, sizes: &[Sizes], cx: &mut Cx<'_>) ->
     let of_warpgroups = |k: &Kernel| sketch(k, cx.options).ok().and_then(|s| wgmma::of_kernel(&s, cx.options));
     // `select-mma` reports any other reason why products cannot use wgmma.
     if wish.is_none() && of_warpgroups(&aligned.main).is_none() {
-        if !wgmma::stand_alone(k) {
+        if !wgmma::only_accumulated(k) {
             let why = "a product is in a branch, or in a loop that does more than accumulate it: the gain of a copy is not predicted there";
             let message = format!("{names} {} not copied to {rows}: {why}", are(operands.len()));
             cx.remark_note(span, message, "`schedule { align_rows 1 }` copies anyway".to_owned());
@@ -212,7 +212,7 @@ fn rewritten(module: &Module, index: usize, operands: &[Operand]) -> Result<Alig
         rewrite::read_copy(&mut main, &rows, operand)?;
     }
     let one = main.schedule.align_rows.take();
-    debug_assert!(one.is_none_or(|_| wanted(&module.kernels[index]) == Some(true)));
+    debug_assert!(one.is_none_or(|_| scheduled(&module.kernels[index]) == Some(true)));
     Ok(Aligned { copies, main })
 }
 

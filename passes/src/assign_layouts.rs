@@ -71,7 +71,7 @@ pub(crate) const NAME: &str = "assign-layouts";
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = Threads::of(k);
     if cx.enabled {
-        sorts::share_out(k, cx, threads);
+        sorts::distribute_sorts(k, cx, threads);
     }
     windows::of_their_own(k, cx);
     orders(k, cx);
@@ -92,13 +92,13 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         broadcast::load_once(k, cx, By::Tiles);
         packed_elements::in_order(k, &open);
     }
-    if windows::settle(k, cx) {
+    if windows::through_memory(k, cx) {
         // Copies from buffers to windows of buffers.
         memory_copies(k, cx, threads, &|_, _| true);
     }
     inherit_stages(k);
     everything_has_a_layout(k, cx)?;
-    say_repeated(k, cx, &open);
+    remark_repeated(k, cx, &open);
     all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
 }
@@ -157,7 +157,7 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
             for &s in &stmts {
                 let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
                 let Some(view) = resolve_view(k, src).filter(|v| v.base == buffer) else { continue };
-                let kept = view.kept();
+                let kept = view.base_dims();
                 if plain_var(k, dst) == Some(fragment) && kept.len() == 2 {
                     let dim = kept[k_dim];
                     let rank = k.tile_ty(buffer)?.shape.len();
@@ -171,7 +171,7 @@ fn word_order(k: &Kernel, buffer: Value) -> Option<Order> {
 
 /// Remarks on tiles that several warps each hold, load and compute completely, because the elements of a reduced row
 /// must be in one warp.
-fn say_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
+fn remark_repeated(k: &Kernel, cx: &mut Cx<'_>, open: &[Value]) {
     let reduced = Reduced::of(k);
     for &v in open {
         let tile = k.tile_ty(v).expect("a register tile");
@@ -227,7 +227,7 @@ fn numbers_of_producer(k: &mut Kernel) {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { unreachable!("it is a copy") };
         let (view, shape) = (resolve_view(k, src).expect("the producer copies windows"), moved_shape(k, src, dst));
         let threads = attrs.threads.clone();
-        let gathered = view.gathered().into_iter().zip(producer_fills::gathered_by(k, src));
+        let gathered = view.gathered_dims().into_iter().zip(producer_fills::index_tiles(k, src));
         for ((dim, _), rows) in gathered.collect::<Vec<_>>() {
             let layout = threads.as_ref().and_then(|layout| layout.alone(&log2_shape(&shape), dim));
             if let Some(tile) = k.tile_ty_mut(rows).filter(|tile| tile.reg_layout.is_none()) {
@@ -239,7 +239,7 @@ fn numbers_of_producer(k: &mut Kernel) {
 
 /// Whether a subexpression gets a register tile whatever it reads: the operand of a reduction or scan, or a name that
 /// is not a window.
-fn is_put_together(k: &Kernel, e: Expr) -> bool {
+fn needs_tile(k: &Kernel, e: Expr) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
         match k.exprs[e] {
@@ -272,7 +272,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         if attrs.threads.is_some()
             || !attrs.is_by_threads()
             || has_registers(k, src)
-            || is_put_together(k, src)
+            || needs_tile(k, src)
             || goes_to_registers(k, dst)
         {
             continue;
@@ -302,7 +302,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         let filling = Threads::that_fill(k, cx, &facts, s);
         let scalar = if shape.is_empty() { threads.scalar() } else { None };
         let found = scalar.or_else(|| {
-            filling.unwrap_or(threads).share_out(&shape, &|part, threads| {
+            filling.unwrap_or(threads).distribute(&shape, &|part, threads| {
                 let bits = log2_shape(part);
                 match across {
                     None if filling.is_some() => thread_fills::layout(part, contiguous, chunk, threads),
@@ -350,7 +350,7 @@ fn unaligned_copies(
         };
         let make = |part: &[u64], threads: u32| crate::unaligned::layout(part, &of, threads);
         let filling = Threads::that_fill(k, cx, facts, s);
-        if let Some(layout) = filling.unwrap_or(threads).share_out(&shape, &make) {
+        if let Some(layout) = filling.unwrap_or(threads).distribute(&shape, &make) {
             words += of.registers(&layout);
             found.push((s, layout));
         }

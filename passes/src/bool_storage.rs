@@ -16,7 +16,7 @@ pub(crate) fn as_number(k: &mut Kernel, condition: Expr) -> Expr {
 }
 
 /// `cast<i8>(select(c, 1, 0))`, which a tile of [`NUMBERS`] holds.
-pub(crate) fn as_held(k: &mut Kernel, condition: Expr) -> Expr {
+pub(crate) fn as_stored(k: &mut Kernel, condition: Expr) -> Expr {
     let arg = as_number(k, condition);
     k.expr(ExprData::Cast { elem: NUMBERS, arg }, k.expr_spans[condition])
 }

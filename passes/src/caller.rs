@@ -53,7 +53,7 @@ impl Caller {
     }
 
     /// Who said the target.
-    pub fn asker(self) -> &'static str {
+    pub fn target_source(self) -> &'static str {
         match self {
             Caller::Command => "the command line",
             Caller::Python => "`target=`",

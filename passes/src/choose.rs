@@ -109,7 +109,7 @@ pub(crate) fn sketch(k: &Kernel, options: &Options) -> Result<Kernel, Reported> 
 /// removes.
 fn decide(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Reported> {
     let own = k.requires.clone();
-    k.requires = tilec_ir::zero_sizes::but_for_zeros(k);
+    k.requires = tilec_ir::zero_sizes::nonzero_preconditions(k);
     let result = decide_for_all(k, cx);
     k.requires = own;
     result

@@ -99,7 +99,7 @@ impl<'a> Cx<'a> {
     }
 
     /// The same without warnings.
-    pub(crate) fn unheard(self) -> Cx<'a> {
+    pub(crate) fn without_warnings(self) -> Cx<'a> {
         Cx { heard: false, ..self }
     }
 }
@@ -121,7 +121,7 @@ impl Cx<'_> {
     }
 
     /// A remark that a fast path is lost, which becomes a warning where that costs much ([`crate::choose::predicted_losses`]).
-    pub(crate) fn lost(&mut self, remark: Diagnostic) {
+    pub(crate) fn remark_missed(&mut self, remark: Diagnostic) {
         self.sink.push(remark);
     }
 

@@ -20,7 +20,7 @@
 //! reduction is complete at once.
 
 use crate::Cx;
-use crate::analysis::live_ranges::{held, ranges, registers};
+use crate::analysis::live_ranges::{elements_per_thread, ranges, registers};
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, path_to, place_of, stmt_exprs};
 use crate::analysis::wgmma::is_scheduled;
 use crate::assign_layouts::Threads;
@@ -80,7 +80,9 @@ fn has_room(k: &Kernel, plan: &Plan) -> bool {
             (lives || made) && !names.contains(&r.value) && !tiles.contains(&r.value)
         });
         // Elements are computed in at least 32 bits.
-        let elements = layout_of(k, arg).zip(fixed_shape(k, arg)).map_or(0, |(layout, shape)| held(&layout, &shape));
+        let elements = layout_of(k, arg)
+            .zip(fixed_shape(k, arg))
+            .map_or(0, |(layout, shape)| elements_per_thread(&layout, &shape));
         elements + beside.map(|r| registers(k, r.value, &r.tile, threads)).sum::<u64>()
     };
     plan.reduced.iter().map(needed).max().unwrap_or(0) + ADDRESSES <= room

@@ -41,7 +41,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     });
     let roles = is_scheduled(k);
     if !roles {
-        nothing_asked(k, cx)?;
+        check_no_role_options(k, cx)?;
     }
     let walk = if roles { roles::plan_walk(k, cx)? } else { None };
     // Inner loops first, because an outer loop copies them.
@@ -66,7 +66,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 }
 
 /// Checks that a kernel without wgmma products, whose roles are not made yet, does not request options of roles.
-fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+fn check_no_role_options(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
     // With a pass switched off, simpler decisions are made, for which this request is ignored.
     if roles || cx.options.missing_for_roles().is_some() {
@@ -77,7 +77,7 @@ fn nothing_asked(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if let Some(e) = k.schedule.split_k.filter(|_| tilec_ir::cluster::split(k).is_some_and(|n| n > 1)) {
         return Err(crate::tile_scheduler::stream_refused(k, cx, e, "there are no producer warps"));
     }
-    if let Some(e) = crate::tile_scheduler::work_queue::asked(k) {
+    if let Some(e) = crate::tile_scheduler::work_queue::scheduled(k) {
         let message = "there are no producer warps: each block computes one tile, and the card begins blocks in the order of the grid";
         cx.remark(k.expr_spans[e], message);
     }

@@ -124,7 +124,7 @@ pub fn run(
         after(pass.name, kernel);
     }
     let chosen = chosen.expect("`choose` is one of the passes");
-    choose::predicted_losses::settle(&chosen, options, said, sink);
+    choose::predicted_losses::remarks_to_warnings(&chosen, options, said, sink);
     sink.check()
 }
 

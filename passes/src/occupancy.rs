@@ -36,11 +36,11 @@ impl Occupancy {
 
     /// The number of resident blocks; at least 1.
     pub fn resident(&self) -> u64 {
-        self.registers.min(self.beside_registers()).max(1)
+        self.registers.min(self.blocks_without_register_limit()).max(1)
     }
 
     /// The number of resident blocks without the register limit; at least 1.
-    pub(crate) fn beside_registers(&self) -> u64 {
+    pub(crate) fn blocks_without_register_limit(&self) -> u64 {
         self.shared.min(self.warps).min(self.blocks).max(1)
     }
 

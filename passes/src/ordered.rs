@@ -38,7 +38,7 @@ pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>,
         }
         written.extend(accesses.touches.iter().filter(|t| t.writes).map(|t| t.value));
         if !inside {
-            front.extend(declared_apart(k, s));
+            front.extend(split_declaration(k, s));
         }
         body.push(s);
     }
@@ -48,7 +48,7 @@ pub(crate) fn ordered(k: &mut Kernel, stmts: Vec<Stmt>, behind: Option<&[Stmt]>,
 }
 
 /// Turns the declaration of a register tile into an assignment. Returns the declaration without a value.
-pub(crate) fn declared_apart(k: &mut Kernel, s: Stmt) -> Option<Stmt> {
+pub(crate) fn split_declaration(k: &mut Kernel, s: Stmt) -> Option<Stmt> {
     let span = k.stmt_spans[s];
     let (value, init) = match k.stmts[s] {
         StmtData::Var { value, init: Some(init) } => (value, init),

@@ -82,7 +82,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 Err(NotPipelined::For(refused)) => {
                     // With its own buffers, the loop may be refused for another reason.
                     let refused = own.and_then(Result::err).unwrap_or(refused);
-                    refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
+                    refused.report(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
                 }
                 Err(NotPipelined::Wrong(d)) => return Err(cx.report(*d)),
             }
@@ -96,9 +96,9 @@ fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
     let (fills, _) = fills::ahead(k, cx, &k.blocks[body]);
     if let Some(fill) = fills.first() {
         let why = format!("its stages are written, and `{}` is no channel", k.values[fill.buffer].name);
-        let refused = Refused::asked(why)
+        let refused = Refused::by_request(why)
             .help("leave `@(stage ..)` of its statements out: the pass finds stages and makes channels");
-        refused.say(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
+        refused.report(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
     }
 }
 
@@ -185,7 +185,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     };
     for (fill, refused) in plan.fills.iter().filter_map(|f| Some((f, f.refused.clone()?))) {
         let what = format!("no asynchronous copy fills `{}`", k.values[fill.buffer].name);
-        refused.or_at(fill.span).say(k, cx, &what, (FastPath::Asynchronous, vec![plan.at]));
+        refused.or_at(fill.span).report(k, cx, &what, (FastPath::Asynchronous, vec![plan.at]));
     }
     let (slots, bytes) = (plan.stages, plan.bytes);
     let fragments = if plan.double_buffered { "double-buffered" } else { "loaded per slice" };
@@ -199,7 +199,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let [(first, most), ref rest @ ..] = units;
     let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
     let message = format!("an iteration of a block takes about {most} clocks, bound by {first} ({})", rest.join(", "));
-    let mut beside = beside::beside(k, cx.options.usual_card(), timed_body);
+    let mut beside = beside::unmodelled_clocks(k, cx.options.usual_card(), timed_body);
     let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
     beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));
     let units = units.to_vec();

@@ -62,7 +62,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             .into_iter()
             .filter(|v| k.tensor_ty(v.base).is_some())
             .collect();
-        if kept.len() != shape.len() || others.iter().any(|v| v.kept().len() != shape.len()) {
+        if kept.len() != shape.len() || others.iter().any(|v| v.base_dims().len() != shape.len()) {
             continue;
         }
         let checked: Vec<u32> = attrs.check.clone().unwrap_or_else(|| (0..kept.len() as u32).collect());
@@ -71,7 +71,7 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             .copied()
             .filter(|&w| {
                 let w = w as usize;
-                !others.iter().all(|v| always_inside(k, &facts, v, v.kept()[w], shape[w]))
+                !others.iter().all(|v| always_inside(k, &facts, v, v.base_dims()[w], shape[w]))
             })
             .collect();
         // Windows that are inside completely or not at all need one comparison for all threads.
@@ -80,7 +80,8 @@ fn drop_checks(k: &mut Kernel, cx: &mut Cx<'_>) {
             .into_iter()
             .filter(|&w| {
                 let position = if view.transposed { kept.len() - 1 - w as usize } else { w as usize };
-                let cond = if fetch { whole_or_not(k, &facts, &view, kept[position], shape[w as usize]) } else { None };
+                let cond =
+                    if fetch { inside_or_outside(k, &facts, &view, kept[position], shape[w as usize]) } else { None };
                 if let Some((start, extent)) =
                     cond.filter(|&(start, extent)| !implied(k, &facts, attrs.when, start, extent))
                 {
@@ -142,7 +143,7 @@ fn in_blocks(k: &Kernel, facts: &Facts, (index, end): (Expr, Expr), start: Expr,
 
 /// Start and extent of a window that moves with a loop or starts at a later position, if its `tile` elements in
 /// dimension `dim` are inside completely or not at all: both are multiples of the tile.
-fn whole_or_not(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> Option<(Expr, Expr)> {
+fn inside_or_outside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> Option<(Expr, Expr)> {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return None };
     let &extent = k.tensor_ty(view.base)?.shape.get(dim)?;
     let [start] = starts[..] else { return None };

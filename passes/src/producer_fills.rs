@@ -72,7 +72,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
     of_one_kind(k, options, &facts, &mut feeds)?;
     in_one_order(k, &feeds)?;
     for (s, buffer) in readers {
-        let (feed, reader) = feeding(k, &feeds, s, buffer)?;
+        let (feed, reader) = copy_read_by(k, &feeds, s, buffer)?;
         let list = &mut feeds[feed].readers;
         if !list.contains(&reader) {
             list.push(reader);
@@ -180,7 +180,7 @@ fn undecided(attrs: &CopyAttrs) -> CopyAttrs {
 }
 
 /// The copy whose tile a statement reads, and the statement of the copy's block that contains the reader.
-fn feeding(k: &Kernel, feeds: &[ProducerFill], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
+fn copy_read_by(k: &Kernel, feeds: &[ProducerFill], s: Stmt, buffer: Value) -> Result<(usize, Stmt), Refused> {
     let name = &k.values[buffer].name;
     let path = path_to(k, s);
     let place = |f: &ProducerFill| k.blocks[f.block].iter().position(|&t| t == f.fill);
@@ -249,7 +249,7 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
         let s = k.blocks[block][index];
         let exprs = match &k.stmts[s] {
             StmtData::Copy { src, .. } => {
-                let mut gathered = gathered_by(k, *src);
+                let mut gathered = index_tiles(k, *src);
                 gathered.retain(|&rows| numbers(k, fill, rows).is_some());
                 k.children(*src).into_iter().filter(|&e| !is_name(k, e, &gathered)).collect()
             }
@@ -275,8 +275,8 @@ fn is_name(k: &Kernel, e: Expr, of: &[Value]) -> bool {
 }
 
 /// The register tiles with the indices of a gathering window, in the order of its dimensions.
-pub(crate) fn gathered_by(k: &Kernel, src: Expr) -> Vec<Value> {
-    let gathered = resolve_view(k, src).map_or_else(Vec::new, |view| view.gathered());
+pub(crate) fn index_tiles(k: &Kernel, src: Expr) -> Vec<Value> {
+    let gathered = resolve_view(k, src).map_or_else(Vec::new, |view| view.gathered_dims());
     let name = |(_, e): (usize, Expr)| match k.exprs[e] {
         ExprData::Ref(v) => v,
         _ => panic!("bug: rows are gathered by what is no variable"),

@@ -38,12 +38,12 @@ impl Refused {
     }
 
     /// Something else is requested.
-    pub(crate) fn asked(why: impl Into<String>) -> Refused {
+    pub(crate) fn by_request(why: impl Into<String>) -> Refused {
         Refused { why: why.into(), asked: true, ..Refused::default() }
     }
 
     /// The same, requested at `span`.
-    pub(crate) fn asked_at(span: Span, why: impl Into<String>) -> Refused {
+    pub(crate) fn by_request_at(span: Span, why: impl Into<String>) -> Refused {
         Refused { asked: true, ..Refused::at(span, why) }
     }
 
@@ -72,7 +72,7 @@ impl Refused {
     }
 
     /// Reports it: as a loss of the statements `at`, unless the slower path was requested. `what`: the fast path.
-    pub(crate) fn say(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
+    pub(crate) fn report(&self, k: &Kernel, cx: &mut Cx<'_>, what: &str, (path, at): (FastPath, Vec<Stmt>)) {
         let of = |&s: &Stmt| k.stmt_spans[s];
         let span = self.span.or(at.first().map(of)).unwrap_or(k.name_span);
         let mut d = Diagnostic::remark(cx.pass, span, format!("{what}: {}", self.why)).with_why(&self.why);
@@ -88,7 +88,7 @@ impl Refused {
             }
             d = d.with_loss(MissedPath { path, at, room: self.room, rows: self.rows });
         }
-        cx.lost(d);
+        cx.remark_missed(d);
     }
 }
 

@@ -16,7 +16,7 @@ use crate::Cx;
 use crate::analysis::access_width::kept_dims;
 use crate::analysis::bounds::End;
 use crate::analysis::facts::Facts;
-use crate::analysis::product_loops::{accumulator, cut_elsewhere, outlives, unfinished_sum};
+use crate::analysis::product_loops::{accumulator, cut_along_other_dim, outlives, unfinished_sum};
 use crate::analysis::uses::{all_stmts, mentions, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::is_scheduled;
@@ -148,7 +148,7 @@ impl Residue {
             if last.is_some() && (k.plans[s].stage >= last || used_elsewhere(k, s)) {
                 return Err(format!("the loads of `{}` are not only put into a channel", k.values[view.base].name));
             }
-            let width = view.kept().iter().position(|&d| d == dim).zip(copy_shape(k, src, dst)).map(|(w, s)| s[w]);
+            let width = view.base_dims().iter().position(|&d| d == dim).zip(copy_shape(k, src, dst)).map(|(w, s)| s[w]);
             if width != Some(tiles) {
                 let name = &k.values[view.base].name;
                 return Err(format!("the tiles of `{name}` are not as wide as the step of the loop"));
@@ -265,7 +265,7 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
         if fetches.iter().any(|&(fetch, _)| fetch == s) {
             continue;
         }
-        if let Some(tile) = stmt_exprs(k, s).into_iter().find_map(|e| read_to_an_end(k, e)) {
+        if let Some(tile) = stmt_exprs(k, s).into_iter().find_map(|e| tile_read_with_end(k, e)) {
             return Some(format!(
                 "its body reads a window of `{}` that ends, which is other elements of other tiles",
                 k.values[tile].name
@@ -285,17 +285,17 @@ fn order_matters(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<S
             _ => return Some("its body is more than a sum of products".into()),
         }
     }
-    if fetches.iter().any(|&(s, dim)| cut_elsewhere(k, body, s, dim).is_some()) {
+    if fetches.iter().any(|&(s, dim)| cut_along_other_dim(k, body, s, dim).is_some()) {
         return Some("the loaded tile is multiplied along another dimension".into());
     }
     unfinished_sum(k, body).map(|v| format!("its body uses the sum `{}` before it is whole", k.values[v].name))
 }
 
 /// A tile of which an expression reads a window with an end.
-fn read_to_an_end(k: &Kernel, e: Expr) -> Option<Value> {
+fn tile_read_with_end(k: &Kernel, e: Expr) -> Option<Value> {
     let own = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_none());
     let ends = own.filter(|view| view.dims.iter().any(|dim| matches!(dim, ViewDim::From { end: Some(_), .. })));
-    ends.map(|view| view.base).or_else(|| k.children(e).into_iter().find_map(|child| read_to_an_end(k, child)))
+    ends.map(|view| view.base).or_else(|| k.children(e).into_iter().find_map(|child| tile_read_with_end(k, child)))
 }
 
 /// Whether a register tile that a load fills is used otherwise than to fill a channel slot.

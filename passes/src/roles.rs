@@ -76,7 +76,7 @@ pub(crate) fn registers(k: &Kernel, warps: u32, filling: bool) -> (Option<i64>, 
         12.. => SOME,
         _ => USUAL,
     };
-    dealt(k, warps, few)
+    register_split(k, warps, few)
 }
 
 /// The smallest number of slots of a channel; `None`: there is no channel.
@@ -91,12 +91,12 @@ pub(crate) const LEAST_BESIDE: u64 = 4;
 /// Registers of producer and consumer if the block leaves room for another one: the producer has as many as with three
 /// warpgroups.
 pub(crate) fn registers_beside(k: &Kernel, warps: u32) -> (Option<i64>, Option<i64>) {
-    dealt(k, warps, SOME)
+    register_split(k, warps, SOME)
 }
 
 /// Registers of both if the producer has `few`.
-fn dealt(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
-    let share = share(k, warps);
+fn register_split(k: &Kernel, warps: u32, few: i64) -> (Option<i64>, Option<i64>) {
+    let share = registers_at_start(k, warps);
     let warps = warps * replicas(k);
     if share >= 232 {
         return (None, None);
@@ -139,14 +139,14 @@ fn held_by_producer(k: &Kernel) -> usize {
 }
 
 /// Registers of each thread when a block starts, with this number of consumer warps.
-pub(crate) fn share(k: &Kernel, warps: u32) -> i64 {
+pub(crate) fn registers_at_start(k: &Kernel, warps: u32) -> i64 {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     i64::from(register_share((warps * replicas(k) + PRODUCER_WARPS) * WARP, blocks))
 }
 
 /// Registers of a consumer thread, with this number of consumer warps.
 pub(crate) fn consumer_registers(k: &Kernel, warps: u32) -> i64 {
-    registers(k, warps, false).1.unwrap_or_else(|| share(k, warps))
+    registers(k, warps, false).1.unwrap_or_else(|| registers_at_start(k, warps))
 }
 
 /// Bytes of shared memory for slots and buffers of a block, without barriers.

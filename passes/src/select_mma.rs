@@ -221,7 +221,7 @@ fn select(
         let product = Product { s, src, acc, mma };
         let share = given.shares.of(k, cx, acc, span)?;
         if let Some((inputs, atom, swap)) = converted_operands::whole(k, cx, &product, share.tile) {
-            say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
+            remark_instruction(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
             lay_out(k, acc, (atom, swap), inputs, share);
             converted_operands::multiply(k, &product, (atom, swap));
             return Ok(());
@@ -258,7 +258,7 @@ fn select(
         }
     };
     let row = atom.row();
-    say(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
+    remark_instruction(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
     if a.space.in_registers() && b.space.in_registers() {
         let taken = [(mma.a, !swap), (mma.b, swap)]
@@ -302,7 +302,13 @@ fn select(
 }
 
 /// Remarks on the instruction of a product.
-fn say(cx: &mut Cx<'_>, span: Span, (inputs, acc): (Inputs, Elem), (atom, swap): (Atom, bool), (wm, wn): (u64, u64)) {
+fn remark_instruction(
+    cx: &mut Cx<'_>,
+    span: Span,
+    (inputs, acc): (Inputs, Elem),
+    (atom, swap): (Atom, bool),
+    (wm, wn): (u64, u64),
+) {
     if !cx.enabled {
         return;
     }

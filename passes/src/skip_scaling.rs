@@ -61,7 +61,7 @@ fn is_worth(k: &Kernel, s: Stmt, factor: Value) -> bool {
     let held = |v: Value| k.tile_ty(v).and_then(|t| t.reg_layout.clone()).map(|l| 1u64 << l.value_bits().min(32));
     let Some(init) = let_init(k, factor) else { return false };
     let (Some(elements), Some(factors)) = (held(destination(k, s)), layout_of(k, init)) else { return false };
-    elements >= WORTH << factors.value_bits().min(32) && matches!(settled(k, init), Some(KnownValue::One))
+    elements >= WORTH << factors.value_bits().min(32) && matches!(known_value(k, init), Some(KnownValue::One))
 }
 
 /// The value of an expression if the loop's extremes do not change.
@@ -111,12 +111,12 @@ impl KnownValue {
     }
 }
 
-fn settled(k: &Kernel, e: Expr) -> Option<KnownValue> {
-    k.by_names(e, |e, known| settled_by(k, e, known))
+fn known_value(k: &Kernel, e: Expr) -> Option<KnownValue> {
+    k.by_names(e, |e, known| known_value_with(k, e, known))
 }
 
-/// [`settled`], with the known values of names in the expression.
-fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) -> Option<KnownValue> {
+/// [`known_value`], with the known values of names in the expression.
+fn known_value_with(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) -> Option<KnownValue> {
     match &k.exprs[e] {
         ExprData::Ref(v) => match let_init(k, *v) {
             Some(_) => known.get(v).cloned().flatten(),
@@ -125,17 +125,17 @@ fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) 
         ExprData::Op { op, args } => match (op, &args[..]) {
             // It has not grown.
             (Op::Max | Op::Min, &[a, b]) => kept(k, a, known).or_else(|| kept(k, b, known)),
-            (Op::Add, &[a, b]) => settled_by(k, a, known)?.plus(k, &settled_by(k, b, known)?),
-            (Op::Sub, &[a, b]) => settled_by(k, a, known)?.plus(k, &settled_by(k, b, known)?.negated()?),
-            (Op::Neg, &[a]) => settled_by(k, a, known)?.negated(),
-            (Op::Mul, &[a, b]) => match (settled_by(k, a, known), settled_by(k, b, known)) {
+            (Op::Add, &[a, b]) => known_value_with(k, a, known)?.plus(k, &known_value_with(k, b, known)?),
+            (Op::Sub, &[a, b]) => known_value_with(k, a, known)?.plus(k, &known_value_with(k, b, known)?.negated()?),
+            (Op::Neg, &[a]) => known_value_with(k, a, known)?.negated(),
+            (Op::Mul, &[a, b]) => match (known_value_with(k, a, known), known_value_with(k, b, known)) {
                 (Some(KnownValue::Zero), _) | (_, Some(KnownValue::Zero)) => Some(KnownValue::Zero),
                 (Some(own), None) => own.multiplied(k, b),
                 (None, Some(own)) => own.multiplied(k, a),
                 _ => None,
             },
             (Op::Exp | Op::Exp2, &[a]) => {
-                matches!(settled_by(k, a, known)?, KnownValue::Zero).then_some(KnownValue::One)
+                matches!(known_value_with(k, a, known)?, KnownValue::Zero).then_some(KnownValue::One)
             }
             _ => None,
         },
@@ -144,7 +144,7 @@ fn settled_by(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) 
 }
 
 fn kept(k: &Kernel, e: Expr, known: &BTreeMap<Value, Option<KnownValue>>) -> Option<KnownValue> {
-    settled_by(k, e, known).filter(|s| matches!(s, KnownValue::Kept { by, negative: false, .. } if by.is_empty()))
+    known_value_with(k, e, known).filter(|s| matches!(s, KnownValue::Kept { by, negative: false, .. } if by.is_empty()))
 }
 
 /// Whether a register tile only changes to the maximum, or minimum, of itself and something else.

@@ -54,7 +54,7 @@ pub(crate) const NAME: &str = "specialize";
 /// The pass refuses the kernel.
 pub(crate) fn quietly(k: &mut Kernel, options: &Options) -> Result<(), Reported> {
     let mut sink = Sink::new();
-    run(k, &mut Cx::new(options, NAME, &mut sink).unheard())
+    run(k, &mut Cx::new(options, NAME, &mut sink).without_warnings())
 }
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
@@ -93,9 +93,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     drop_idle(k);
     drop_zero_fills(k);
     single_row::check(k, cx);
-    loaded_tiles::settle(k);
-    transposed::settle(k);
-    conditions::settle(k);
+    loaded_tiles::assignments_to_copies(k);
+    transposed::remove_transpositions(k);
+    conditions::store_as_numbers(k);
     // Rules about extents and layouts can only be checked now that parameters have values.
     cx.verify(k)
 }
@@ -375,7 +375,7 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 format!(
                     "the schedule was made for {}, {} requests {}",
                     t.name(),
-                    cx.options.caller.asker(),
+                    cx.options.caller.target_source(),
                     cx.options.target.name()
                 ),
             )

@@ -112,18 +112,20 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         });
         match by {
             Ok(by) => staged.push(Staged { store, tensor: to.base, by }),
-            Err(why) => say(k, cx, store, to.base, why),
+            Err(why) => remark(k, cx, store, to.base, why),
         }
     }
     let Some(&Staged { store: first, tensor, ref by }) = staged.first() else { return false };
     let accelerated = matches!(by, StoreKind::Accelerator { .. });
     if let Some(other) = staged.iter().find(|s| s.tensor != tensor) {
-        say(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
+        remark(k, cx, other.store, other.tensor, "only one tensor is stored through a buffer, and that is another");
         staged.retain(|s| s.tensor == tensor);
     }
     // In a persistent grid, statements in front of the loop follow the stores of the previous tile.
-    if let Some(other) = all_stmts(k, k.body).into_iter().find(|&s| in_the_way(k, &deferred, s, (tensor, &staged))) {
-        say(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
+    if let Some(other) =
+        all_stmts(k, k.body).into_iter().find(|&s| accesses_tensor_otherwise(k, &deferred, s, (tensor, &staged)))
+    {
+        remark(k, cx, other, tensor, "the kernel loads it or stores to it elsewhere");
         return false;
     }
     let by_tma: Vec<Stmt> = staged.iter().map(|s| s.store).collect();
@@ -134,21 +136,21 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
     let apart = match known {
         Ok(apart) => apart,
         Err(who) => {
-            say(k, cx, first, tensor, format!("{who}, and two TMA stores are not ordered"));
+            remark(k, cx, first, tensor, format!("{who}, and two TMA stores are not ordered"));
             return false;
         }
     };
     let slots = match room(k, cx, at, (first, tensor), accelerated) {
         Ok(slots) => slots,
         Err(why) => {
-            say(k, cx, first, tensor, Refused::room(why));
+            remark(k, cx, first, tensor, Refused::room(why));
             return false;
         }
     };
     if !asked && accelerated && tiles_and_blocks(k, cx).is_some_and(|(tiles, blocks)| tiles <= blocks) {
         let why = "every block computes one tile, and would wait for the TMA store at its end";
         // Staging would not be faster.
-        say(k, cx, first, tensor, Refused::asked(why));
+        remark(k, cx, first, tensor, Refused::by_request(why));
         // The decision depends on sizes, so it is written to the text.
         k.schedule.stage_stores = Some(k.int(0, k.schedule.span));
         return false;
@@ -164,7 +166,7 @@ fn staged(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool) -> bool {
         None => cx.remark(k.stmt_spans[first], message("TMA store")),
         Some((why, missing)) => {
             let refused = Refused::at(k.stmt_spans[first], format!("TMA cannot store it, {why}")).missing(&missing);
-            refused.say(k, cx, &message("stores by threads"), (FastPath::Wide, vec![first]));
+            refused.report(k, cx, &message("stores by threads"), (FastPath::Wide, vec![first]));
         }
     }
     true
@@ -206,7 +208,7 @@ struct Staged {
 /// Whether a thread has no two neighbours along the dimension `dim` of an accumulator tile, so that elements smaller
 /// than a register would be written one by one. Neighbours are along columns, or along rows if the operands of products
 /// are swapped.
-pub(crate) fn lone(elem: Bits, dim: usize, swapped: bool) -> bool {
+pub(crate) fn has_no_neighbours(elem: Bits, dim: usize, swapped: bool) -> bool {
     elem.shares_registers() && dim != usize::from(!swapped)
 }
 
@@ -219,9 +221,9 @@ fn swapped(k: &Kernel, at: Stmt) -> bool {
     })
 }
 
-fn say(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refused>) {
+fn remark(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, tensor: Value, why: impl Into<Refused>) {
     let what = format!("`{}` is stored by threads", k.values[tensor].name);
-    why.into().say(k, cx, &what, (FastPath::StagedStores, vec![s]));
+    why.into().report(k, cx, &what, (FastPath::StagedStores, vec![s]));
 }
 
 /// Whether TMA can store an accumulator tile, or threads must move it in pieces; `Err`: why it is not staged.
@@ -267,7 +269,7 @@ fn fits(
     if to.dims.iter().any(|d| least(d).is_some_and(|least| least < 0)) {
         return Err("the window may begin in front of the tensor, as far as ranges tell".to_owned());
     }
-    let window = contiguous_dim(k, to.base).and_then(|dim| to.kept().iter().position(|&d| d == dim));
+    let window = contiguous_dim(k, to.base).and_then(|dim| to.base_dims().iter().position(|&d| d == dim));
     let (Some(dim), Some(elem)) = (window, elem_of(k, to.base)) else {
         return Err("the window has one element along its contiguous dimension".to_owned());
     };
@@ -280,7 +282,7 @@ fn fits(
     if elem.per(1) > 1 {
         return Err("its elements share bytes".to_owned());
     }
-    if lone(elem.size(), dim, swapped) {
+    if has_no_neighbours(elem.size(), dim, swapped) {
         return Err("a thread has no neighbours along its contiguous dimension".to_owned());
     }
     let Some((why, missing)) = no_boxes(k, facts, to.base) else {
@@ -327,7 +329,7 @@ fn narrow(count: u64, elem: Bits) -> bool {
 }
 
 /// Whether a statement accesses the tensor in another way, on a path on which a store is staged.
-fn in_the_way(k: &Kernel, deferred: &Deferred, s: Stmt, (tensor, staged): (Value, &[Staged])) -> bool {
+fn accesses_tensor_otherwise(k: &Kernel, deferred: &Deferred, s: Stmt, (tensor, staged): (Value, &[Staged])) -> bool {
     let touches = |s: Stmt| {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return false };
         [src, dst].into_iter().any(|e| {
@@ -395,7 +397,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let to = resolve_view(k, dst).expect("a store is to a window");
     let shape = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     // TMA does not transpose.
-    let last = contiguous_dim(k, tensor).is_some_and(|d| to.kept().last() == Some(&d));
+    let last = contiguous_dim(k, tensor).is_some_and(|d| to.base_dims().last() == Some(&d));
     let order = Some(if last { Order::Row } else { Order::Col });
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, partial: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());

@@ -100,7 +100,7 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
     let before = search_xor(&accesses, natural, 0).map_or(0, |r| r.wavefronts);
     let Some(found) = search_xor(&accesses, natural, MAX_TERMS) else {
         let refused = Refused::from("an access of it is not linear");
-        refused.say(k, cx, &format!("`{name}` keeps its natural layout"), (FastPath::Banks, declared(k, v)));
+        refused.report(k, cx, &format!("`{name}` keeps its natural layout"), (FastPath::Banks, declared(k, v)));
         return natural.clone();
     };
     let what = format!(
@@ -110,7 +110,7 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
     );
     match found.conflict_free {
         true => cx.remark(span, format!("{what}: no conflicts")),
-        false => Refused::from("conflicts remain").say(k, cx, &what, (FastPath::Banks, declared(k, v))),
+        false => Refused::from("conflicts remain").report(k, cx, &what, (FastPath::Banks, declared(k, v))),
     }
     found.layout
 }
@@ -146,7 +146,7 @@ pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAcces
             // Matrices: the lanes give rows of 16 bytes.
             let rows = if attrs.is_matrix() { matrix_rows(k, &view, &layout, &window) } else { None };
             let layout = rows.map_or(layout, |m| m.rows);
-            let kept = view.kept();
+            let kept = view.base_dims();
             let lane_cols = (0..5).map(|i| reindex(layout.thread_col(i), &window, dim_bits, &kept)).collect();
             let vec = attrs.vec.unwrap_or(1);
             out.push(PhaseAccess {

@@ -58,7 +58,7 @@ pub(crate) fn fits_unconverted(
         return Err(format!("the copy of `{name}` has attributes").into());
     }
     if attrs.vec.is_some() || attrs.unaligned().is_some() || attrs.threads.is_some() || attrs.is_matrix() {
-        return Err(Refused::asked(format!("how threads copy `{name}` is written")));
+        return Err(Refused::by_request(format!("how threads copy `{name}` is written")));
     }
     if tensor.pointers
         || tensor.shape.len() > MAX_TENSOR_RANK
@@ -85,7 +85,7 @@ pub(crate) fn fits_unconverted(
     } else if !boxed(k, facts, from) {
         wide(k, facts, from, &shape)?;
     }
-    let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.kept().iter().position(|&d| d == dim));
+    let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.base_dims().iter().position(|&d| d == dim));
     match contiguous.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
         None => Err(format!(
@@ -106,13 +106,16 @@ pub(crate) fn boxed(k: &Kernel, facts: &Facts, from: &ResolvedView) -> bool {
 fn pixels(k: &Kernel, facts: &Facts, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     let of = im2col(k, from.base).map_err(|why| format!("`{name}` is padded, and {why}"))?;
-    if from.transposed || from.kept().len() != 2 || ![of.window, of.pixels].iter().all(|d| from.kept().contains(d)) {
+    if from.transposed
+        || from.base_dims().len() != 2
+        || ![of.window, of.pixels].iter().all(|d| from.base_dims().contains(d))
+    {
         return Err(format!("a window of `{name}`, which is padded, is not of pixels and channels").into());
     }
     // A box has the channels of one pixel offset of the window.
     let elem = known_elem(k, buffer).size();
     let layout = k.tile_ty(buffer).and_then(|t| t.smem_layout.clone());
-    let channel = from.kept().iter().position(|&d| d == of.window);
+    let channel = from.base_dims().iter().position(|&d| d == of.window);
     let layout = layout.or_else(|| panels(shape, channel?, elem, false));
     let channels = layout.and_then(|l| hardware::boxes(&l, shape, elem)).and_then(|b| b.extents.first().copied());
     let Some(channels) = channels else { return Ok(()) };

@@ -33,7 +33,7 @@ pub(crate) fn fits(
 ) -> Result<(), Refused> {
     let name = &k.values[from.base].name;
     if !target.has_asynchronous_copies() || *attrs != CopyAttrs::default() {
-        return Err(Refused::asked(format!("how `{name}` is copied is written")));
+        return Err(Refused::by_request(format!("how `{name}` is copied is written")));
     }
     let (Some(own), Some(elem)) = (elem_of(k, from.base), elem_of(k, buffer)) else {
         return Err("its types are not known".into());

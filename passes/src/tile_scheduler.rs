@@ -52,7 +52,7 @@ impl TileScheduler {
     /// Makes blocks take their tiles from a counter, if the schedule demands it. Returns the declaration of the channel
     /// that passes the numbers, and the statements of each role at the end of a tile.
     pub(crate) fn draw(&mut self, k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<work_queue::Queue>, Reported> {
-        let Some(e) = work_queue::asked(k) else { return Ok(None) };
+        let Some(e) = work_queue::scheduled(k) else { return Ok(None) };
         if self.shares() {
             return Err(work_queue::refused(k, cx, e, "blocks share tiles (`stream_k`)"));
         }
@@ -66,7 +66,7 @@ impl TileScheduler {
 
     /// Makes blocks share tiles along the loop `at`, if the schedule demands it or it is faster; the inner error says
     /// why there is no such loop.
-    pub(crate) fn share(
+    pub(crate) fn share_tiles(
         &mut self,
         k: &mut Kernel,
         cx: &mut Cx<'_>,

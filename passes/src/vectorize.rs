@@ -79,7 +79,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 "{what} loads aligned words and shifts them: accesses are aligned to {}",
                 counted(n as usize, "element")
             );
-            lost(k, cx, s, &said, &provable);
+            report_narrow(k, cx, s, &said, &provable);
             if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
                 (attrs.vec, attrs.mechanism) = (Some(of.vec), Mechanism::Words { aligned: of.aligned });
             }
@@ -149,7 +149,7 @@ fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Def
     let shape = k.tile_ty(tile).and_then(|t| k.const_shape(&t.shape));
     let (Some(view), Some(layout), Some(shape)) = (views.first(), layout, shape) else { return };
     // A window inside a reduction has another shape than the tile.
-    if views.iter().any(|v| v.kept().len() != shape.len()) {
+    if views.iter().any(|v| v.base_dims().len() != shape.len()) {
         return;
     }
     let provable = narrowest(k, facts, &views, Some(&layout), &shape);
@@ -160,7 +160,7 @@ fn read_in_expression(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, deferred: &Def
         false if provable.why.is_empty() => return,
         false => Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing),
     };
-    refused.say(k, cx, &what, (FastPath::Wide, Vec::new()));
+    refused.report(k, cx, &what, (FastPath::Wide, Vec::new()));
 }
 
 /// Whether a copy stores elements that share bytes to memory.
@@ -401,14 +401,14 @@ fn say(k: &Kernel, cx: &mut Cx<'_>, (s, what): (Stmt, &str), views: &[ResolvedVi
     if bits >= 8 * MAX_ACCESS_BYTES || provable.why.is_empty() {
         return;
     }
-    lost(k, cx, s, &format!("{what} is {bits} bits wide"), provable);
+    report_narrow(k, cx, s, &format!("{what} is {bits} bits wide"), provable);
 }
 
 /// Reports why accesses are narrow: a loss, if a precondition would make them wide.
-fn lost(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, what: &str, provable: &Width) {
+fn report_narrow(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, what: &str, provable: &Width) {
     let at = if provable.missing.is_empty() { Vec::new() } else { vec![s] };
     let refused = Refused::at(k.stmt_spans[s], provable.why.clone()).missing(&provable.missing);
-    refused.say(k, cx, what, (FastPath::Wide, at));
+    refused.report(k, cx, what, (FastPath::Wide, at));
 }
 
 /// Bits of an access of `vec` elements to the memory with the widest elements.
@@ -480,7 +480,7 @@ fn shared_width(
         width =
             Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), missing: String::new() };
     }
-    let Some(&base_dim) = view.kept().get(dim) else {
+    let Some(&base_dim) = view.base_dims().get(dim) else {
         return Width { elems: 1, why: format!("`{name}` has no such dimension"), missing: String::new() };
     };
     if let Some(ViewDim::From { starts, end }) = view.dims.get(base_dim) {

@@ -40,7 +40,7 @@ impl Program {
     /// Everything that is wrong with the program.
     pub(crate) fn new(source: String, options: CompileOptions) -> Result<Program, Diagnostics> {
         let mut compiled: Compiled = compile(&source, &options)?;
-        machine_code::meet_demands(&mut compiled)?;
+        machine_code::check_demands(&mut compiled)?;
         let said = |wanted: Severity| {
             let some: Vec<Diagnostic> = compiled.diagnostics.iter().filter(|d| d.severity == wanted).cloned().collect();
             if some.is_empty() {

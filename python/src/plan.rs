@@ -11,7 +11,7 @@ use tilec::cuda::{CudaError, LaunchArg, Ready, TensorMap};
 use tilec::dispatch::pick;
 use tilec::expr;
 use tilec::loaded_kernel::launch_args;
-use tilec::overlap::meets;
+use tilec::overlap::may_overlap;
 use tilec::program::{BoundProgram, bind_program, decided, may_alias};
 use tilec::{Args, Number};
 
@@ -174,7 +174,7 @@ impl Plan {
             given: names.len(),
             tensors: plans.iter().map(|plan| (*plan).clone()).collect(),
             names: names.to_vec(),
-            apart: apart(&of.launches, &plans),
+            apart: disjoint_pairs(&of.launches, &plans),
             rooms,
             room_stream: None,
             loaded: Arc::clone(loaded),
@@ -189,7 +189,7 @@ impl Plan {
         for pair in &self.apart {
             let (over, under) = (addresses[pair.over], addresses[pair.under]);
             let (one, other) = (self.tensors[pair.over].place(over), self.tensors[pair.under].place(under));
-            if meets(&one, &other) && !(pair.same && over == under) {
+            if may_overlap(&one, &other) && !(pair.same && over == under) {
                 let (over, under) = (&self.names[pair.over], &self.names[pair.under]);
                 return Err(Refusal::Contract(format!(
                     "`{over}` is written, and shares memory with `{under}`, which the contract does not allow here"
@@ -252,7 +252,7 @@ fn room(loaded: &Loaded, rooms: &mut Rooms, number: u64, room: &Room) -> Result<
 }
 
 /// The pairs of tensors that must not share memory.
-fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<DisjointPair> {
+fn disjoint_pairs(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<DisjointPair> {
     let mut pairs = Vec::new();
     for (i, over) in plans.iter().enumerate().filter(|(_, plan)| plan.access.writes()) {
         let allowed = may_alias(&decided(launches), &over.name);
@@ -260,7 +260,7 @@ fn apart(launches: &[&Contract], plans: &[&TensorPlan]) -> Vec<DisjointPair> {
             if under.access.writes() && j < i {
                 continue;
             }
-            let same = allowed.contains(&under.name) && over.lies_like(under);
+            let same = allowed.contains(&under.name) && over.same_layout(under);
             pairs.push(DisjointPair { over: i, under: j, same });
         }
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use tilec::Args;
 use tilec::clock::Clock;
-use tilec::overlap::meets;
+use tilec::overlap::may_overlap;
 use tilec::program::{Aliases, decided, may_alias};
 use tilec::render;
 use tilec::run::child::Job;
@@ -138,10 +138,10 @@ fn aliases(of: &Bound<'_>, address: impl Fn(&str) -> Option<u64>) -> Result<Alia
         let allowed = may_alias(&decided(&of.launches), &over.name);
         for under in of.bound.tensors.iter().filter(|t| t.name != over.name) {
             let Some(other) = address(&under.name) else { continue };
-            if !meets(&over.place(at), &under.place(other)) {
+            if !may_overlap(&over.place(at), &under.place(other)) {
                 continue;
             }
-            if at == other && allowed.contains(&under.name) && over.lies_like(under) {
+            if at == other && allowed.contains(&under.name) && over.same_layout(under) {
                 aliases.insert(over.name.clone(), under.name.clone());
             } else {
                 return Err(Refusal::Contract(format!(

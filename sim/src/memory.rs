@@ -307,13 +307,13 @@ impl Device {
     }
 
     fn span(&self, address: u64, bytes: usize) -> Result<&Alloc, Box<Report>> {
-        self.find(address).filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| astray(address, bytes))
+        self.find(address).filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| out_of_range(address, bytes))
     }
 
     fn span_mut(&mut self, address: u64, bytes: usize) -> Result<&mut Alloc, Box<Report>> {
         let region = usize::try_from(address >> REGION_BITS).ok().and_then(|region| region.checked_sub(1));
         let alloc = region.and_then(|region| self.allocs.get_mut(region)?.as_mut());
-        alloc.filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| astray(address, bytes))
+        alloc.filter(|a| a.holds(address, bytes as u64)).ok_or_else(|| out_of_range(address, bytes))
     }
 
     /// The allocation whose region holds `address`.
@@ -348,7 +348,7 @@ impl Device {
     }
 }
 
-fn astray(address: u64, bytes: usize) -> Box<Report> {
+fn out_of_range(address: u64, bytes: usize) -> Box<Report> {
     let mut report = Report::launch(format!("{bytes} bytes at {address:#x} are not in one allocation"));
     report.kind = ReportKind::OutOfBounds;
     report

@@ -175,7 +175,7 @@ fn what_is_not_predicted_is_neither_held_nor_broken_and_residency_is_judged_by_t
         let demanding = source.replacen("\ngrid", &format!("\nrequire resident >= {blocks} grid"), 1);
         let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
         let mut compiled = tilec::compile(&demanding, &options).expect("registers are not judged yet");
-        tilec::compile::machine_code::meet_demands(&mut compiled).is_ok()
+        tilec::compile::machine_code::check_demands(&mut compiled).is_ok()
     };
     assert!(asked(2) && !asked(30), "four blocks are resident");
     let answer = ask(source, Target::Sm80, "resident 30").to_string();

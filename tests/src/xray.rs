@@ -246,7 +246,7 @@ fn spills_are_blamed_on_lines() {
     tilec::compile::machine_code::show_demands(&mut program).expect("the tools work");
     let broken = program.diagnostics.iter().find(|d| d.code == tilec_ir::codes::BROKEN_DEMAND).expect("broken");
     assert!(broken.severity == tilec_ir::diag::Severity::Warning && !broken.labels.is_empty(), "{broken:?}");
-    assert!(tilec::compile::machine_code::meet_demands(&mut program).is_err());
+    assert!(tilec::compile::machine_code::check_demands(&mut program).is_err());
     let xray = of(&program, Some(&code));
     check_page("spills", &xray);
     let machine = xray.columns.machine.as_ref().expect("there is machine code");

@@ -169,7 +169,7 @@ pub fn unchanged(op: Op, operands: [Option<i64>; 2]) -> Option<usize> {
 }
 
 /// Whether an operation gives 0 whatever the operand is that is not known.
-pub fn vanishes(op: Op, operands: [Option<i64>; 2]) -> bool {
+pub fn is_zero(op: Op, operands: [Option<i64>; 2]) -> bool {
     matches!((op, operands), (Op::Mul | Op::BitAnd, [Some(0), _] | [_, Some(0)]) | (Op::Rem, [_, Some(1 | -1)]))
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Long chains (`1 + 1 + ..`) lean to the left; that side is walked in a loop, so recursion is as deep as brackets are nested.
 
-use super::{Scalar, Undefined, binary, unary, vanishes};
+use super::{Scalar, Undefined, binary, is_zero, unary};
 use crate::ops::Op;
 
 /// A part of an expression.
@@ -103,7 +103,7 @@ fn join<T: Tree>(
             let decided = match (op, eval(tree, right)?) {
                 (Op::And, Scalar::Truth(false)) => Some(Scalar::Truth(false)),
                 (Op::Or, Scalar::Truth(true)) => Some(Scalar::Truth(true)),
-                (_, Scalar::Int(x)) if vanishes(op, [None, Some(x)]) => Some(Scalar::Int(0)),
+                (_, Scalar::Int(x)) if is_zero(op, [None, Some(x)]) => Some(Scalar::Int(0)),
                 _ => None,
             };
             return decided.ok_or(Stop::Open(leaf));

@@ -160,7 +160,7 @@ impl Graph {
             for &block in order.iter().rev().filter(|&&b| b != 0) {
                 let mut new: Option<usize> = None;
                 for &pred in self.preds[block].iter().filter(|&&p| idom[p].is_some()) {
-                    new = Some(new.map_or(pred, |other| meet(&idom, &rank, pred, other)));
+                    new = Some(new.map_or(pred, |other| common_dominator(&idom, &rank, pred, other)));
                 }
                 if new.is_some() && idom[block] != new {
                     idom[block] = new;
@@ -211,7 +211,7 @@ impl Graph {
 }
 
 /// Nearest common dominator of `a` and `b`; both are reachable, and the entry ranks highest.
-fn meet(idom: &[Option<usize>], rank: &[usize], mut a: usize, mut b: usize) -> usize {
+fn common_dominator(idom: &[Option<usize>], rank: &[usize], mut a: usize, mut b: usize) -> usize {
     while a != b {
         let lower = if rank[a] < rank[b] { &mut a } else { &mut b };
         *lower = idom[*lower].expect("a block that has been reached has a dominator");

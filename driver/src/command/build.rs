@@ -67,7 +67,7 @@ pub(crate) fn build(args: &Build) -> Result<(), Failure> {
         return write(output, text.as_bytes());
     }
     let mut compiled = said.unless_error(lower(program))?;
-    said.unless_error(machine_code::meet_demands(&mut compiled))?;
+    said.unless_error(machine_code::check_demands(&mut compiled))?;
     let bytes = match emit {
         Emit::Ptx | Emit::Tile | Emit::C => std::mem::take(&mut compiled.ptx).into_bytes(),
         Emit::Launch => compiled.launch_json().into_bytes(),

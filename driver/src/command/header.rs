@@ -28,7 +28,7 @@ pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, so
         options.report_accesses = false;
         options.variants = definitions(&options, &args.variant)?;
         let mut compiled = said.unless_error(compile(source, &options))?;
-        said.unless_error(machine_code::meet_demands(&mut compiled))?;
+        said.unless_error(machine_code::check_demands(&mut compiled))?;
         all.push(compiled);
     }
     let files: Vec<_> = all.iter().map(Compiled::launch_file).collect();

@@ -101,7 +101,7 @@ fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
         compile_options.zeros.extend(zeros);
         program = said.unless_error(compile(&source, &compile_options))?;
     }
-    said.unless_error(machine_code::meet_demands(&mut program))?;
+    said.unless_error(machine_code::check_demands(&mut program))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
     let report = said.unless_error(run(&program, &run_options, &mut call.launcher()?(child::SUBCOMMAND)))?;
     said.warnings(program.source.clone(), report.warnings.clone());

@@ -16,7 +16,7 @@ use tilec_ir::diag::{Code, Diagnostic, Severity, Span, counted};
 const SHOWN: usize = 4;
 
 /// What the assembler said of a program that it accepted, at the lines that it said it of. `listing`: the disassembly with lines of the source.
-pub(super) fn complaints(program: &Compiled, assembled: &Assembled, listing: Option<&Disassembly>) -> Vec<Diagnostic> {
+pub(super) fn messages(program: &Compiled, assembled: &Assembled, listing: Option<&Disassembly>) -> Vec<Diagnostic> {
     let complaint = |m: &PtxasMessage| {
         let severity = match m.severity {
             assembler::Severity::Error | assembler::Severity::Warning => Severity::Warning,
@@ -143,7 +143,7 @@ mod tests {
         let (entries, messages) = parse_log(&log);
         let version = ToolVersion { major: 13, minor: 0, build: 0 };
         let assembled = Assembled { cubin: Vec::new(), entries, messages, version };
-        let said = complaints(&program, &assembled, None);
+        let said = super::messages(&program, &assembled, None);
         let at = |d: &Diagnostic| program.source.text()[d.span.start as usize..d.span.end as usize].to_owned();
         let [serialised, waits, registers] = &said[..] else { panic!("{said:?}") };
         assert_eq!((at(serialised).as_str(), serialised.severity), ("acc = mma(a, b, acc)", Severity::Warning));

@@ -20,7 +20,7 @@ const NAMED: f64 = 0.01;
 
 /// The copies with most bytes.
 pub(super) fn copies(p: &Prediction) -> Places {
-    most(p, |_| true)
+    largest_copies(p, |_| true)
 }
 
 /// How many times as much as it uses a copy moves: sectors of its tensor, or wavefronts at its buffer.
@@ -78,7 +78,7 @@ fn sectors_of<'a>(report: &'a Report, place: &'a Place) -> impl Iterator<Item = 
 }
 
 /// The copies that move most of what nothing uses: of tensors, or at shared memory.
-fn wasted(p: &Prediction, report: &Report, global: bool) -> Places {
+fn wasteful_copies(p: &Prediction, report: &Report, global: bool) -> Places {
     let waste = |place: &Place| place.bytes * (times(report, place) - 1.0);
     let own: Vec<Place> = p.places.iter().filter(|place| place.global == global).cloned().collect();
     let all: f64 = own.iter().map(waste).sum();
@@ -107,8 +107,8 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
     let has = |what: &str| format!("{what}: {:.1} us of {:.1} predicted", p.terms.of(term) * 1e6, p.seconds * 1e6);
     match term {
         Term::Memory | Term::L2 => copies(p),
-        Term::Sectors => wasted(p, report, true),
-        Term::Conflicts => wasted(p, report, false),
+        Term::Sectors => wasteful_copies(p, report, true),
+        Term::Conflicts => wasteful_copies(p, report, false),
         Term::Issue => issuing(k, report, p),
         Term::Products => report.mma.iter().map(|m| (m.span, has(&format!("`{}`", m.atom)))).collect(),
         Term::Shared => {
@@ -118,7 +118,7 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         }
         Term::Latency => loops(k).into_iter().map(|s| (s, has("waits for loads and dependent instructions"))).collect(),
         Term::Barriers => loops(k).into_iter().map(|s| (s, has("barriers"))).collect(),
-        Term::Ends => most(p, |place| place.store),
+        Term::Ends => largest_copies(p, |place| place.store),
         Term::Uneven => {
             let axes = k.grid.iter().map(|axis| k.expr_spans[axis.extent]).filter(|s| !s.is_none());
             axes.take(1).map(|s| (s, has(&waves(p)))).collect()
@@ -211,7 +211,7 @@ pub(crate) fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
 }
 
 /// Of the copies that are requested those with most bytes of tensors, and their shares of what all move.
-fn most(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
+fn largest_copies(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
     let all: f64 = own.iter().map(|place| place.bytes).sum();
     let text = |(place, bytes): (Place, f64)| {

@@ -45,7 +45,7 @@ pub fn bundle(
     let mut known: Vec<Diagnostic> = Vec::new();
     for &target in targets {
         let mut compiled = compile(source, &CompileOptions { target, ..options.clone() })?;
-        machine_code::meet_demands(&mut compiled)?;
+        machine_code::check_demands(&mut compiled)?;
         let cubin = match cubins {
             Cubins::None => None,
             Cubins::Required => Some(machine_code::cubin(&mut compiled)?.cubin),

@@ -89,21 +89,21 @@ pub fn in_source(word: &str) -> Option<String> {
 }
 
 /// Another meaning.
-fn say(out: &mut String, head: String, body: &str) {
+fn append_meaning(out: &mut String, head: String, body: &str) {
     let gap = if out.is_empty() { "" } else { "\n" };
     let _ = writeln!(out, "{gap}{head}\n\n{}", body.trim());
 }
 
 fn of_glossary(word: &str, out: &mut String) {
     for (names, text) in glossary::of(word) {
-        say(out, format!("{}: a word of the glossary", names.join(", ")), &text);
+        append_meaning(out, format!("{}: a word of the glossary", names.join(", ")), &text);
     }
 }
 
 /// A word as one of the tool: a code, a pass, a kind of remark, an error that may be allowed.
 fn of_tool(word: &str, out: &mut String) {
     for (code, title, text) in codes::ALL.iter().filter(|(c, ..)| c.0.eq_ignore_ascii_case(word)) {
-        say(out, format!("{code}: {title}"), text);
+        append_meaning(out, format!("{code}: {title}"), text);
     }
     for pass in PASSES.iter().filter(|p| p.name == word) {
         let off = if pass.required {
@@ -119,10 +119,10 @@ fn of_tool(word: &str, out: &mut String) {
         for (title, text) in pages::of(word) {
             let _ = write!(body, "\n\n{title}\n\n{text}");
         }
-        say(out, format!("{word}: a pass"), &body);
+        append_meaning(out, format!("{word}: a pass"), &body);
     }
     for (kind, text) in REMARK_KINDS.iter().filter(|(k, _)| *k == word) {
-        say(out, format!("{kind}: a kind of remark"), &format!("Says {text}."));
+        append_meaning(out, format!("{kind}: a kind of remark"), &format!("Says {text}."));
     }
     for allowed in Allowance::ALL.iter().filter(|a| a.name() == word) {
         let body = format!(
@@ -130,17 +130,17 @@ fn of_tool(word: &str, out: &mut String) {
              seen to do no harm.",
             allowed.doc()
         );
-        say(out, format!("{word}: an error of the simulator that may be allowed"), &body);
+        append_meaning(out, format!("{word}: an error of the simulator that may be allowed"), &body);
     }
 }
 
 /// A word as one of a program: an operator, a reduction, a word of the language, a type, an instruction, a target.
 fn of_language(word: &str, out: &mut String) {
     for op in Op::ALL.iter().filter(|op| op.token() == word) {
-        say(out, format!("{word}: an operator on {}", operands(op.arity())), op.doc());
+        append_meaning(out, format!("{word}: an operator on {}", operands(op.arity())), op.doc());
     }
     for op in ReduceOp::ALL.iter().filter(|op| op.token() == word) {
-        say(
+        append_meaning(
             out,
             format!("{}(x, axis): a reduction", op.token()),
             &format!(
@@ -150,7 +150,7 @@ fn of_language(word: &str, out: &mut String) {
         );
     }
     for op in ReduceOp::ALL.iter().filter(|op| op.scan_token() == Some(word)) {
-        say(
+        append_meaning(
             out,
             format!("{word}(x, axis): a scan"),
             &format!(
@@ -160,20 +160,20 @@ fn of_language(word: &str, out: &mut String) {
         );
     }
     for (_, form, text) in words::ALL.iter().filter(|(w, ..)| *w == word) {
-        say(out, format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
+        append_meaning(out, format!("{word}: a word of the language"), &format!("{text}\n\n    {form}"));
     }
     if let Some(elem) = Elem::from_name(word) {
-        say(out, format!("{word}: an element type"), &words::element(elem));
+        append_meaning(out, format!("{word}: an element type"), &words::element(elem));
     }
     for atom in Atom::all().filter(|a| a.row().name == word) {
         let row = atom.row();
         let types: Vec<String> =
             row.types.iter().map(|t| format!("{} inputs, {} accumulator", t.inputs, t.acc.name())).collect();
         let body = format!("{}\nTypes: {}.", words::instruction(row), types.join("; "));
-        say(out, format!("{word}: an instruction for `mma`"), &body);
+        append_meaning(out, format!("{word}: an instruction for `mma`"), &body);
     }
     if let Some(target) = Target::from_name(word) {
-        say(out, format!("{word}: a target"), target.doc());
+        append_meaning(out, format!("{word}: a target"), target.doc());
     }
 }
 

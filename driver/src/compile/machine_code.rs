@@ -29,7 +29,7 @@ pub fn cubin(program: &mut Compiled) -> Result<Assembled, Diagnostics> {
         true => disassemble(&assembled.cubin, arch(program.target)).ok(),
         false => None,
     };
-    let said = assembler_report::complaints(program, &assembled, listing.as_ref());
+    let said = assembler_report::messages(program, &assembled, listing.as_ref());
     program.diagnostics.extend(said);
     Ok(assembled)
 }
@@ -52,7 +52,8 @@ pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
     let assembled = cubin(program)?;
     let mut disassembly = disassemble(&assembled.cubin, arch(program.target))
         .map_err(|e| diagnostics(&e, &program.ptx, &program.source))?;
-    let said = wgmma_lines::settle(program, &mut disassembly.functions, &wgmma_lines::of_the_source(&program.source));
+    let said =
+        wgmma_lines::attribute_wgmma(program, &mut disassembly.functions, &wgmma_lines::of_the_source(&program.source));
     program.diagnostics.extend(said);
     let stats = SassStats::all(&assembled.entries, &disassembly.functions);
     Ok(listing_of(&disassembly, &stats, &program.source))
@@ -105,8 +106,8 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     );
     let live = live_registers(&assembled.cubin, arch).map_err(fault)?;
     let version = as_written.version.to_string();
-    let mut said = assembler_report::complaints(program, &as_written, Some(&plain));
-    said.extend(wgmma_lines::settle(program, &mut by_line.functions, &wgmma_lines::of_the_ptx));
+    let mut said = assembler_report::messages(program, &as_written, Some(&plain));
+    said.extend(wgmma_lines::attribute_wgmma(program, &mut by_line.functions, &wgmma_lines::of_the_ptx));
     let spilled = plain.functions.iter().map(|f| (f.name.clone(), register_lines::spilled(f))).collect();
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
@@ -207,7 +208,7 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
 ///
 /// # Errors
 /// A demand does not hold, or the assembler fails.
-pub fn meet_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
+pub fn check_demands(program: &mut Compiled) -> Result<(), Diagnostics> {
     let list = broken_demands(program)?;
     if list.is_empty() {
         return Ok(());

@@ -5,7 +5,7 @@
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
 use super::source_lines::Place;
-use super::sources::{is_ptx, other_generation, would_be_sequence};
+use super::sources::{is_ptx, other_generation, sequence_remark};
 use super::stage_texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, VariantPlan};
 use super::{attribution, demands, parallel, reachable_variants, stages, variant_messages};
@@ -275,8 +275,8 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
         kernels.extend(optimized);
         each.push(texts);
     }
-    variant_messages::gathered(labels, all_said).into_iter().for_each(|d| sink.push(d));
-    let diagnostics = match settle(&source, sink, &options.deny) {
+    variant_messages::merge_variant_messages(labels, all_said).into_iter().for_each(|d| sink.push(d));
+    let diagnostics = match apply_denied(&source, sink, &options.deny) {
         Ok(diagnostics) => diagnostics,
         Err(diagnostics) => {
             let sequences = module.sequences.iter().map(tilec_ir::print::print_sequence).collect();
@@ -376,7 +376,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
         [] => options.file_options(Some(none)),
         [one] => options.file_options(Some(one)),
         several => {
-            several.iter().filter_map(|v| would_be_sequence(&module, options, v)).for_each(|d| sink.push(d));
+            several.iter().filter_map(|v| sequence_remark(&module, options, v)).for_each(|d| sink.push(d));
             options.file_options(None)
         }
     };
@@ -402,7 +402,7 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
     let mut sink = Sink::new();
     let parsed = stages::parse(source.text(), &mut sink).unwrap_or_default();
     let planned = plan(&source, options, &mut FileTexts::default(), &mut sink);
-    settle(&source, sink, &options.deny)?;
+    apply_denied(&source, sink, &options.deny)?;
     let statements = |module: &Module| module.kernels.iter().map(|k| k.statements().len()).collect::<Vec<_>>();
     let changed = planned.filter(|(module, ..)| statements(module) != statements(&parsed));
     Ok(changed.map(|(module, ..)| tilec_ir::print::print_module(&module)))
@@ -503,13 +503,13 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<SourceProgram, 
     if sink.check().is_ok() {
         file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
     }
-    settle(&source, sink, &BTreeSet::new())?;
+    apply_denied(&source, sink, &BTreeSet::new())?;
     Ok(SourceProgram { source, target: options.target, file, kernels, written: meant })
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.
 ///
-/// Demands (`require`) are judged, but for those that only an assembler can tell of: [`meet_demands`](super::machine_code::meet_demands) judges these.
+/// Demands (`require`) are judged, but for those that only an assembler can tell of: [`check_demands`](super::machine_code::check_demands) judges these.
 ///
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell.
@@ -579,7 +579,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()
     });
-    let diagnostics = settle(&source, sink, &deny)?;
+    let diagnostics = apply_denied(&source, sink, &deny)?;
     let mut linked = linked.expect("no error was reported, so there is PTX");
     let tilec_ptx::print::Printed { text: ptx, instructions: ptx_lines } =
         linked.ptx(contracts.iter().filter_map(Contract::mark));
@@ -635,7 +635,7 @@ fn program_of(sequence: &Sequence, file: &LaunchFile, sink: &mut Sink) -> Option
 }
 
 /// Turns denied remarks into errors, and everything into `Err` if there is an error.
-fn settle(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Vec<Diagnostic>, Diagnostics> {
+fn apply_denied(source: &SourceFile, sink: Sink, deny: &BTreeSet<String>) -> Result<Vec<Diagnostic>, Diagnostics> {
     let mut errors = sink.error_count();
     let mut list = sink.into_diagnostics();
     for d in &mut list {
@@ -662,8 +662,8 @@ mod tests {
             sink.push(Diagnostic::remark("swizzle", Span::new(0, 6), "no conflicts"));
             sink
         };
-        assert_eq!(settle(&source, sink(), &BTreeSet::new()).expect("remarks only").len(), 2);
-        let denied = settle(&source, sink(), &BTreeSet::from(["vectorize".to_owned()])).expect_err("denied");
+        assert_eq!(apply_denied(&source, sink(), &BTreeSet::new()).expect("remarks only").len(), 2);
+        let denied = apply_denied(&source, sink(), &BTreeSet::from(["vectorize".to_owned()])).expect_err("denied");
         assert_eq!(denied.errors, 1);
         let text = denied.to_string();
         assert!(text.contains("error[vectorize]: copy is 2 bytes wide") && text.contains("--deny vectorize"), "{text}");

@@ -18,7 +18,7 @@ pub(super) fn is_ptx(source: &str) -> Option<Diagnostic> {
 }
 
 /// The remark that a variant would be a sequence if it were alone.
-pub(super) fn would_be_sequence(
+pub(super) fn sequence_remark(
     module: &Module,
     options: &CompileOptions,
     variant: &[(String, String)],

@@ -25,7 +25,7 @@ pub(super) fn labels(planned: &[VariantPlan]) -> Vec<Label> {
 
 /// What was said of each kernel. A warning of several variants stands once, and says which where it is not about all. That a variant knows less of rows than
 /// another, which loses nothing there, is meant: it stays a remark.
-pub(super) fn gathered(labels: Vec<Label>, mut said: Vec<Sink>) -> Vec<Diagnostic> {
+pub(super) fn merge_variant_messages(labels: Vec<Label>, mut said: Vec<Sink>) -> Vec<Diagnostic> {
     let of_rows = |d: &Diagnostic| d.loss.as_ref().filter(|l| l.rows || l.path == FastPath::Wide).map(|l| l.path);
     let lost: Vec<Vec<(FastPath, Span)>> = said
         .iter()
@@ -78,7 +78,7 @@ mod tests {
 
     fn of(sinks: Vec<Sink>) -> Vec<(Severity, Option<String>)> {
         let labels = vec![label("ALIGN=8"), label("ALIGN=1")];
-        gathered(labels, sinks).into_iter().map(|d| (d.severity, d.notes.last().cloned())).collect()
+        merge_variant_messages(labels, sinks).into_iter().map(|d| (d.severity, d.notes.last().cloned())).collect()
     }
 
     #[test]

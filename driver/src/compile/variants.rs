@@ -100,7 +100,7 @@ pub(crate) fn plan(
                     for (i, one) in planned.iter_mut().enumerate() {
                         one.kernel.name = numbered(&kernel.name, i + 1, &mut taken);
                     }
-                    let names = told_apart(&planned);
+                    let names = variant_labels(&planned);
                     let case = |(i, when): Ordered| {
                         let (entry, variant) = (planned[i].kernel.name.clone(), names[i].clone());
                         Case { entry, when, variant }
@@ -118,7 +118,7 @@ pub(crate) fn plan(
 
 /// What tells each of the variants of a kernel from the others: what it was requested, and the values that were chosen where several were requested by
 /// the same words.
-fn told_apart(variants: &[VariantPlan]) -> Vec<String> {
+fn variant_labels(variants: &[VariantPlan]) -> Vec<String> {
     let name = |one: &VariantPlan| {
         let same = variants.iter().filter(|other| other.given == one.given);
         let chosen = differing(one, same.collect::<Vec<_>>());
@@ -213,7 +213,7 @@ fn of_sizes(
                 own.push(one);
             }
         }
-        let rule = tell_apart(kernel, &own, &served);
+        let rule = rule_of_variants(kernel, &own, &served);
         let mut places: Vec<Option<usize>> = vec![None; own.len()];
         let mut own: Vec<Option<VariantPlan>> = own.into_iter().map(Some).collect();
         for Branch { when, variant } in rule {
@@ -232,7 +232,7 @@ fn of_sizes(
 }
 
 /// A rule for variants that differ in what was chosen.
-fn tell_apart(kernel: &Kernel, variants: &[VariantPlan], sizes: &[Sizes]) -> Vec<Branch> {
+fn rule_of_variants(kernel: &Kernel, variants: &[VariantPlan], sizes: &[Sizes]) -> Vec<Branch> {
     let predictors: Option<Vec<Predictor<'_>>> =
         variants.iter().map(|v| Predictor::new(&v.kernel, &v.options)).collect();
     match predictors {

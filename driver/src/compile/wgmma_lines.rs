@@ -42,7 +42,11 @@ pub(super) fn of_the_source(source: &SourceFile) -> impl Fn(&Kernel, &InstLine) 
 }
 
 /// Gives asynchronous products the lines of the instructions that they came from. Returns what is said of functions where the order does not tell.
-pub(super) fn settle(program: &Compiled, functions: &mut [SassFunction], line_of: LineOf<'_>) -> Vec<Diagnostic> {
+pub(super) fn attribute_wgmma(
+    program: &Compiled,
+    functions: &mut [SassFunction],
+    line_of: LineOf<'_>,
+) -> Vec<Diagnostic> {
     let text: Vec<&str> = program.ptx.lines().collect();
     let mut said = Vec::new();
     for function in functions {
@@ -149,17 +153,17 @@ mod tests {
         };
         let lines = |f: &SassFunction| f.insts.iter().map(|i| i.line.map(|(_, l)| l as usize)).collect::<Vec<_>>();
         let mut same = [function(products.len(), &shape)];
-        assert!(settle(&program, &mut same, &of_the_ptx).is_empty());
+        assert!(attribute_wgmma(&program, &mut same, &of_the_ptx).is_empty());
         let text: Vec<&str> = program.ptx.lines().collect();
         assert!(
             lines(&same[0]).into_iter().zip(&products).all(|(line, own)| line.is_some_and(|l| text[l - 1] == *own))
         );
         let mut by_source = [function(products.len(), &shape)];
-        assert!(settle(&program, &mut by_source, &of_the_source(&program.source)).is_empty());
+        assert!(attribute_wgmma(&program, &mut by_source, &of_the_source(&program.source)).is_empty());
         let of_product = source.lines().position(|l| l.contains("acc = mma(a, b, acc)")).map(|n| n + 1);
         assert!(lines(&by_source[0]).iter().all(|line| *line == of_product));
         for mut other in [function(1, &shape), function(4, "64x8x16")] {
-            let said = settle(&program, std::slice::from_mut(&mut other), &of_the_ptx);
+            let said = attribute_wgmma(&program, std::slice::from_mut(&mut other), &of_the_ptx);
             assert!(said.len() == 1 && said[0].message.contains("line table"), "{said:?}");
             let span = said[0].span;
             assert_eq!(&source[span.start as usize..span.end as usize], "acc = mma(a, b, acc)");

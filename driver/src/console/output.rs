@@ -24,7 +24,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(e) => return Err(e),
     };
     let path = if old.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
-    let (temp, mut file) = create_beside(&path)?;
+    let (temp, mut file) = create_in_same_dir(&path)?;
     let written = file
         .write_all(bytes)
         .and_then(|()| match &old {
@@ -57,7 +57,7 @@ pub fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// A new file in the directory of `path`, opened for writing; never an existing one.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, fs::File)> {
+fn create_in_same_dir(path: &Path) -> io::Result<(PathBuf, fs::File)> {
     let Some(name) = path.file_name() else {
         return Err(io::Error::new(ErrorKind::InvalidInput, "has no file name"));
     };

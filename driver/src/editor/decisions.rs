@@ -1,6 +1,6 @@
 //! Decisions of the passes about a program, computed in the background.
 
-use crate::compile::machine_code::meet_demands;
+use crate::compile::machine_code::check_demands;
 use crate::compile::{CompileOptions, Compiled, OptimizedKernel, attribution, compile};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span, counted};
@@ -41,7 +41,7 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
     options
 }
 
-/// Compiles a program with those of the options that fit it. The program comes back beside them if registers have a part in what it demands: [`judge`] holds
+/// Compiles a program with those of the options that fit it. The program comes back beside them if registers have a part in what it demands: [`register_demands`] holds
 /// its code against that.
 pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Compiled>) {
     // What does not meet a demand has decisions, too, which say why.
@@ -63,9 +63,9 @@ pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Comp
 }
 
 /// What is to be said of demands that registers have a part in. It takes as long as the assembler does, where there is one.
-pub fn judge(mut program: Compiled) -> Vec<Diagnostic> {
+pub fn register_demands(mut program: Compiled) -> Vec<Diagnostic> {
     program.diagnostics.clear();
-    let broken = meet_demands(&mut program).err();
+    let broken = check_demands(&mut program).err();
     program.diagnostics.into_iter().chain(broken.into_iter().flat_map(|broken| broken.list)).collect()
 }
 

@@ -17,7 +17,7 @@ pub fn rename(a: &Analysis, byte: usize, name: &str) -> Result<Vec<Span>, String
             "`{name}` cannot be a name: names are letters, digits and `_`, and no words of the language"
         ));
     }
-    if let Some(clash) = clash(a, symbol, name) {
+    if let Some(clash) = conflicting_declaration(a, symbol, name) {
         return Err(format!("`{name}` is declared where this is visible, in line {}", line(a, clash)));
     }
     let text = renamed(&a.text, &places, name);
@@ -50,7 +50,7 @@ pub fn all_places(a: &Analysis, symbol: Symbol, declared: bool) -> Vec<Span> {
     for symbol in alike(a, symbol) {
         places.extend(a.uses(symbol));
         places.extend(declared.then(|| a.definition(symbol)));
-        places.extend(made_of(a, symbol));
+        places.extend(base_tensor(a, symbol));
     }
     places.sort();
     places.dedup();
@@ -58,7 +58,7 @@ pub fn all_places(a: &Analysis, symbol: Symbol, declared: bool) -> Vec<Span> {
 }
 
 /// The name of a tensor in the names that are made of it: `A` in `A_ld`.
-fn made_of(a: &Analysis, symbol: Symbol) -> Vec<Span> {
+fn base_tensor(a: &Analysis, symbol: Symbol) -> Vec<Span> {
     let Symbol::Value(kernel, value) = symbol else { return Vec::new() };
     let k = &a.outline.module.kernels[kernel];
     let Some(tensor) = k.tensor_ty(value) else { return Vec::new() };
@@ -101,7 +101,7 @@ fn is_given(def: &ValueDef) -> bool {
 }
 
 /// A declaration of `name` that is visible where the symbol is.
-fn clash(a: &Analysis, symbol: Symbol, name: &str) -> Option<Span> {
+fn conflicting_declaration(a: &Analysis, symbol: Symbol, name: &str) -> Option<Span> {
     let o = &a.outline;
     let Some(own) = a.declaration(symbol) else {
         let kernels = o.module.kernels.iter().map(|k| (&k.name, k.name_span));

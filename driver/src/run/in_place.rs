@@ -31,7 +31,7 @@ pub(super) fn allowed(launches: &[&Contract], bound: &BoundProgram, aliases: &Al
                 format!("`{over}` may be at the address of {}", allowed.join(", "))
             })));
         }
-        if !a.lies_like(b) {
+        if !a.same_layout(b) {
             let message = if (&a.strides, &a.modes) == (&b.strides, &b.modes) {
                 format!("elements of `{over}` share addresses: they would be written before others are read")
             } else {

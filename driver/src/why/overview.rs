@@ -29,7 +29,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
     for kernel in known.program.kernels.iter().filter(|k| not::is_judged(known, k)) {
         let name = &kernel.tile.kernel.name;
         let (mut holds, mut unknown, mut losses, mut open) = (Vec::new(), Vec::new(), 0, 0);
-        for what in asked(known, kernel) {
+        for what in demands(known, kernel) {
             match not::judged(known, kernel, what) {
                 DemandStatus::Holds => holds.push(format!("`{what}`")),
                 DemandStatus::Unknown(why) => {
@@ -124,7 +124,7 @@ fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
 }
 
 /// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.
-fn asked(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
+fn demands(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
     let mut all = vec![What::AtLeast(Figure::Roofline, BUSY), What::AtMost(Figure::Padding, PADDING)];
     all.push(What::Has(Property::NoSpills));
     if !kernel.report.mma.is_empty() {

@@ -256,7 +256,7 @@ fn spaced(k: &Kernel, dim: &ViewDim) -> Option<Progression> {
 
 /// The coordinates, in its base, of what is `inside` a window; none: they are not known with these numbers.
 fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -> Option<Vec<u64>> {
-    let kept = view.kept();
+    let kept = view.base_dims();
     let place = |(d, dim): (usize, &ViewDim)| {
         let own = kept.iter().position(|&kept| kept == d).map_or(Some(0), |i| inside.get(i).copied())?;
         let step = spaced(k, dim)?.step.checked_mul(i64::try_from(own).ok()?)?;
@@ -619,7 +619,7 @@ fn spot_beside(
         }
         inside[d] = Some(at);
     }
-    Some((numbers, view.kept().into_iter().map(|d| inside[d]).collect()))
+    Some((numbers, view.base_dims().into_iter().map(|d| inside[d]).collect()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl Facts {
     /// The residue of an index expression: `(r, m)` with `m` a divisor of `n`, if it is known to be congruent to `r`
     /// modulo `m`. Values accepted by `supposed` are taken as multiples of `n`.
     pub fn residue(&self, k: &Kernel, e: Expr, n: u64, supposed: &dyn Fn(Value) -> bool) -> Residue {
-        Residues { asked: self.asked(k), n, supposed, known: RefCell::default() }.of(e)
+        Residues { asked: self.query(k), n, supposed, known: RefCell::default() }.of(e)
     }
 }
 

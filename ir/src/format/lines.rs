@@ -45,7 +45,7 @@ enum Part {
 }
 
 /// The text of the pieces.
-pub(super) fn laid_out(pieces: &[Piece<'_>], marks: &Marks) -> String {
+pub(super) fn layout_lines(pieces: &[Piece<'_>], marks: &Marks) -> String {
     let roles = roles(pieces);
     let mut layout = Layout { pieces, roles: &roles, marks, open: Vec::new(), list: STEP, part: Part::Head };
     let mut lines: Vec<Line> = Vec::new();

@@ -30,7 +30,7 @@ pub fn format(source: &str, sink: &mut Sink) -> Result<String, Reported> {
     }
     let tokens = lex(source, &mut Sink::new());
     let all = pieces(source, &tokens);
-    let text = lines::laid_out(&all, &marks);
+    let text = lines::layout_lines(&all, &marks);
     let again = lex(&text, &mut Sink::new());
     let kept = tokens.iter().map(|t| t.tok).eq(again.iter().map(|t| t.tok));
     assert!(kept && comments(&all) == comments(&pieces(&text, &again)), "formatting has changed the program:\n{text}");

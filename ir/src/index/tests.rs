@@ -92,7 +92,7 @@ fn shortcuts_are_what_the_operation_gives() {
                     if let Some(i) = unchanged(op, operands) {
                         assert_eq!(value, Ok(Scalar::Int([a, b][i])), "{a} {} {b}", op.token());
                     }
-                    if vanishes(op, operands) {
+                    if is_zero(op, operands) {
                         assert_eq!(value, Ok(Scalar::Int(0)), "{a} {} {b}", op.token());
                     }
                 }

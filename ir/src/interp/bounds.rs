@@ -118,11 +118,11 @@ impl Bound {
 
     /// The bound of elements with these errors; `None` if all errors are zero.
     pub(super) fn of(error: Vec<f64>, drowned: bool) -> Option<Box<Bound>> {
-        Bound::from_parts(error, drowned).kept()
+        Bound::from_parts(error, drowned).nonzero()
     }
 
     /// The error of the sums made one of the elements.
-    pub(super) fn settled(mut self) -> Bound {
+    pub(super) fn spread_error(mut self) -> Bound {
         self.rounding = None;
         let Some(sums) = self.sums.take() else { return self };
         let any = sums.accuracy.relative(sums.terms);
@@ -138,7 +138,7 @@ impl Bound {
     }
 
     /// The bound, or `None` if it is zero.
-    pub(super) fn kept(self) -> Option<Box<Bound>> {
+    pub(super) fn nonzero(self) -> Option<Box<Bound>> {
         let says = self.drowned || self.sums.is_some() || self.rounding.is_some();
         (says || self.error.iter().any(|&e| e != 0.0)).then(|| Box::new(self))
     }

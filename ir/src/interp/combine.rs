@@ -44,7 +44,7 @@ impl Machine<'_> {
             How::Scan { .. } => {
                 let totals = if segments { Some(self.totals(c, &shape, span)?) } else { None };
                 let all = self.scanned(c, tuples, &rows, totals, span)?;
-                if c.front.is_empty() { all } else { self.moved_on(c, &all, &rows, span)? }
+                if c.front.is_empty() { all } else { self.shifted_tuples(c, &all, &rows, span)? }
             }
             How::Sort { steps } => self.sorted(c, tuples, (&rows, steps), span)?,
         };
@@ -183,7 +183,7 @@ impl Machine<'_> {
     }
 
     /// The tuples of each row shifted by one, with the initial value first (exclusive scan).
-    fn moved_on(&mut self, c: &Combine, all: &[Tile], rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
+    fn shifted_tuples(&mut self, c: &Combine, all: &[Tile], rows: &[Vec<usize>], span: Span) -> Result<Tuples, Fail> {
         let n = all[0].data.len();
         let mut from = vec![n; n];
         for pair in rows.iter().flat_map(|row| row.windows(2)) {
@@ -256,7 +256,7 @@ fn in_registers(mut t: Tile, elem: Elem) -> Tile {
         t.adopt(elem);
         t.weak = false;
     } else if t.elem != elem {
-        t.data = std::mem::take(&mut t.data).kept_as(elem);
+        t.data = std::mem::take(&mut t.data).to_representation(elem);
         t.elem = elem;
     }
     t

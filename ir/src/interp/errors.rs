@@ -166,7 +166,7 @@ pub(super) fn elementwise(
     } else {
         None
     };
-    Bound { error, sums: None, rounding, drowned }.kept()
+    Bound { error, sums: None, rounding, drowned }.nonzero()
 }
 
 /// Error bound of a fused multiply-add whose exact result is off by at most `within`. `out` is rounded once, so its

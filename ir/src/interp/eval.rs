@@ -408,14 +408,14 @@ impl Machine<'_> {
             if t.weak && t.elem != Elem::Bool {
                 let t = Rc::make_mut(t);
                 if weak {
-                    t.data = std::mem::take(&mut t.data).kept_as(elem);
+                    t.data = std::mem::take(&mut t.data).to_representation(elem);
                     t.elem = elem;
                 } else {
                     t.adopt(elem);
                 }
             } else if elem.is_wide() && t.elem.class() == ElemClass::Int && t.elem != elem {
                 let t = Rc::make_mut(t);
-                t.data = std::mem::take(&mut t.data).kept_as(elem);
+                t.data = std::mem::take(&mut t.data).to_representation(elem);
                 t.elem = elem;
             }
             if t.shape != shape {

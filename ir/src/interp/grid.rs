@@ -57,7 +57,7 @@ impl Machine<'_> {
             self.last_of_cluster = next.is_none();
             let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * together[axis] + rank[axis]).collect();
             self.grid_block(&index)?;
-            let Some(axis) = next else { return self.all_awaited() };
+            let Some(axis) = next else { return self.check_tiles_awaited() };
             rank[axis] += 1;
             rank[..axis].fill(0);
         }
@@ -82,7 +82,7 @@ impl Machine<'_> {
         self.passed.clear();
         for global in &mut self.globals {
             if k.tensor_ty(global.value).is_some_and(TensorTy::is_of_cluster) {
-                global.data = Numbers::Floats(vec![f64::NAN; global.data.len()]).kept_as(global.elem);
+                global.data = Numbers::Floats(vec![f64::NAN; global.data.len()]).to_representation(global.elem);
             }
         }
     }
@@ -105,7 +105,7 @@ impl Machine<'_> {
     }
 
     /// That every tile that was stored has been signalled, and every tile that was signalled awaited.
-    fn all_awaited(&self) -> Result<(), Fail> {
+    fn check_tiles_awaited(&self) -> Result<(), Fail> {
         for (&(memory, at), passed) in &self.passed {
             let what = match passed {
                 ClusterTile { signalled: true, awaited: false, .. } => "is signalled at the end: nobody has awaited it",
@@ -120,7 +120,7 @@ impl Machine<'_> {
 
     /// Checks that a block which awaits or reads a tile of distributed shared memory is the last of its cluster, which
     /// holds the tile. On the device another block waits forever, or reads uninitialised memory.
-    pub(super) fn is_at_hand(&self, memory: Value, span: Span) -> Result<(), Fail> {
+    pub(super) fn check_cluster_tile(&self, memory: Value, span: Span) -> Result<(), Fail> {
         if self.last_of_cluster || !self.k.tensor_ty(memory).is_some_and(TensorTy::is_of_cluster) {
             return Ok(());
         }

@@ -400,7 +400,7 @@ impl Machine<'_> {
             if tensor.elem != elem {
                 return Err(self.unfit(v, format!("has elements of type {}, not {}", elem.name(), tensor.elem.name())));
             }
-            let data = std::mem::take(&mut tensor.data).kept_as(elem);
+            let data = std::mem::take(&mut tensor.data).to_representation(elem);
             // Error bounds from an earlier kernel that stored the tensor.
             let known = inputs.errors.remove(&k.values[v].name);
             let known = known.filter(|e| self.opts.accuracy.is_some() && e.largest.len() == data.len());
@@ -465,11 +465,11 @@ impl Machine<'_> {
             return Err(fail(codes::OUT_OF_MEMORY, self.k.values[v].span, message));
         };
         let data: Numbers = vec![if scratch == Scratch::Signals { 0.0 } else { f64::NAN }; span].into();
-        Ok(data.kept_as(elem))
+        Ok(data.to_representation(elem))
     }
 
     /// That no signal is still set: the next launch would take it for its own.
-    pub(super) fn all_down(&self) -> Result<(), Fail> {
+    pub(super) fn check_signals_clear(&self) -> Result<(), Fail> {
         for global in &self.globals {
             let signals = self.k.tensor_ty(global.value).and_then(|t| t.scratch) == Some(Scratch::Signals);
             if signals && let Some(i) = global.data.floats().iter().position(|&x| x != 0.0) {

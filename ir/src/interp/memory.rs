@@ -312,7 +312,7 @@ impl Machine<'_> {
         if let (Root::Global(_), Some(fill)) = (w.root, self.fill) {
             let unfit = || fail(codes::ILL_FORMED, w.span, format!("{} has no such number as `fill`", elem.name()));
             let outside = fill.value(elem).ok_or_else(unfit)?;
-            out.data = Numbers::Floats(vec![outside; n]).kept_as(elem);
+            out.data = Numbers::Floats(vec![outside; n]).to_representation(elem);
         }
         if elem == Elem::UE8M0 && self.fill.is_none() {
             // Bits of zero.
@@ -327,7 +327,7 @@ impl Machine<'_> {
     pub(super) fn load_over(&mut self, w: &Window, check: Option<&[u32]>, out: &mut Tile) -> Result<(), Fail> {
         self.work(out.data.len(), w.span)?;
         if let Root::Global(g) = w.root {
-            self.is_at_hand(self.globals[g].value, w.span)?;
+            self.check_cluster_tile(self.globals[g].value, w.span)?;
         }
         let plan = self.plan(w, &out.shape, check)?;
         let (elem, data, poison, bound, exact) = match w.root {
@@ -344,7 +344,7 @@ impl Machine<'_> {
             let mut over = out.errors().unwrap_or_else(|| Bound::none(out.data.len()));
             over.drowned |= bound.as_ref().is_some_and(|b| b.drowned);
             plan.scatter(|address, i| over.error[i] = bound.as_ref().map_or(0.0, |b| b.error[address]));
-            out.bound = over.kept();
+            out.bound = over.nonzero();
         }
         plan.gather_numbers(data, elem, &mut out.data);
         match (poison, &mut out.poison) {
@@ -352,7 +352,7 @@ impl Machine<'_> {
             (None, Some(over)) => plan.scatter(|_, i| over[i] = false),
             (None, None) => {}
         }
-        out.settle();
+        out.drop_empty_poison();
         (out.elem, out.exact) = (elem, out.exact && exact);
         Ok(())
     }
@@ -372,7 +372,7 @@ impl Machine<'_> {
             let (mut to, from) = (place.errors().unwrap_or_else(|| Bound::none(len)), tile.errors());
             to.drowned |= from.as_ref().is_some_and(|b| b.drowned);
             plan.scatter(|address, i| to.error[address] = from.as_ref().map_or(0.0, |b| b.error[i]));
-            place.bound = to.kept();
+            place.bound = to.nonzero();
         }
         plan.scatter_numbers(&tile.data, &mut place.data, place.elem);
         match (&tile.poison, &mut place.poison) {
@@ -383,7 +383,7 @@ impl Machine<'_> {
             (None, Some(to)) => plan.scatter(|address, _| to[address] = false),
             (None, None) => {}
         }
-        place.settle();
+        place.drop_empty_poison();
         place.exact &= tile.exact;
         Ok(())
     }

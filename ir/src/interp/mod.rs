@@ -70,7 +70,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         draws: std::collections::BTreeMap::new(),
         at: k.name_span,
     };
-    let result = machine.bind(inputs).and_then(|()| machine.grid()).and_then(|()| machine.all_down());
+    let result = machine.bind(inputs).and_then(|()| machine.grid()).and_then(|()| machine.check_signals_clear());
     machine.give_back(inputs);
     result
 }

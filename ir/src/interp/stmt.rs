@@ -127,7 +127,7 @@ impl Machine<'_> {
             return Err(fail(codes::OUT_OF_BOUNDS, span, format!("there is no tile {at} in `{name}`")));
         }
         if op == SignalOp::Await {
-            self.is_at_hand(memory, span)?;
+            self.check_cluster_tile(memory, span)?;
         }
         let passed = self.passed.entry((memory, at)).or_default();
         let wrong = match op {
@@ -377,7 +377,7 @@ impl Machine<'_> {
             let name = &self.k.values[var].name;
             self.block(body).map_err(|d| Box::new(d.with_note(format!("at {name} = {i}"))))?;
             let before = match next {
-                Some(next) => self.drawn(next)?,
+                Some(next) => self.next_number(next)?,
                 None => i,
             };
             match before.checked_add(step) {

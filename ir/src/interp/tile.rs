@@ -34,7 +34,7 @@ pub(super) struct Tile {
 impl Tile {
     /// A tile of computed elements.
     pub(super) fn new(elem: Elem, shape: Vec<usize>, data: Numbers) -> Tile {
-        Tile { elem, shape, data: data.kept_as(elem), poison: None, bound: None, exact: false, weak: false }
+        Tile { elem, shape, data: data.to_representation(elem), poison: None, bound: None, exact: false, weak: false }
     }
 
     /// A scalar that was written as a literal or comes from index arithmetic.
@@ -70,7 +70,7 @@ impl Tile {
         if !(self.exact && self.elem == elem) {
             let from = self.elem;
             let data = std::mem::take(&mut self.data);
-            match self.bound.take().map(|b| b.settled()) {
+            match self.bound.take().map(|b| b.spread_error()) {
                 // Whatever the device has is between the ends, and conversions keep the order.
                 Some(mut bound) if !cast::keeps_bits(from, elem) => {
                     let to = |x: f64| convert_number(from, elem, Number::Float(x)).to_f64();
@@ -78,11 +78,11 @@ impl Tile {
                         *e = spread_of(*x, *e, to).1;
                     }
                     self.data = convert_all(from, elem, data);
-                    self.bound = bound.kept();
+                    self.bound = bound.nonzero();
                 }
                 bound => {
                     self.data = convert_all(from, elem, data);
-                    self.bound = bound.and_then(Bound::kept);
+                    self.bound = bound.and_then(Bound::nonzero);
                 }
             }
         }
@@ -95,9 +95,9 @@ impl Tile {
         let least = 2f64.powi(format.q_min());
         let unit = |x: &f64| (x.abs() * 2f64.powi(-(format.mantissa_bits.cast_signed()))).max(least);
         let units: Vec<f64> = self.data.floats().iter().map(unit).collect();
-        let mut bound = self.bound.take().map_or_else(|| Bound::none(self.data.len()), |b| b.settled());
+        let mut bound = self.bound.take().map_or_else(|| Bound::none(self.data.len()), |b| b.spread_error());
         bound.error.iter_mut().zip(units).for_each(|(error, unit)| *error += unit);
-        self.bound = bound.kept();
+        self.bound = bound.nonzero();
     }
 
     /// The same bits as elements of another type of as many. Which NaN one is nobody says: of its bits anything may come.
@@ -105,7 +105,7 @@ impl Tile {
         let from = self.elem;
         let numbers: Vec<Number> = (0..self.data.len()).filter_map(|i| self.data.get(i)).collect();
         let open = |x: &Number, error: f64| error != 0.0 || x.to_f64().is_nan();
-        if let Some(bound) = self.bound.take().map(|b| b.settled()) {
+        if let Some(bound) = self.bound.take().map(|b| b.spread_error()) {
             let error = numbers.iter().zip(&bound.error).map(|(x, &e)| if open(x, e) { f64::INFINITY } else { 0.0 });
             self.bound = Bound::of(error.collect(), bound.drowned);
         } else if numbers.iter().any(|x| open(x, 0.0)) {
@@ -137,17 +137,17 @@ impl Tile {
 
     /// The bound of elements in another order, or repeated.
     pub(super) fn moved_bound(&self, to: impl Fn(&[f64]) -> Vec<f64>) -> Option<Box<Bound>> {
-        let bound = self.bound.as_ref()?.as_ref().clone().settled();
+        let bound = self.bound.as_ref()?.as_ref().clone().spread_error();
         Bound::of(to(&bound.error), bound.drowned)
     }
 
     /// How far the device may be from each element; `None`: from none.
     pub(super) fn errors(&self) -> Option<Bound> {
-        self.bound.as_ref().map(|b| b.as_ref().clone().settled())
+        self.bound.as_ref().map(|b| b.as_ref().clone().spread_error())
     }
 
     /// Drops the poison plane if nothing in it is set.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn drop_empty_poison(&mut self) {
         if self.poison.as_ref().is_some_and(|p| !p.contains(&true)) {
             self.poison = None;
         }

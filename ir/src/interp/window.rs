@@ -213,7 +213,7 @@ impl Plan {
 
     /// The same of elements of type `elem`.
     pub(super) fn gather_numbers(&self, from: &Numbers, elem: Elem, out: &mut Numbers) {
-        *out = std::mem::take(out).kept_as(elem);
+        *out = std::mem::take(out).to_representation(elem);
         match (from, out) {
             (Numbers::Floats(from), Numbers::Floats(out)) => self.gather(from, out),
             (Numbers::Wide(from), Numbers::Wide(out)) => self.gather(from, out),

@@ -45,7 +45,7 @@ impl Machine<'_> {
     }
 
     /// The number that the ending iteration drew or read.
-    pub(super) fn drawn(&mut self, next: Next) -> Result<i64, Fail> {
+    pub(super) fn next_number(&mut self, next: Next) -> Result<i64, Fail> {
         let now = self.draws.get_mut(&next.channel).and_then(|draws| draws.now.take());
         now.ok_or_else(|| {
             let message =

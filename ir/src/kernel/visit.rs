@@ -96,7 +96,7 @@ impl Kernel {
     }
 
     /// Whether a channel hands over the numbers of loops that are drawn.
-    pub fn hands_over_numbers(&self, channel: Value) -> bool {
+    pub fn is_work_queue(&self, channel: Value) -> bool {
         self.statement_data().any(|s| matches!(s, StmtData::For { next: Some(next), .. } if next.channel == channel))
     }
 

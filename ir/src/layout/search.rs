@@ -100,7 +100,7 @@ pub fn search_xor(accesses: &[PhaseAccess], base: &SmemLayout, max_terms: usize)
         }
     }
     let mut state: Vec<BankRows> = s.accesses.iter().map(|a| a.banks).collect();
-    let hopeless = s.accesses.iter().any(|a| a.hopeless(&slots));
+    let hopeless = s.accesses.iter().any(|a| a.cannot_improve(&slots));
     for goal in [Goal::ConflictFree, Goal::Least] {
         if hopeless && goal == Goal::ConflictFree {
             continue;
@@ -118,7 +118,7 @@ pub fn search_xor(accesses: &[PhaseAccess], base: &SmemLayout, max_terms: usize)
         }
     }
     if s.work > BUDGET {
-        s.climb(&mut state, max_terms);
+        s.extend_greedily(&mut state, max_terms);
     }
     s.finish(elem_shift)
 }
@@ -163,7 +163,7 @@ impl Access {
     }
 
     /// Whether no terms into `slots` can help enough: each slot adds at most one to the rank of the rest.
-    fn hopeless(&self, slots: &[u32]) -> bool {
+    fn cannot_improve(&self, slots: &[u32]) -> bool {
         let fixed = (0..5).filter(|&r| !slots.contains(&(r as u32 + BANK_BIT)));
         row_rank(fixed.map(|r| self.banks[r])) + (slots.len() as u32) < self.address_rank
     }
@@ -231,7 +231,7 @@ impl Search<'_> {
     /// Adds exactly `left` more terms, from index `from` on.
     fn visit(&mut self, state: &mut [BankRows], from: usize, left: usize) {
         self.work += self.accesses.len();
-        if self.work > BUDGET || self.settled() {
+        if self.work > BUDGET || self.is_optimal() {
             return;
         }
         if self.goal == Goal::ConflictFree {
@@ -241,7 +241,7 @@ impl Search<'_> {
             }
         }
         if left == 0 {
-            self.judge(state);
+            self.keep_best(state);
             return;
         }
         for i in from..self.terms.len() {
@@ -254,7 +254,7 @@ impl Search<'_> {
     }
 
     /// Extends the best set greedily, where the budget has cut the exhaustive walk short.
-    fn climb(&mut self, state: &mut [BankRows], max_terms: usize) {
+    fn extend_greedily(&mut self, state: &mut [BankRows], max_terms: usize) {
         let start = self.best.as_ref().map_or(Vec::new(), |b| b.chosen.clone());
         start.iter().for_each(|&i| self.toggle(state, i));
         self.chosen = start;
@@ -265,7 +265,7 @@ impl Search<'_> {
                 self.toggle(state, i);
                 self.chosen.push(i);
                 self.chosen.sort_unstable();
-                self.judge(state);
+                self.keep_best(state);
                 self.chosen.clone_from(&held);
                 self.toggle(state, i);
             }
@@ -285,12 +285,12 @@ impl Search<'_> {
     }
 
     /// Whether nothing at this depth can be better than what is known.
-    fn settled(&self) -> bool {
+    fn is_optimal(&self) -> bool {
         self.best.as_ref().is_some_and(|b| b.conflict_free && b.single_swizzle)
     }
 
     /// Compares the chosen terms with the best so far; the earlier wins a tie.
-    fn judge(&mut self, state: &[BankRows]) {
+    fn keep_best(&mut self, state: &[BankRows]) {
         let mut wavefronts = 0u64;
         let mut conflict_free = true;
         for (a, banks) in self.accesses.iter().zip(state) {

@@ -163,7 +163,7 @@ impl Writer<'_> {
         let extents = match &k.exprs[e] {
             ExprData::View(view) if takes_dimensions(k, view.base) => {
                 let said = self.notes.get(&e).cloned().unwrap_or_else(|| vec![RangeNote::default(); view.ranges.len()]);
-                said_extents(k, view, &said, &ty)
+                given_extents(k, view, &said, &ty)
             }
             _ => window.dims.iter().map(|dim| dim.extent).collect(),
         };
@@ -196,7 +196,7 @@ impl Writer<'_> {
         let ExprData::View(view) = k.exprs[window].clone() else { return false };
         let said = self.notes.get(&window).cloned().unwrap_or_else(|| vec![RangeNote::default(); view.ranges.len()]);
         let Ok(ty @ Type::View(_)) = type_of(k, window) else { return false };
-        let (Some(elem), Some(mut extents)) = (ty.elem(), said_extents(k, &view, &said, &ty)) else { return false };
+        let (Some(elem), Some(mut extents)) = (ty.elem(), given_extents(k, &view, &said, &ty)) else { return false };
         let wrong = extents.is_empty() || window != init && extents.len() != 2;
         if !takes_dimensions(k, view.base) || said.iter().any(|said| said.repeats) || wrong {
             return false;
@@ -280,14 +280,14 @@ impl Writer<'_> {
             // For the verifier to say.
             Err(_) => return k.exprs[e] = k.exprs[own].clone(),
         };
-        let Some(extents) = said_extents(k, &view, &said, &ty) else {
+        let Some(extents) = given_extents(k, &view, &said, &ty) else {
             let message = "this window has no extents";
             let d = Diagnostic::error(codes::BAD_VIEW, span, message);
             self.wrong.push(d.with_note("next to `_` it is all of a tile, `v[_, ..]`, or says it: `v[_, i..+16]`"));
             return;
         };
         let mut extents = extents.into_iter();
-        let places: Vec<bool> = kept(&view, &said);
+        let places: Vec<bool> = tile_dims(&view, &said);
         let shape: Vec<Extent> = places
             .iter()
             .map(|&own| if own { extents.next().unwrap_or(Extent::Known(1)) } else { Extent::Known(1) })
@@ -353,8 +353,8 @@ impl Writer<'_> {
         else {
             return Vec::new();
         };
-        let (Some(elem), Some(extents)) = (ty.elem(), said_extents(k, &view, &said, &ty)) else { return Vec::new() };
-        let places = kept(&view, &said);
+        let (Some(elem), Some(extents)) = (ty.elem(), given_extents(k, &view, &said, &ty)) else { return Vec::new() };
+        let places = tile_dims(&view, &said);
         let mut extents = extents.into_iter();
         let shape: Vec<Extent> = places
             .iter()
@@ -434,7 +434,7 @@ fn without(k: &Kernel, view: &View, said: &[RangeNote]) -> ExprData {
 }
 
 /// Of the dimensions that a window has, which are its tile's.
-fn kept(view: &View, said: &[RangeNote]) -> Vec<bool> {
+fn tile_dims(view: &View, said: &[RangeNote]) -> Vec<bool> {
     let all = view.ranges.iter().zip(said);
     all.filter(|(range, said)| said.repeats || matches!(range, Range::From { .. }))
         .map(|(_, said)| !said.repeats)
@@ -449,7 +449,7 @@ fn rank_of(k: &Kernel, v: Value) -> usize {
 }
 
 /// How many elements a window beside `_` has along its own dimensions: what it says, or all of the tile; `None`: that is not said.
-fn said_extents(k: &Kernel, view: &View, said: &[RangeNote], ty: &Type) -> Option<Vec<Extent>> {
+fn given_extents(k: &Kernel, view: &View, said: &[RangeNote], ty: &Type) -> Option<Vec<Extent>> {
     if let Type::Tile(t) = ty {
         return Some(t.shape.clone());
     }
@@ -504,7 +504,7 @@ fn own_extents(k: &Kernel, e: Expr, ty: &Type, beside: &[Option<Extent>]) -> Opt
             let view = crate::typing::resolve_view(k, e)?;
             let shape: Vec<Extent> = k.tile_ty(view.base)?.shape.iter().map(|&n| Extent::of(k, n)).collect();
             let one = |&d: &usize| shape[d].known() == Some(1);
-            view.kept().iter().zip(beside).map(|(d, n)| if one(d) { Some(Extent::Known(1)) } else { *n }).collect()
+            view.base_dims().iter().zip(beside).map(|(d, n)| if one(d) { Some(Extent::Known(1)) } else { *n }).collect()
         }
         _ => None,
     }

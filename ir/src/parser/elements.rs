@@ -99,7 +99,7 @@ impl Operands<'_> {
         if !self.is_element(k, e) {
             return self.inside(k, e);
         }
-        let held = self.held(k, e);
+        let held = self.element_register(k, e);
         k.exprs[e] = ExprData::Ref(held);
     }
 
@@ -113,7 +113,7 @@ impl Operands<'_> {
     }
 
     /// The register variable that holds the element `e` in front of the statement.
-    fn held(&mut self, k: &mut Kernel, e: Expr) -> Value {
+    fn element_register(&mut self, k: &mut Kernel, e: Expr) -> Value {
         if let Some(&(_, held)) = self.loaded.iter().find(|&&(known, _)| same_value(k, known, e)) {
             return held;
         }

@@ -41,10 +41,10 @@ fn through_tiles(k: &mut Kernel, s: Stmt, (src, shape): (Expr, &[Expr]), out: &m
     let mut windows = Vec::new();
     windows_in(k, src, &mut windows);
     // Tiles of as many dimensions; of others the verifier says what is wrong.
-    windows.retain(|(_, view)| view.kept().len() == shape.len());
+    windows.retain(|(_, view)| view.base_dims().len() == shape.len());
     for (e, view) in &windows {
         let tensor = k.tensor_ty(view.base).expect("a window of a tensor").clone();
-        let kept = view.kept();
+        let kept = view.base_dims();
         let extent = |k: &mut Kernel, (&d, &n): (&usize, &Expr)| match tensor.repeats.contains(&d) {
             true => k.int(1, span),
             false => k.copy_expr(n),
@@ -72,7 +72,7 @@ fn through_tiles(k: &mut Kernel, s: Stmt, (src, shape): (Expr, &[Expr]), out: &m
 /// The windows of tensors in an expression, but for single elements.
 fn windows_in(k: &Kernel, e: Expr, found: &mut Vec<(Expr, ResolvedView)>) {
     match resolve_view(k, e) {
-        Some(view) if k.tensor_ty(view.base).is_some() && !view.kept().is_empty() => found.push((e, view)),
+        Some(view) if k.tensor_ty(view.base).is_some() && !view.base_dims().is_empty() => found.push((e, view)),
         Some(_) => {}
         None if matches!(k.exprs[e], ExprData::Iota { .. } | ExprData::Index(_)) => {}
         None => k.children(e).into_iter().for_each(|child| windows_in(k, child, found)),

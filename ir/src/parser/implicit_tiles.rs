@@ -224,7 +224,7 @@ impl Writer<'_> {
             let front = rank.checked_sub(window.dims.len())?;
             self.used.extend(&window.from);
             for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
-                match (*all, dim.said()) {
+                match (*all, dim.given_extent()) {
                     (Some(a), Some(b)) if a.same(k, b) != Some(true) => {
                         let (a, b) = (shape_text(k, &[a]), shape_text(k, &[b]));
                         let message = format!("windows that are combined say {a} and {b} elements");
@@ -283,7 +283,7 @@ impl Writer<'_> {
         }
         let elem = k.values[to.base].def.elem();
         parts.windows.insert(0, (dst, to));
-        let known = tile.map_or_else(|| vec![None; rank], |tile| but_for_ones(&tile));
+        let known = tile.map_or_else(|| vec![None; rank], |tile| without_repeats(&tile));
         let (Some(extents), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
         if rank == 0 {
             return;
@@ -354,8 +354,9 @@ impl Writer<'_> {
                 continue;
             }
             let own = window.dims.iter().zip(tile);
-            let extents: Vec<Extent> =
-                own.map(|(dim, &n)| if dim.repeats { Extent::Known(1) } else { dim.said().unwrap_or(n) }).collect();
+            let extents: Vec<Extent> = own
+                .map(|(dim, &n)| if dim.repeats { Extent::Known(1) } else { dim.given_extent().unwrap_or(n) })
+                .collect();
             front.extend(self.tile_of(k, *e, &extents, CopyAttrs::default(), k.expr_spans[*e]));
         }
     }
@@ -370,7 +371,7 @@ impl Writer<'_> {
                 self.count_in(k, &parts, tile, None);
                 return;
             }
-            Some(tile) => but_for_ones(tile),
+            Some(tile) => without_repeats(tile),
             None => vec![None; rank],
         };
         let span = k.expr_spans[arg];
@@ -421,7 +422,8 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
 /// too, since the text without what it says is an error ([`super::inferred_extents`]).
 fn larger(window: &Window, tile: &[Extent]) -> bool {
     let mut dims = window.dims.iter().zip(tile);
-    window.dims.len() == tile.len() && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.said().is_some())
+    window.dims.len() == tile.len()
+        && dims.any(|(dim, n)| n.known() == Some(1) && !dim.repeats && dim.given_extent().is_some())
 }
 
 /// Whether a tile has one element along a dimension of which another has several.
@@ -431,7 +433,7 @@ fn is_narrower(tile: &[Extent], than: &[Extent]) -> bool {
 }
 
 /// The extents of a tile, but for those along which it repeats.
-fn but_for_ones(tile: &[Extent]) -> Vec<Option<Extent>> {
+fn without_repeats(tile: &[Extent]) -> Vec<Option<Extent>> {
     tile.iter().map(|&n| Some(n).filter(|n| n.known() != Some(1))).collect()
 }
 

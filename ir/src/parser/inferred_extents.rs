@@ -110,26 +110,26 @@ impl Narrow<'_> {
         let rank = windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
         for d in 0..rank {
             let says = |window: &Window| {
-                dim(window, d).is_some_and(|dim| dim.said().is_some() || !dim.repeats && self.is_tile(window))
+                dim(window, d).is_some_and(|dim| dim.given_extent().is_some() || !dim.repeats && self.is_tile(window))
             };
             if windows.iter().map(|(_, window)| window).chain(&to).any(says) {
                 continue;
             }
             // A window that says how many elements there are along another dimension, where nothing else says any along this one.
             let half = windows.iter().find(|(_, window)| {
-                to.is_none() && dim(window, d).is_some_and(|dim| !dim.repeats) && says_some(window)
+                to.is_none() && dim(window, d).is_some_and(|dim| !dim.repeats) && gives_extent(window)
             });
             if let Some(&(e, ref window)) =
                 half.filter(|_| tiles.iter().all(|&tile| self.along(tile, d, &mut Seen::new()) == Along::Number))
             {
-                self.wrong.push(half_said(self.k, self.notes, (e, window), window.dims.len() - 1 - d));
+                self.wrong.push(partially_given(self.k, self.notes, (e, window), window.dims.len() - 1 - d));
                 return;
             }
             let own = windows.iter().find(|(_, window)| !self.is_one(window, d));
             let along = tiles.iter().map(|&tile| (self.along(tile, d, &mut Seen::new()), tile)).max();
             if let (Some(&(e, ref window)), Some((Along::Repeats, tile))) = (own, along) {
                 let d = window.dims.len() - 1 - d;
-                self.wrong.push(nothing_says(self.k, (e, window), d, self.k.expr_spans[tile]));
+                self.wrong.push(no_extent(self.k, (e, window), d, self.k.expr_spans[tile]));
                 return;
             }
         }
@@ -149,7 +149,7 @@ impl Narrow<'_> {
             ValueDef::Var(t) | ValueDef::Smem(t) if ranks(&t.shape) => &t.shape,
             _ => return false,
         };
-        dim.said().is_none() && Extent::of(self.k, shape[shape.len() - 1 - d]).known() == Some(1)
+        dim.given_extent().is_none() && Extent::of(self.k, shape[shape.len() - 1 - d]).known() == Some(1)
     }
 
     /// The extent of `e` along a dimension.
@@ -235,12 +235,12 @@ fn dim(window: &Window, d: usize) -> Option<super::window_notes::Dim> {
 }
 
 /// Whether it says how many elements there are along a dimension.
-fn says_some(window: &Window) -> bool {
+fn gives_extent(window: &Window) -> bool {
     window.dims.iter().any(|dim| dim.extent.is_some())
 }
 
 /// An error for a window that gives the number of elements along some dimensions only.
-fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
+fn partially_given(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
     let name = &k.values[window.base].name;
     let message = format!("this window of `{name}` has no extent along dimension {d}");
     let found = Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message);
@@ -265,7 +265,7 @@ fn half_said(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) 
     }
 }
 
-fn nothing_says(k: &Kernel, (e, window): (Expr, &Window), d: usize, beside: Span) -> Diagnostic {
+fn no_extent(k: &Kernel, (e, window): (Expr, &Window), d: usize, beside: Span) -> Diagnostic {
     let message = format!("this window has no extent along dimension {d}");
     let name = &k.values[window.base].name;
     let ranges: Vec<&str> = (0..window.dims.len()).map(|at| if at == d { "j..+64" } else { ".." }).collect();

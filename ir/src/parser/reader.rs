@@ -39,7 +39,7 @@ pub(crate) const CLAUSES: &[&str] = &[
 ];
 
 /// The position of a word of [`CLAUSES`], for a message about a misplaced one.
-pub(super) fn stands(word: &str) -> Option<String> {
+pub(super) fn clause_position(word: &str) -> Option<String> {
     Some(match word {
         "sequence" => "`sequence name { first, second }` is outside of kernels".to_owned(),
         "where" | "grid" | "schedule" | "require" => {
@@ -341,7 +341,7 @@ impl<'s, 'd> Parser<'s, 'd> {
                 "`fill` ends a `copy` to a tile, and is said of the windows that it reads: `copy X[i, j..] -> x fill -inf`; elsewhere, mask: `select(j + iota(x, 0) < N, x, -inf)`",
             ),
             Tok::Sign(";") => d.with_note("statements end by themselves: leave the `;` out").with_fix(span, ""),
-            Tok::Word(word) if CLAUSES.contains(&word) && !self.names_value(word) => match stands(word) {
+            Tok::Word(word) if CLAUSES.contains(&word) && !self.names_value(word) => match clause_position(word) {
                 Some(note) => d.with_note(note),
                 None => d,
             },

@@ -9,7 +9,7 @@ use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, Si
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::foreign_syntax;
 use crate::parser::names::BEGINS;
-use crate::parser::reader::{MAX_STMTS, Parsed, Parser, stands};
+use crate::parser::reader::{MAX_STMTS, Parsed, Parser, clause_position};
 use crate::spelling;
 use crate::types::{ArrivalCounts, Elem, Lanes, OrderedBarriers, Place};
 
@@ -250,7 +250,7 @@ impl Parser<'_, '_> {
     fn misspelt_declaration(&mut self, word: &str, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let registers = self.peek_at(3) == Tok::Word("reg");
         let [first, second] = if registers { ["var", "let"] } else { ["let", "var"] };
-        let meant = [first, second].into_iter().find(|meant| spelling::one_slip(word, meant));
+        let meant = [first, second].into_iter().find(|meant| spelling::one_edit_apart(word, meant));
         let d = self.expected_here("a statement or `}`");
         let d = Diagnostic { notes: Vec::new(), fix: None, ..d };
         let reported = self.error(match meant {
@@ -331,7 +331,7 @@ impl Parser<'_, '_> {
             let d = self.expected_here(&message);
             return Err(self.error(match meant {
                 Some(word) => d.with_note(format!("did you mean `{word}`?")).with_fix(span, word),
-                None => d.with_note(stands(name).unwrap_or_else(|| note.to_owned())),
+                None => d.with_note(clause_position(name).unwrap_or_else(|| note.to_owned())),
             }));
         }
         self.expect_equals()?;
@@ -697,7 +697,7 @@ impl Parser<'_, '_> {
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
         let cond = if self.eat_word("while") { Some(self.expr()?) } else { None };
-        let next = if self.eat_word("next") { Some(self.drawn()?) } else { None };
+        let next = if self.eat_word("next") { Some(self.queue_clause()?) } else { None };
         let blanks = self.blanks();
         let unroll = self.eat_word("unroll");
         if unroll {
@@ -715,7 +715,7 @@ impl Parser<'_, '_> {
     }
 
     /// `turns from drawn`: the channel and the counter of a loop whose numbers are drawn.
-    fn drawn(&mut self) -> Parsed<Next> {
+    fn queue_clause(&mut self) -> Parsed<Next> {
         let (name, span) = self.name("the name of a channel")?;
         let channel = self.resolve(name, span)?;
         self.expect_word("from")?;

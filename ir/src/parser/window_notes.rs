@@ -55,7 +55,7 @@ pub(super) struct Dim {
 
 impl Dim {
     /// How many elements the window says that it has.
-    pub(super) fn said(&self) -> Option<Extent> {
+    pub(super) fn given_extent(&self) -> Option<Extent> {
         self.extent.or(self.gathered)
     }
 }
@@ -102,7 +102,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
                         Some(Dim { extent, written: said.written, all, gathered: None, repeats: said.repeats })
                     }
                     Range::At(at) | Range::Gather(at) => {
-                        gathered(k, at).map(|n| Dim { gathered: Some(n), ..Dim::default() })
+                        gathered_count(k, at).map(|n| Dim { gathered: Some(n), ..Dim::default() })
                     }
                 }
             });
@@ -127,7 +127,7 @@ fn whole(k: &Kernel, notes: &Notes, v: Value, names: usize) -> Option<Window> {
 }
 
 /// How many elements a tile of integers names.
-fn gathered(k: &Kernel, at: Expr) -> Option<Extent> {
+fn gathered_count(k: &Kernel, at: Expr) -> Option<Extent> {
     match type_of(k, at) {
         Ok(Type::Tile(t)) => t.shape.into_iter().find(|n| n.known() != Some(1)).or(Some(Extent::Known(1))),
         _ => None,

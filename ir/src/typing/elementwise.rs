@@ -258,8 +258,8 @@ impl Types<'_> {
         };
         let [(a, of_a), (b, of_b)] = operands;
         match (number(of_a), number(of_b)) {
-            (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.said_converted(d, a, of_a, y.2),
-            (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.said_converted(d, b, of_b, x.2),
+            (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.with_conversion(d, a, of_a, y.2),
+            (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.with_conversion(d, b, of_b, x.2),
             _ => d.with_note(format!("convert one of them: `cast<{to}>(x)`")),
         }
     }

@@ -20,7 +20,7 @@ impl Types<'_> {
     }
 
     /// With the conversion of one of several operands as the change that mends it; a note says of which.
-    pub(super) fn said_converted(&self, d: Diagnostic, e: Expr, ty: &Type, elem: &str) -> Diagnostic {
+    pub(super) fn with_conversion(&self, d: Diagnostic, e: Expr, ty: &Type, elem: &str) -> Diagnostic {
         let of = match self.k.exprs[e] {
             ExprData::Ref(v) => self.k.values[v].name.clone(),
             ExprData::View(ref view) => format!("{}[..]", self.k.values[view.base].name),

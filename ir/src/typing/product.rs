@@ -180,8 +180,8 @@ impl Types<'_> {
         let pair = |to: &[Elem]| to.iter().any(|&x| cc.iter().any(|&c| combines(x, x, c)));
         let operand = |e: Expr| self.type_of(e).ok();
         Err(match (operand(m.a), operand(m.b)) {
-            (_, Some(of_b)) if pair(&ca) => self.said_converted(d, m.b, &of_b, &names[0]),
-            (Some(of_a), _) if pair(&cb) => self.said_converted(d, m.a, &of_a, &names[1]),
+            (_, Some(of_b)) if pair(&ca) => self.with_conversion(d, m.b, &of_b, &names[0]),
+            (Some(of_a), _) if pair(&cb) => self.with_conversion(d, m.a, &of_a, &names[1]),
             _ => d,
         }
         .into())

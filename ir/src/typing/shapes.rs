@@ -49,7 +49,7 @@ impl Types<'_> {
     /// The type of `concat(args, axis)`, if the extents along the dimension are numbers. The parser writes out others (`parser/broadcast/concat.rs`).
     pub(super) fn concatenated(&self, e: Expr, args: &[Expr], axis: u32) -> Result<Type, TypeError> {
         let k = self.k;
-        let (elem, tiles) = self.beside(e, args, axis)?;
+        let (elem, tiles) = self.concat_operands(e, args, axis)?;
         let along = tiles.iter().try_fold(0u64, |sum, t| Some(sum.saturating_add(t.shape[axis as usize].known()?)));
         let mut shape = tiles.into_iter().next().expect("bug: the parser has two at least").shape;
         shape[axis as usize] = Extent::Known(along.ok_or_else(|| {
@@ -61,7 +61,7 @@ impl Types<'_> {
     }
 
     /// The tiles that `concat(args, axis)` joins, and the type of the elements. Extents along the other dimensions may be equal.
-    fn beside(&self, e: Expr, args: &[Expr], axis: u32) -> Result<(ElemRef, Vec<TileType>), TypeError> {
+    fn concat_operands(&self, e: Expr, args: &[Expr], axis: u32) -> Result<(ElemRef, Vec<TileType>), TypeError> {
         let k = self.k;
         let tiles = args.iter().map(|&arg| self.tile(arg, "concat")).collect::<Result<Vec<_>, _>>()?;
         let mut all = tiles[0].clone();
@@ -84,5 +84,5 @@ impl Types<'_> {
 /// The tiles that `concat(args, axis)` joins, and the type of the elements; `None`: they do not go together.
 pub(crate) fn joined(k: &Kernel, e: Expr) -> Option<(ElemRef, Vec<TileType>)> {
     let ExprData::Concat { args, axis } = &k.exprs[e] else { return None };
-    Types::of_expr(k, e).beside(e, args, *axis).ok()
+    Types::of_expr(k, e).concat_operands(e, args, *axis).ok()
 }

@@ -577,8 +577,8 @@ pub fn type_of(k: &Kernel, e: Expr) -> Result<Type, TypeError> {
 /// Whether the type of `e` depends on what a name stands for.
 fn mentions_name(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
-        ExprData::Ref(v) => k.stands_for(v).is_some(),
-        ExprData::View(View { base: v, .. }) if k.stands_for(v).is_some() => true,
+        ExprData::Ref(v) => k.definition(v).is_some(),
+        ExprData::View(View { base: v, .. }) if k.definition(v).is_some() => true,
         _ => k.children(e).into_iter().any(|child| mentions_name(k, child)),
     }
 }

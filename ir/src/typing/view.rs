@@ -52,12 +52,12 @@ impl ViewDim {
 
 impl ResolvedView {
     /// The dimensions of the window along which elements are gathered or scattered, and the register tiles whose integers say where they are.
-    pub fn gathered(&self) -> Vec<(usize, Expr)> {
+    pub fn gathered_dims(&self) -> Vec<(usize, Expr)> {
         let tile_of = |(w, d): (usize, usize)| match self.dims[d] {
             ViewDim::Gather(e) => Some((w, e)),
             ViewDim::Fixed(_) | ViewDim::From { .. } => None,
         };
-        self.kept().into_iter().enumerate().filter_map(tile_of).collect()
+        self.base_dims().into_iter().enumerate().filter_map(tile_of).collect()
     }
 
     /// Whether elements are gathered or scattered along a dimension of the window.
@@ -66,7 +66,7 @@ impl ResolvedView {
     }
 
     /// The base dimensions that the window has, in the order of the window's own dimensions.
-    pub fn kept(&self) -> Vec<usize> {
+    pub fn base_dims(&self) -> Vec<usize> {
         let is_kept = |&d: &usize| !matches!(self.dims[d], ViewDim::Fixed(_));
         let mut kept: Vec<usize> = (0..self.dims.len()).filter(is_kept).collect();
         if self.transposed {
@@ -78,7 +78,7 @@ impl ResolvedView {
     /// What a window of these extents has of each dimension of its base: of those that it does not keep 1. `None` if they are extents of another rank.
     #[must_use]
     pub fn extents_of_base(&self, shape: &[u64]) -> Option<Vec<u64>> {
-        let kept = self.kept();
+        let kept = self.base_dims();
         let mut extents = vec![1; self.dims.len()];
         kept.iter().zip(shape).for_each(|(&d, &n)| extents[d] = n);
         (kept.len() == shape.len()).then_some(extents)
@@ -92,7 +92,7 @@ impl ResolvedView {
     /// Narrows the window by ranges, one per dimension of the window. `None` if their number is wrong, or for an index or
     /// an end counted from a start that is not 0: those need a sum that is not an expression of the program.
     fn narrow(&mut self, k: &Kernel, ranges: &[Range]) -> Option<()> {
-        let kept = self.kept();
+        let kept = self.base_dims();
         if kept.len() != ranges.len() {
             return None;
         }
@@ -117,7 +117,7 @@ impl ResolvedView {
                 }
             }
         }
-        if self.kept().len() != 2 {
+        if self.base_dims().len() != 2 {
             // Fewer than two dimensions are left: their order no longer matters.
             self.transposed = false;
         }
@@ -154,7 +154,7 @@ fn resolve(k: &Kernel, inits: Inits<'_>, e: Expr, fuel: usize) -> Option<Resolve
         }
         ExprData::Transpose(arg) => {
             let mut view = resolve(k, inits, *arg, fuel)?;
-            if view.kept().len() != 2 {
+            if view.base_dims().len() != 2 {
                 return None;
             }
             view.transposed = !view.transposed;

@@ -48,12 +48,12 @@ impl Cx<'_, '_> {
     pub(super) fn index_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
         let typed = self.types.index(e);
         if self.ok(typed).is_some() {
-            self.only_over(e, over, allowed);
+            self.check_value_kinds(e, over, allowed);
         }
     }
 
     /// Checks that `e` mentions values of some kinds only.
-    pub(super) fn only_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
+    pub(super) fn check_value_kinds(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
         let k = self.k;
         structure::mentions(k, e, &mut |at, v| {
             if !allowed(&k.values[v].def) {

@@ -158,7 +158,7 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
 /// Of a tensor that repeats along a dimension there is one element to store to.
 fn once(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, target: &ResolvedView) {
     let (Some(tensor), Type::Tile(tile)) = (cx.k.tensor_ty(target.base), from) else { return };
-    let kept = target.kept();
+    let kept = target.base_dims();
     let several = kept.iter().zip(&tile.shape).any(|(d, n)| tensor.repeats.contains(d) && n.known() != Some(1));
     if several && kept.len() == tile.shape.len() {
         let message =

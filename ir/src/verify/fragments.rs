@@ -42,7 +42,7 @@ use crate::kernel::{ExprData, Mma, StmtData};
 use crate::types::ElemRef;
 use crate::verify::context::Cx;
 use crate::verify::fragments::maps::{
-    Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, reduction,
+    Failure, LANE_BITS, Maps, Operand, basis, check_operand_bits, check_warp_bits, one_operand, pack, reduction,
 };
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -160,8 +160,8 @@ fn prove(
     let (span_a, span_b) = (basis(ra.iter().map(|&p| pack(p))), basis(rb.iter().map(|&p| pack(p))));
     for (i, &[row, col]) in rc.iter().enumerate() {
         let bit = fc.value.len() + i;
-        held(&span_a, [row, 0], (c, bit), (a, "rows")).map_err(|why| (facts, why))?;
-        held(&span_b, [0, col], (c, bit), (b, "columns")).map_err(|why| (facts, why))?;
+        check_operand_bits(&span_a, [row, 0], (c, bit), (a, "rows")).map_err(|why| (facts, why))?;
+        check_operand_bits(&span_b, [0, col], (c, bit), (b, "columns")).map_err(|why| (facts, why))?;
         facts += 1;
     }
     let threads = [a, b, c].map(|o| o.layout.thread_bits()).into_iter().max().unwrap_or(0);
@@ -169,7 +169,7 @@ fn prove(
         let [row, col] = c.warp(w);
         let slice = c.warp_slice(w) << deep;
         for (operand, span, wanted) in [(a, &span_a, [row, slice]), (b, &span_b, [slice, col])] {
-            moved_alike(span, w, operand, (c, wanted)).map_err(|why| (facts, why))?;
+            check_warp_bits(span, w, operand, (c, wanted)).map_err(|why| (facts, why))?;
             facts += 1;
         }
     }

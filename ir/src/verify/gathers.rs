@@ -66,7 +66,7 @@ fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
         let message = format!("`{name}` is not a tensor, and elements are gathered from tensors");
         cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
     }
-    for (w, numbers) in view.gathered() {
+    for (w, numbers) in view.gathered_dims() {
         indices(cx, (w, numbers), shape);
     }
 }

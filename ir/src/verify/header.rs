@@ -145,7 +145,7 @@ fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
         return;
     }
     match cx.type_of(e) {
-        Some(Type::Bool) => cx.only_over(e, LAUNCH, is_launch),
+        Some(Type::Bool) => cx.check_value_kinds(e, LAUNCH, is_launch),
         Some(other) => {
             let message = format!("a precondition is a truth value, found {}", other.describe(k));
             let d = Diagnostic::error(codes::BAD_PRECONDITION, k.expr_spans[e], message);

@@ -4,7 +4,7 @@ use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
 use crate::kernel::{Kernel, StmtData};
-use crate::roles::{all_warps, dealt_out};
+use crate::roles::{all_warps, distributed_loop};
 use crate::target::{MAX_THREADS, WARP, WARPGROUP, register_share};
 use crate::typing::const_int;
 use crate::verify::context::Cx;
@@ -95,7 +95,7 @@ fn beside(cx: &mut Cx<'_, '_>) {
 /// A role with replicas does nothing but take turns.
 fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     let k = cx.k;
-    if dealt_out(k, body).is_some() {
+    if distributed_loop(k, body).is_some() {
         return;
     }
     let message = format!("role `{name}` has replicas, but is no loop whose iterations they could share");
@@ -116,7 +116,7 @@ fn ordered(cx: &mut Cx<'_, '_>) {
             k.walk(body, &mut |_, _, s| allowed.push(s));
         }
         if let StmtData::Role { replicas: Some(_), body, .. } = k.stmts[s]
-            && let Some(turns) = dealt_out(k, body)
+            && let Some(turns) = distributed_loop(k, body)
             && let StmtData::For { body, .. } = k.stmts[turns]
         {
             allowed.extend(k.blocks[body].iter().copied());

@@ -51,7 +51,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
         }
         StmtData::Alloc { value, over } => {
             alloc(cx, *value);
-            taken_over(cx, s, over);
+            check_reuse(cx, s, over);
         }
         StmtData::Assign { dst, src } => {
             if matches!(k.values[*dst].def, ValueDef::Var(_)) {
@@ -74,7 +74,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
                 let up = x.checked_neg().unwrap_or(1).max(1);
                 cx.report(cx.with_number(d, *step, up));
             }
-            goes_on(cx, s, *end, *cond, *unroll);
+            while_condition(cx, s, *end, *cond, *unroll);
             if *unroll && cond.is_none() {
                 return unrolled(cx, s, [*start, *end, *step], copies);
             }
@@ -240,7 +240,7 @@ fn alloc(cx: &mut Cx<'_, '_>, v: Value) {
 }
 
 /// What a buffer is over has memory of its own, and is named once.
-fn taken_over(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
+fn check_reuse(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
     let k = cx.k;
     let overlays = if over.is_empty() { Overlays::default() } else { Overlays::of(k) };
     for (i, &v) in over.iter().enumerate() {
@@ -299,7 +299,7 @@ fn reduces(k: &Kernel, e: Expr) -> bool {
 }
 
 /// Rule 14 for loops that go on while a condition holds.
-fn goes_on(cx: &mut Cx<'_, '_>, s: Stmt, end: Expr, cond: Option<Expr>, unroll: bool) {
+fn while_condition(cx: &mut Cx<'_, '_>, s: Stmt, end: Expr, cond: Option<Expr>, unroll: bool) {
     let k = cx.k;
     let Some(cond) = cond else {
         if k.exprs[end] == ExprData::Int(ENDLESS) {

@@ -49,11 +49,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
 /// The operation on the channel that a loop ends its iterations with.
 fn side(k: &Kernel, s: Stmt) -> Option<ChannelOp> {
     let StmtData::For { next: Some(next), body, .. } = k.stmts[s] else { return None };
-    k.blocks[body].iter().rev().find_map(|&s| handed(k, s, next.channel))
+    k.blocks[body].iter().rev().find_map(|&s| queue_slot_op(k, s, next.channel))
 }
 
 /// What a statement does with the numbers in the slots of a channel: `publish` or `release`.
-fn handed(k: &Kernel, s: Stmt, channel: Value) -> Option<ChannelOp> {
+fn queue_slot_op(k: &Kernel, s: Stmt, channel: Value) -> Option<ChannelOp> {
     match &k.stmts[s] {
         StmtData::Channel { op: op @ (ChannelOp::Publish | ChannelOp::Release), channels, .. } => {
             channels.contains(&channel).then_some(*op)
@@ -88,8 +88,8 @@ fn wrong(k: &Kernel, block: Block, s: Stmt, next: Next) -> Option<(String, &'sta
         ));
     }
     let mut all = 0;
-    k.walk(body, &mut |k, _, s| all += usize::from(handed(k, s, next.channel).is_some()));
-    let own = k.blocks[body].iter().filter(|&&s| handed(k, s, next.channel).is_some()).count();
+    k.walk(body, &mut |k, _, s| all += usize::from(queue_slot_op(k, s, next.channel).is_some()));
+    let own = k.blocks[body].iter().filter(|&&s| queue_slot_op(k, s, next.channel).is_some()).count();
     if (all, own) != (1, 1) {
         let name = &k.values[next.channel].name;
         return Some((

@@ -98,7 +98,7 @@ pub struct Overlap {
 }
 
 /// The stride that violates `condition`, if it is one of the conditions above.
-pub(crate) fn culprit(contract: &Contract, condition: &str, values: &Args) -> Option<Overlap> {
+pub(crate) fn violating_stride(contract: &Contract, condition: &str, values: &Args) -> Option<Overlap> {
     for param in &contract.params {
         let Some(tensor) = param.kind.tensor().filter(|t| t.access.writes()) else { continue };
         let own = conditions(&contract.params, tensor, matches!(param.kind, ParamKind::Pointers(_)));

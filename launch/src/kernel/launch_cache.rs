@@ -69,7 +69,7 @@ impl Checked {
             Some(at) if enough(&self.known[at]) => {
                 if self.known[at].apart != self.addresses {
                     if self.known[at].has_blocks() {
-                        steps.apart(tensors)?;
+                        steps.check_overlaps(tensors)?;
                     }
                     self.known[at].apart.clone_from(&self.addresses);
                 }

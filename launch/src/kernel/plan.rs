@@ -81,7 +81,7 @@ impl Plan {
                 ParamKind::TensorMap(map) => Passed::Map(taken(&map.tensor)?, map.clone()),
                 ParamKind::Size { .. } => {
                     let slot = slot()?;
-                    if !crate::bind::is_for_zero(contract, name) {
+                    if !crate::bind::is_zero_variant(contract, name) {
                         sizes.push(slot);
                     }
                     Passed::Size(slot)

@@ -8,7 +8,7 @@ use crate::contract::stack_code::Flat;
 use crate::contract::{Case, Contract, LaunchFile, Program, Temporary};
 use crate::dispatch::Refused;
 use crate::error::LaunchError;
-use crate::overlap::meets;
+use crate::overlap::may_overlap;
 use crate::program::may_alias;
 use crate::tensor::Argument;
 
@@ -104,7 +104,7 @@ impl Steps {
             chosen.push(found.ok_or_else(|| self.refusal(cases, &values, tensors))?);
         }
         if chosen.iter().any(|(_, grid)| !grid.contains(&0)) {
-            self.apart(tensors)?;
+            self.check_overlaps(tensors)?;
         }
         Ok((values, chosen))
     }
@@ -160,13 +160,13 @@ impl Steps {
     }
 
     /// Refuses a tensor that is written and shares memory with another one, but where the contract allows it.
-    pub(super) fn apart(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
+    pub(super) fn check_overlaps(&self, tensors: &[Argument<'_>]) -> Result<(), LaunchError> {
         for (over, allowed) in &self.aliases {
             let written = &tensors[*over];
             let Some(begin) = written.address() else { continue };
             for (under, other) in tensors.iter().enumerate().filter(|(under, _)| under != over) {
                 let Some(at) = other.address() else { continue };
-                if !meets(&written.place(begin), &other.place(at)) {
+                if !may_overlap(&written.place(begin), &other.place(at)) {
                     continue;
                 }
                 let mut steps = written.shape().iter().zip(written.strides()).zip(other.strides());

@@ -63,7 +63,9 @@ pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Opti
         let (Some(shape), Some(elem), Some(_)) = (shape, elem_of(k, from.base), k.tensor_ty(from.base)) else { return };
         let stride_1 = contiguous_dim(k, from.base);
         let contiguous = stride_1.unwrap_or(0);
-        let wanted = factor.along.and_then(|d| from.kept().get(to.kept().iter().position(|&kept| kept == d)?).copied());
+        let wanted = factor
+            .along
+            .and_then(|d| from.base_dims().get(to.base_dims().iter().position(|&kept| kept == d)?).copied());
         let along = wanted.filter(|_| stride_1.is_some()).unwrap_or(contiguous);
         read.push((from.base, along));
         let width = global_width(k, &facts, &from, &shape);
@@ -122,7 +124,7 @@ fn factors(k: &Kernel, options: &Options, registers: bool) -> BTreeMap<Value, Fa
         let from_registers = registers && types.is_some_and(|(inputs, _)| warpgroup::reads_registers(inputs.a));
         let sides = [(mma.a, 1), (mma.b, 0)].map(|(side, reduced)| {
             let view = resolve_view(k, side)?;
-            let along = view.kept().get(reduced).copied().filter(|_| one_order);
+            let along = view.base_dims().get(reduced).copied().filter(|_| one_order);
             let lies = along.is_none() || smem_contiguous(k, view.base) == along;
             Some((view.base, Factor { along, in_registers: from_registers && !lies }))
         });

@@ -87,7 +87,7 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
         shape[d] = round_up(k, shape[d], operand.multiple, span);
     }
     for d in rounded(&ty, operand) {
-        raise_ends(k, (v, d), ty.shape[d], shape[d]);
+        extend_window_ends(k, (v, d), ty.shape[d], shape[d]);
     }
     let multiple = k.int(i64::from(operand.multiple), span);
     let ld = stride_names(rows, shape.len()).iter().map(|name| k.value(name, span, ValueDef::Stride)).collect();
@@ -107,7 +107,7 @@ pub(super) fn read_copy(k: &mut Kernel, rows: &str, operand: &Operand) -> Result
 }
 
 /// Windows that ended at the tensor's extent now end at that of the copy, whose padding is zero.
-fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Expr) {
+fn extend_window_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Expr) {
     let ends: Vec<Expr> = k
         .exprs
         .values()
@@ -120,12 +120,12 @@ fn raise_ends(k: &mut Kernel, (tensor, dim): (Value, usize), old: Expr, new: Exp
         })
         .collect();
     for end in ends {
-        raise(k, end, old, new);
+        extend_end(k, end, old, new);
     }
 }
 
 /// Replaces the old extent by the new one in an end that is the extent, a minimum or maximum of it, or a selection.
-fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
+fn extend_end(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
     if same_product(k, e, old) {
         let copy = k.copy_expr(new);
         k.exprs[e] = k.exprs[copy].clone();
@@ -137,7 +137,7 @@ fn raise(k: &mut Kernel, e: Expr, old: Expr, new: Expr) {
         Op::Select => &args[1..],
         _ => &[],
     };
-    through.iter().for_each(|&arg| raise(k, arg, old, new));
+    through.iter().for_each(|&arg| extend_end(k, arg, old, new));
 }
 
 /// The sizes that are still mentioned, without those that only an operand mentioned, such as the lines of a padded one.

@@ -16,7 +16,7 @@ pub(crate) enum NextUse {
 }
 
 /// The fate of `v` in consecutive statements.
-pub(crate) fn fate(k: &Kernel, stmts: &[Stmt], v: Value) -> NextUse {
+pub(crate) fn next_use(k: &Kernel, stmts: &[Stmt], v: Value) -> NextUse {
     stmts.iter().map(|&s| of_statement(k, s, v)).find(|&f| f != NextUse::Left).unwrap_or(NextUse::Left)
 }
 
@@ -25,19 +25,19 @@ pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> NextUse {
     match &k.stmts[s] {
         // The loop may have no iteration.
         StmtData::For { cond: Some(cond), .. } if mentions(k, *cond, v) => NextUse::Read,
-        StmtData::For { body, .. } => match fate(k, &k.blocks[*body], v) {
+        StmtData::For { body, .. } => match next_use(k, &k.blocks[*body], v) {
             NextUse::Read => NextUse::Read,
             _ => NextUse::Left,
         },
         StmtData::If { then, otherwise, .. } => {
-            let sides = [Some(*then), *otherwise].map(|b| b.map_or(NextUse::Left, |b| fate(k, &k.blocks[b], v)));
+            let sides = [Some(*then), *otherwise].map(|b| b.map_or(NextUse::Left, |b| next_use(k, &k.blocks[b], v)));
             match sides {
                 _ if sides.contains(&NextUse::Read) => NextUse::Read,
                 [NextUse::Overwritten, NextUse::Overwritten] => NextUse::Overwritten,
                 _ => NextUse::Left,
             }
         }
-        StmtData::Ordered { body } | StmtData::Role { body, .. } => fate(k, &k.blocks[*body], v),
+        StmtData::Ordered { body } | StmtData::Role { body, .. } => next_use(k, &k.blocks[*body], v),
         StmtData::Alloc { value, over } if *value == v || over.contains(&v) => NextUse::Overwritten,
         StmtData::Await { value, .. } if *value == v => NextUse::Read,
         StmtData::Copy { src, dst, attrs } => {
@@ -59,14 +59,14 @@ pub(crate) fn of_statement(k: &Kernel, s: Stmt, v: Value) -> NextUse {
 pub(crate) fn read_behind(k: &Kernel, at: Stmt, v: Value) -> bool {
     let path = path_to(k, at);
     for (depth, &(block, index)) in path.iter().enumerate().rev() {
-        match fate(k, &k.blocks[block][index + 1..], v) {
+        match next_use(k, &k.blocks[block][index + 1..], v) {
             NextUse::Read => return true,
             NextUse::Overwritten => return false,
             NextUse::Left => {}
         }
         let around = depth.checked_sub(1).map(|d| k.blocks[path[d].0][path[d].1]);
         let again = around.is_some_and(|s| matches!(k.stmts[s], StmtData::For { .. }));
-        if again && fate(k, &k.blocks[block][..index], v) == NextUse::Read {
+        if again && next_use(k, &k.blocks[block][..index], v) == NextUse::Read {
             return true;
         }
     }

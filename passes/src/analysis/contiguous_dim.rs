@@ -32,7 +32,7 @@ pub(crate) fn stored_dim(k: &Kernel, buffer: Value) -> Option<usize> {
         let (_, tensor) = tensor_store(k, s).filter(|&(b, _)| b == buffer)?;
         let StmtData::Copy { dst, .. } = k.stmts[s] else { unreachable!("a TMA store is a copy") };
         let dim = contiguous_dim(k, tensor)?;
-        resolve_view(k, dst)?.kept().iter().position(|&d| d == dim)
+        resolve_view(k, dst)?.base_dims().iter().position(|&d| d == dim)
     })
 }
 
@@ -47,7 +47,7 @@ fn register_run(k: &Kernel, buffer: Value) -> Option<usize> {
         for (memory, register) in [(dst, src), (src, dst)] {
             let Some(view) = resolve_view(k, memory).filter(|v| v.base == buffer) else { continue };
             let Some(runs) = plain_var(k, register).and_then(|v| owned_runs(k, v)) else { continue };
-            let kept = view.kept();
+            let kept = view.base_dims();
             let common: Vec<usize> =
                 dims.iter().copied().filter(|d| runs.iter().any(|&r| kept.get(r) == Some(d))).collect();
             met = true;
@@ -85,7 +85,7 @@ pub(crate) fn filled_from_registers(k: &Kernel, buffer: Value) -> bool {
 /// The dimension of a window of a buffer along which its elements are contiguous.
 pub(crate) fn smem_window_dim(k: &Kernel, view: &ResolvedView) -> Option<usize> {
     let dim = smem_contiguous(k, view.base)?;
-    view.kept().iter().position(|&d| d == dim)
+    view.base_dims().iter().position(|&d| d == dim)
 }
 
 /// The order of the tensor from which a buffer of rank 2 is filled.

@@ -14,7 +14,7 @@ pub(crate) fn in_memory(k: &Kernel, tensor: Value) -> Vec<Expr> {
 }
 
 /// Elements in memory divided by indexed elements, over all tensors; 1 if sizes are not known.
-pub(crate) fn share(k: &Kernel, count: &dyn Fn(Expr) -> Option<i64>) -> f64 {
+pub(crate) fn distinct_fraction(k: &Kernel, count: &dyn Fn(Expr) -> Option<i64>) -> f64 {
     let all = |extents: &[Expr]| extents.iter().try_fold(1.0, |n, &e| Some(n * count(e)? as f64));
     let of = |extents: &dyn Fn(Value) -> Vec<Expr>| {
         let tensors = k.params.iter().filter(|&&v| k.tensor_ty(v).is_some());

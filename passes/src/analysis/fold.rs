@@ -32,7 +32,7 @@ pub fn fold_tree(k: &mut Kernel, e: Expr) {
         return;
     }
     if let [x, Some(1)] = ints[..]
-        && index::vanishes(op, [x, Some(1)])
+        && index::is_zero(op, [x, Some(1)])
         && is_index(k, args[0])
         && !divides(k, args[0])
     {

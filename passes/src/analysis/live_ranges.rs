@@ -41,7 +41,7 @@ pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 
         _ => None,
     };
     let elements = match layout {
-        Some(layout) => held(&layout, &tile.shape),
+        Some(layout) => elements_per_thread(&layout, &tile.shape),
         None => tile.shape.iter().product::<u64>() / threads.max(1),
     };
     let components = match &k.values[v].def {
@@ -52,7 +52,7 @@ pub(crate) fn registers(k: &Kernel, v: Value, tile: &Tile, threads: u64) -> u64 
 }
 
 /// Elements of a tile that a thread holds.
-pub(crate) fn held(layout: &RegLayout, shape: &[u64]) -> u64 {
+pub(crate) fn elements_per_thread(layout: &RegLayout, shape: &[u64]) -> u64 {
     let all = 1usize << layout.value_bits().min(32);
     UsedRegisters::of(layout, shape).map_or(all, |held| held.count(all)) as u64
 }
@@ -131,7 +131,7 @@ pub(crate) fn most_of_warpgroups(k: &Kernel, groups: u64) -> u64 {
 
 /// Like [`most_of_warpgroups`], at these statements and those inside them. `groups`: the number of warpgroups that
 /// share a tile.
-pub(crate) fn most_within(k: &Kernel, places: &[Stmt], groups: impl Fn(&Tile) -> u64) -> u64 {
+pub(crate) fn peak_within(k: &Kernel, places: &[Stmt], groups: impl Fn(&Tile) -> u64) -> u64 {
     let mut order = Order::default();
     order.walk(k, k.body);
     let mut inside = vec![false; order.stmts.len()];

@@ -74,7 +74,7 @@ pub(crate) fn outlives(k: &Kernel, body: Block) -> Option<Value> {
 
 /// A product under `body` that is cut along another dimension than its reduction if the tensor copy `fetched` is cut
 /// along `dim`; or a copy that drops that dimension. Then the loop is no sum over it.
-pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) -> Option<Stmt> {
+pub(crate) fn cut_along_other_dim(k: &Kernel, body: Block, fetched: Stmt, dim: usize) -> Option<Stmt> {
     let StmtData::Copy { src, dst, .. } = k.stmts[fetched] else { return Some(fetched) };
     let Some(first) = moved(k, src, dst, dim) else { return Some(fetched) };
     let all = all_stmts(k, body);
@@ -111,7 +111,7 @@ pub(crate) fn cut_elsewhere(k: &Kernel, body: Block, fetched: Stmt, dim: usize) 
 /// The position of a memory dimension among the dimensions of a window, and their number.
 fn position(k: &Kernel, e: Expr, dim: usize) -> Option<(usize, usize)> {
     let view = resolve_view(k, e)?;
-    let kept = view.kept();
+    let kept = view.base_dims();
     kept.iter().position(|&d| d == dim).map(|at| (at, kept.len()))
 }
 
@@ -119,6 +119,6 @@ fn position(k: &Kernel, e: Expr, dim: usize) -> Option<(usize, usize)> {
 fn moved(k: &Kernel, src: Expr, dst: Expr, dim: usize) -> Option<(Value, usize)> {
     let (at, rank) = position(k, src, dim)?;
     let to = resolve_view(k, dst)?;
-    let kept = to.kept();
+    let kept = to.base_dims();
     (kept.len() == rank).then(|| (to.base, kept[at]))
 }

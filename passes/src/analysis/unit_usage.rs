@@ -28,7 +28,7 @@ struct Bytes {
 }
 
 /// Clocks of tensor copies, the second-level cache and memory, and of shared memory if `wgmma` reads it.
-pub(crate) fn beside(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str, u64)> {
+pub(crate) fn unmodelled_clocks(k: &Kernel, card: &Card, body: Block) -> Vec<(&'static str, u64)> {
     let mut bytes = Bytes::default();
     for s in all_stmts(k, body) {
         match k.stmts[s] {

@@ -169,7 +169,7 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
             let Some(small) = repeated_shape(k, reader, e) else { continue };
             done.push(e);
             let all = readers.iter().filter(|r| r.leaves.iter().any(|&(leaf, _)| leaf == e));
-            match all.filter_map(|reader| crowded(k, reader, e, &small)).next() {
+            match all.filter_map(|reader| why_no_registers(k, reader, e, &small)).next() {
                 None => replace(k, cx, reader, e, at, &small),
                 Some(why) => cx.remark(k.expr_spans[e], why),
             }
@@ -180,7 +180,7 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
 /// The shape of the non-repeated part of a window; `None` if nothing repeats.
 fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
     let view = resolve_view(k, e)?;
-    let kept = view.kept();
+    let kept = view.base_dims();
     let tensor = k.tensor_ty(view.base)?;
     // The extents come from the other tiles in the expression, not from the windows.
     let extents = fixed_shape(k, reader.src);
@@ -202,15 +202,17 @@ fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
         return None;
     }
     // Nothing is read twice if each element of a thread needs another element of the window.
-    let again =
-        || live_ranges::held(&small_layout(reader, &small), &small) < live_ranges::held(&reader.layout, &reader.shape);
+    let again = || {
+        live_ranges::elements_per_thread(&small_layout(reader, &small), &small)
+            < live_ranges::elements_per_thread(&reader.layout, &reader.shape)
+    };
     (reader.to.is_some() || again()).then_some(small)
 }
 
 /// Whether dimension `d` of a window has the start and end of dimension `w` of the destination; `None`: unknown.
 fn ends_with(k: &Kernel, (view, d): (&ResolvedView, usize), to: Option<&ResolvedView>, w: usize) -> Option<bool> {
     let to = to?;
-    let t = *to.kept().get(w)?;
+    let t = *to.base_dims().get(w)?;
     let (ViewDim::From { starts: a, end: None }, ViewDim::From { starts: b, .. }) = (&view.dims[d], &to.dims[t]) else {
         return None;
     };
@@ -220,7 +222,7 @@ fn ends_with(k: &Kernel, (view, d): (&ResolvedView, usize), to: Option<&Resolved
 }
 
 /// Why a thread has no registers for the non-repeated part of a window in addition to the statement's tiles.
-fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String> {
+fn why_no_registers(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String> {
     let threads = Threads::of(k).count();
     let mut tiles = Vec::new();
     for_each_tile(k, &Deferred::of(k), reader.src, &mut |v| {
@@ -235,7 +237,7 @@ fn crowded(k: &Kernel, reader: &Reader, e: Expr, small: &[u64]) -> Option<String
     };
     let sums: u64 = tiles.iter().filter_map(held).sum();
     let base = resolve_view(k, e).expect("what repeats is a window").base;
-    let own = known_elem(k, base).words(live_ranges::held(&small_layout(reader, small), small));
+    let own = known_elem(k, base).words(live_ranges::elements_per_thread(&small_layout(reader, small), small));
     let has = roles::epilogue_registers(k, threads);
     (own > FEW && sums + own > has).then(|| {
         format!(

@@ -49,7 +49,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
     }
     // Memory that one buffer reuses already is reused by others as the same list, also in front of it: exchanges are
     // not created in the order of the text.
-    for over in overs(k) {
+    for over in reused_buffers(k) {
         if over.iter().all(|v| free.contains(v)) {
             return over;
         }
@@ -59,7 +59,7 @@ pub(super) fn buffers(k: &Kernel, (block, index): (Block, usize)) -> Vec<Value> 
 }
 
 /// The lists of buffers whose memory others reuse, in the order of the text.
-fn overs(k: &Kernel) -> Vec<Vec<Value>> {
+fn reused_buffers(k: &Kernel) -> Vec<Vec<Value>> {
     let lists = all_stmts(k, k.body).into_iter().filter_map(|s| match &k.stmts[s] {
         StmtData::Alloc { over, .. } if !over.is_empty() => Some(over.clone()),
         _ => None,

@@ -73,7 +73,7 @@ pub(super) fn relayout(k: &mut Kernel, cx: &mut Cx<'_>, open: &[Value]) {
             continue;
         };
         // Numbers per row that were computed keep their layout.
-        if !super::row_vectors::still_beside(k, &deferred, src, &shape, &better) {
+        if !super::row_vectors::still_match(k, &deferred, src, &shape, &better) {
             continue;
         }
         let place = in_front_of(k, place(k, s, var), s, &lets);

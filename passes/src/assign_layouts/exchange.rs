@@ -18,9 +18,9 @@ mod tuples;
 use super::cost;
 use super::dead_buffers;
 use super::graph::{Edge, Graph, NodeId, Relation, What, reduced_shape};
-use super::infer::{self, given, goes_with, wanted};
+use super::infer::{self, given, matches, required_layout};
 use super::materialise::{NewTile, own_tile, tile, unrounded};
-use super::storage_types::{held_as, in_memory, is_truth, loaded, stored};
+use super::storage_types::{in_memory, in_storage_type, is_truth, loaded, stored};
 use super::threads::Threads;
 use crate::Cx;
 use crate::analysis::contiguous_dim::smem_contiguous;
@@ -64,7 +64,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
     let mut result = Ok(());
     for is_next in ORDER {
         for edge in graph.edges.iter().filter(|e| is_next(e.relation)) {
-            result = result.and(work.settle(k, cx, edge));
+            result = result.and(work.match_edge(k, cx, edge));
         }
         if is_next(Relation::Extents) {
             work.tuples_of_memory(k);
@@ -75,7 +75,7 @@ pub(super) fn insert(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) -> Resul
         }
     }
     if cx.enabled {
-        shared_barrier::settle(k, &work.loads);
+        shared_barrier::merge_barriers(k, &work.loads);
     }
     for (_, buffer) in work.buffers {
         order(k, buffer);
@@ -167,7 +167,7 @@ impl Work<'_> {
     }
 
     /// Makes the two ends of an edge match.
-    fn settle(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
+    fn match_edge(&mut self, k: &mut Kernel, cx: &mut Cx<'_>, edge: &Edge) -> Result<(), Reported> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let (Some(of_a), Some(of_b)) = (self.layout(edge.a).cloned(), self.layout(edge.b).cloned()) else {
             // A tile without a layout is refused later, by name.
@@ -176,14 +176,14 @@ impl Work<'_> {
         if edge.relation == Relation::Reduction {
             self.across_warps(k, cx, edge, &of_b);
         }
-        let Some(to) = wanted(edge, a, b, &of_a) else { return Ok(()) };
+        let Some(to) = required_layout(edge, a, b, &of_a) else { return Ok(()) };
         // A written layout does not allow the reduction; lowering reports it.
         let Some(from) = given(edge, b, &of_b) else { return Ok(()) };
-        if goes_with(&to, &from) {
+        if matches(&to, &from) {
             return Ok(());
         }
         if to.thread_bits() != from.thread_bits() {
-            return Err(self.apart(k, cx, edge, &to, &from));
+            return Err(self.refuse_threads(k, cx, edge, &to, &from));
         }
         match (edge.relation, edge.leaf) {
             (Relation::Operand | Relation::Rows(_) | Relation::Totals, Some(leaf)) => {
@@ -197,7 +197,7 @@ impl Work<'_> {
             (Relation::Reduction, Some(leaf)) => {
                 let at = self.stands_in(k, edge.at, leaf);
                 let shape = &reduced_shape(b);
-                let leaf = held_as(k, leaf);
+                let leaf = in_storage_type(k, leaf);
                 let elem = unrounded(k, leaf);
                 self.own_tile(
                     k,
@@ -231,7 +231,7 @@ impl Work<'_> {
         let place = place(k, at, source.value);
         let known = self.copies.get(&source.value).into_iter().flatten();
         let reuse = known
-            .filter(|(layout, ..)| goes_with(layout, &to))
+            .filter(|(layout, ..)| matches(layout, &to))
             .find(|(_, _, filled)| still_holds(k, *filled, source.value, place));
         let copied = match reuse.map(|&(_, v, _)| v) {
             Some(v) => v,
@@ -385,7 +385,7 @@ impl Work<'_> {
                 }
                 What::Source(_) | What::Reduced(_) | What::Let(_) => {
                     let (layout, at) = (layout.clone(), self.stands_in(k, at, e));
-                    let e = held_as(k, e);
+                    let e = in_storage_type(k, e);
                     let elem = unrounded(k, e);
                     self.own_tile(k, at, e, NewTile { elem, shape: &node.shape, layout, what: "tile", is_part: false });
                 }
@@ -493,7 +493,7 @@ impl Work<'_> {
     }
 
     /// Refuses an edge whose ends are held by different threads.
-    fn apart(&self, k: &Kernel, cx: &mut Cx<'_>, edge: &Edge, to: &RegLayout, from: &RegLayout) -> Reported {
+    fn refuse_threads(&self, k: &Kernel, cx: &mut Cx<'_>, edge: &Edge, to: &RegLayout, from: &RegLayout) -> Reported {
         let span = edge.leaf.map_or(k.stmt_spans[edge.at], |e| k.expr_spans[e]);
         let message = format!(
             "a tile over {} threads is combined with one over {}",

@@ -90,7 +90,7 @@ pub(super) fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             }
         }
     }
-    sliced_operands::lay_out(k);
+    sliced_operands::assign_repeated_layouts(k);
     // A written layout, or that of another product, may contradict those found here.
     if met { cx.verify(k) } else { Ok(()) }
 }
@@ -138,7 +138,7 @@ fn of_warp_tile(
     }
     let shape = a.and_then(|a| k.const_shape(&k.tile_ty(a)?.shape)).map_or_else(Vec::new, |s| log2_shape(&s));
     let k_bits = shape.get(usize::from(!mma.swap)).copied().unwrap_or(0);
-    let mut warps = side_by_side(extents, warp);
+    let mut warps = assign_warp_bits(extents, warp);
     warps.resize(warps.len() + extent_bits(repeats) as usize, None);
     let product = Product {
         row,
@@ -223,7 +223,7 @@ struct Places {
 
 /// Assigns the bits of a warp's number: first to rows of warp tiles in the accumulator's `extents` (log2), then to
 /// columns.
-fn side_by_side(extents: [u32; 2], warp: [u32; 2]) -> Warps {
+fn assign_warp_bits(extents: [u32; 2], warp: [u32; 2]) -> Warps {
     [0, 1].into_iter().flat_map(|side| (warp[side]..extents[side]).map(move |p| Some((side, p)))).collect()
 }
 
@@ -301,7 +301,7 @@ impl Product {
                 let warp = scheduled_warp_tile(k, mma.swap)?;
                 let run = run_of(elem_of(k, a)?);
                 let extents = [product.extent(0), product.extent(1)];
-                (places_of(row, warp, run, !cx.enabled), side_by_side(extents, warp))
+                (places_of(row, warp, run, !cx.enabled), assign_warp_bits(extents, warp))
             }
         };
         Some(product)
@@ -471,7 +471,7 @@ pub(crate) fn accumulator_layout(
     let sides = if swap { [1, 0] } else { [0, 1] };
     let (warp, extents) = (sides.map(|d| warp[d]), sides.map(|d| c_bits[d]));
     let run = run_of(inputs.a);
-    let mut shared = side_by_side(extents, warp);
+    let mut shared = assign_warp_bits(extents, warp);
     shared.resize(shared.len().max(extent_bits(warps) as usize), None);
     let places = places_of(row, warp, run, false);
     let product =

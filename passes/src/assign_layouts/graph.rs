@@ -371,7 +371,7 @@ impl Builder<'_> {
     /// The edge between a tile and a tile that is copied to or from a window of it.
     fn window(&mut self, s: Stmt, view: &ResolvedView, part: NodeId) {
         let Some(whole) = self.of_tile(view.base) else { return };
-        let kept = view.kept().into_iter().fold(0, |mask, d| mask | 1u32 << d);
+        let kept = view.base_dims().into_iter().fold(0, |mask, d| mask | 1u32 << d);
         let extents = view.extents_of_base(&self.graph.nodes[part].shape).unwrap_or_default();
         let bits = shape_bits(&extents);
         let places = places(self.k, s, view).unwrap_or_default();
@@ -401,7 +401,7 @@ impl Builder<'_> {
     fn rows(&mut self, context: NodeId, view: &ResolvedView) {
         let &(block, index) = self.path.last().expect("a copy stands somewhere");
         let at = self.k.blocks[block][index];
-        for (dim, e) in view.gathered() {
+        for (dim, e) in view.gathered_dims() {
             let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
             let b = self.of_tile(v).expect("the verifier has tiles of integers alone as indices");
             let weight = 1 << (LOOP_LOG2 * self.loops_that_change(v).min(4));

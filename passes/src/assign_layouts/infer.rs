@@ -61,7 +61,7 @@ pub(super) fn assign(k: &mut Kernel, threads: Threads, wide: bool) {
 }
 
 /// The layout that an edge's operand, or its reduction, must have for a context with layout `of_a`.
-pub(super) fn wanted(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Option<RegLayout> {
+pub(super) fn required_layout(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout) -> Option<RegLayout> {
     match edge.relation {
         Relation::Operand | Relation::Extents => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&b.shape)),
         Relation::Reduction => of_a.repeated(&log2_shape(&a.shape), &log2_shape(&reduced_shape(b))),
@@ -129,7 +129,7 @@ fn in_warps(b: &Node, axis: usize, layout: &RegLayout) -> Result<RegLayout, NoRe
 }
 
 /// Whether two layouts match: threads hold the same elements, in any registers.
-pub(super) fn goes_with(wanted: &RegLayout, given: &RegLayout) -> bool {
+pub(super) fn matches(wanted: &RegLayout, given: &RegLayout) -> bool {
     wanted.thread() == given.thread()
 }
 
@@ -145,7 +145,7 @@ pub(super) fn coalesced_for(
 ) -> Option<RegLayout> {
     let of = |contiguous: usize, chunk: u32| {
         let layout =
-            threads.share_out_within(shape, within, &|part: &[u64], threads: u32| match log2_shape(part)[..] {
+            threads.distribute_within(shape, within, &|part: &[u64], threads: u32| match log2_shape(part)[..] {
                 [] => RegLayout::new(Vec::new(), vec![0; threads as usize], 0),
                 ref bits => coalesced_within(bits, contiguous, chunk, threads, within),
             });
@@ -272,7 +272,7 @@ impl<'a> Search<'a> {
             for access in node.accesses.iter().filter(|a| a.least() > 1) {
                 let chunk = self.chunk(access);
                 let contiguous = access.dim.unwrap_or(node.shape.len().saturating_sub(1));
-                let whole = self.threads.share_out(&node.shape, &|part, threads| {
+                let whole = self.threads.distribute(&node.shape, &|part, threads| {
                     coalesced_of(access.least().ilog2(), &log2_shape(part), contiguous, chunk, threads)
                 });
                 if let Some(layout) = whole.filter(|l| l.is_even(&node.shape)) {
@@ -308,7 +308,7 @@ impl<'a> Search<'a> {
         let contiguous = access.dim.unwrap_or(shape.len().saturating_sub(1));
         let chunk = self.chunk(access);
         let make = |part: &[u64], threads: u32| coalesced_owning(&log2_shape(part), contiguous, chunk, threads, &own);
-        if let Some(layout) = self.threads.share_out_within(shape, &own, &make) {
+        if let Some(layout) = self.threads.distribute_within(shape, &own, &make) {
             self.begin(n, layout);
         }
     }
@@ -414,7 +414,7 @@ impl<'a> Search<'a> {
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         match (edge.relation, from_a) {
             (Relation::Reduction, true) => (b.scanned && a.shape == b.shape).then(|| layout.clone()),
-            (_, true) => wanted(edge, a, b, layout),
+            (_, true) => required_layout(edge, a, b, layout),
             (Relation::Reduction, false) => given(edge, b, layout).filter(|_| reduced_shape(b) == a.shape),
             (Relation::Window { kept, .. }, false) => {
                 layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape))
@@ -445,11 +445,11 @@ impl<'a> Search<'a> {
         }
         let (a, b) = (&self.graph.nodes[edge.a], &self.graph.nodes[edge.b]);
         let of_b = &self.labels[edge.b][y];
-        let ends = wanted(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, of_b));
+        let ends = required_layout(edge, a, b, &self.labels[edge.a][x]).zip(given(edge, b, of_b));
         let across =
             across_warps(b, of_b).map_or(0, |(whole, parts)| edge.weight * cost::across_warps(&whole, parts, b.elem));
         let found = match ends {
-            Some((wanted, given)) if goes_with(&wanted, &given) => across,
+            Some((wanted, given)) if matches(&wanted, &given) => across,
             // Another operand can give the extents, if there is one.
             Some(_) if edge.relation == Relation::Extents => 1,
             Some((wanted, given)) => {

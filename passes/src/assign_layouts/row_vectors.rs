@@ -99,7 +99,7 @@ fn rows(shape: &[u64], axis: usize) -> Option<u64> {
 }
 
 /// Whether smaller operands in the copy of `src` still match if the layout of extents `shape` becomes `to`.
-pub(super) fn still_beside(k: &Kernel, deferred: &Deferred, src: Expr, shape: &[u64], to: &RegLayout) -> bool {
+pub(super) fn still_match(k: &Kernel, deferred: &Deferred, src: Expr, shape: &[u64], to: &RegLayout) -> bool {
     let mut leaves = Vec::new();
     operands(k, deferred, src, &mut leaves);
     leaves.into_iter().all(|e| {

@@ -11,7 +11,7 @@ use tilec_ir::typing::resolve_view;
 
 /// Gives register tiles whose windows are fragments the fragment's layout, repeated. Tiles that are loaded from memory
 /// and copied to such a tile get the same layout, so that the copy moves nothing between threads.
-pub(super) fn lay_out(k: &mut Kernel) {
+pub(super) fn assign_repeated_layouts(k: &mut Kernel) {
     let copy = |s: Stmt| match k.stmts[s] {
         StmtData::Copy { src, dst, .. } => Some((src, dst)),
         _ => None,

@@ -56,7 +56,7 @@ struct Shared {
 }
 
 /// Rewrites the sorts of rows that warps share.
-pub(super) fn share_out(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
+pub(super) fn distribute_sorts(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads) {
     for s in all_stmts(k, k.body) {
         let StmtData::Let { value, init } = k.stmts[s] else { continue };
         let ExprData::Combine(combine) = &k.exprs[init] else { continue };

@@ -40,7 +40,7 @@ pub(super) fn is_truth(k: &Kernel, e: Expr) -> bool {
 }
 
 /// The expression in a type that a tile can hold: conditions, which only predicates hold, become numbers 0 or 1.
-pub(super) fn held_as(k: &mut Kernel, e: Expr) -> Expr {
+pub(super) fn in_storage_type(k: &mut Kernel, e: Expr) -> Expr {
     if !is_truth(k, e) {
         return e;
     }

@@ -51,17 +51,21 @@ impl Threads {
 
     /// The layout of a scalar: every thread holds it.
     pub(crate) fn scalar(self) -> Option<RegLayout> {
-        self.share_out(&[], &|_, threads| RegLayout::new(Vec::new(), vec![0; threads as usize], 0))
+        self.distribute(&[], &|_, threads| RegLayout::new(Vec::new(), vec![0; threads as usize], 0))
     }
 
     /// The layout of a tile, from `make`, which finds layouts for a power of two of threads. Several groups divide an
     /// extent that is a multiple of their number; if there is none, all groups have the same elements.
-    pub(crate) fn share_out(self, shape: &[u64], make: &dyn Fn(&[u64], u32) -> Option<RegLayout>) -> Option<RegLayout> {
-        self.share_out_within(shape, &[], make)
+    pub(crate) fn distribute(
+        self,
+        shape: &[u64],
+        make: &dyn Fn(&[u64], u32) -> Option<RegLayout>,
+    ) -> Option<RegLayout> {
+        self.distribute_within(shape, &[], make)
     }
 
-    /// [`Self::share_out`], with the elements along the dimensions `within` in one group.
-    pub(crate) fn share_out_within(
+    /// [`Self::distribute`], with the elements along the dimensions `within` in one group.
+    pub(crate) fn distribute_within(
         self,
         shape: &[u64],
         within: &[usize],

@@ -10,7 +10,7 @@
 //! .. x_windows[i.., 0..] ..
 //! ```
 //!
-//! and back again if the window is written. Windows that would split threads' parts take the same way, once layouts are known ([`settle`]).
+//! and back again if the window is written. Windows that would split threads' parts take the same way, once layouts are known ([`through_memory`]).
 
 use super::cost;
 use super::exchange::{order, place, still_holds};
@@ -51,7 +51,7 @@ pub(super) fn of_their_own(k: &mut Kernel, cx: &mut Cx<'_>) {
 
 /// Makes copies to and from windows go through memory if the window is no set of registers of the same threads. The
 /// result says whether there were any.
-pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
+pub(super) fn through_memory(k: &mut Kernel, cx: &mut Cx<'_>) -> bool {
     let mut work = Work { buffers: Vec::new(), any: false };
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };

@@ -17,7 +17,7 @@ mod windows;
 use crate::analysis::uses::{all_stmts, path_to};
 pub(super) use pairs::Pairs;
 use statement_paths::{Step, commute, exclusive, loops};
-pub(super) use statement_paths::{is_apart, never_both};
+pub(super) use statement_paths::{exclusive_statements, is_marked_apart};
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Stmt, Value};
@@ -31,9 +31,9 @@ use windows::{Window, Windows};
 const PAIRS: u32 = 4096;
 
 /// Whether `load` in one role never loads an element after `store`, a TMA store in another role, has stored it.
-pub(super) fn apart(k: &Kernel, load: Stmt, store: Stmt) -> bool {
+pub(super) fn never_loads_stored(k: &Kernel, load: Stmt, store: Stmt) -> bool {
     let (a, b) = (path_to(k, load), path_to(k, store));
-    exclusive(k, &a, &b) || in_turn(k, (load, &a), (store, &b)).unwrap_or(false)
+    exclusive(k, &a, &b) || store_waits_for_load(k, (load, &a), (store, &b)).unwrap_or(false)
 }
 
 /// Reports TMA stores that may write the same element, from two statements or from one in several iterations.
@@ -90,7 +90,9 @@ pub(crate) fn stored_twice_by_tiles(k: &Kernel, stores: &[Stmt]) -> Option<Store
             return None;
         }
         let windows = stored_window(&mut all, a).zip(stored_window(&mut all, b));
-        let in_one = a == b || never_both(k, a, b) || windows.as_ref().is_some_and(|(p, q)| all.beside(&[], [p, q]));
+        let in_one = a == b
+            || exclusive_statements(k, a, b)
+            || windows.as_ref().is_some_and(|(p, q)| all.disjoint_in_iteration(&[], [p, q]));
         let by_two = windows.is_some_and(|(p, q)| all.tiles_differ([&p, &q]));
         let found = if in_one { StoredTwice::ByTwoTiles } else { StoredTwice::InOneTile };
         (!in_one || !by_two).then_some(found)
@@ -112,7 +114,7 @@ fn run_alike(forms: &mut Forms<'_>, a: Stmt, b: Stmt) -> Option<(Value, Value)> 
 }
 
 /// Whether load and store both access the current tile of their role, and the store waits for the load.
-fn in_turn(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) -> Option<bool> {
+fn store_waits_for_load(k: &Kernel, (load, a): (Stmt, &[Step]), (store, b): (Stmt, &[Step])) -> Option<bool> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[load] else { unreachable!("what loads a tensor is a copy") };
     let slot = resolve_view(k, *dst).filter(|v| matches!(k.values[v.base].def, ValueDef::Channel { .. }))?;
     let (&x, &y) = loops(k, a).first().zip(loops(k, b).first())?;
@@ -134,7 +136,7 @@ fn stored_window(all: &mut Windows<'_>, store: Stmt) -> Option<Window> {
 /// Whether two statements, or one, never store an element twice.
 fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let k = all.k();
-    if is_apart(k, a) || is_apart(k, b) {
+    if is_marked_apart(k, a) || is_marked_apart(k, b) {
         return Some(true);
     }
     let (x, y) = (path_to(k, a), path_to(k, b));
@@ -166,7 +168,7 @@ fn once(all: &mut Windows<'_>, a: Stmt, b: Stmt) -> Option<bool> {
     let sides = parting > 0
         && x.get(parting - 1).is_some_and(|&(b, i)| matches!(k.stmts[k.blocks[b][i]], StmtData::If { .. }))
         && branches(&x) != branches(&y);
-    Some(a == b || sides || all.beside(&outer, [p, q]))
+    Some(a == b || sides || all.disjoint_in_iteration(&outer, [p, q]))
 }
 
 /// Whether all waits for a channel in a loop are in front of a statement.

@@ -66,7 +66,7 @@ impl Conflicts {
                     for (kind, _) in kinds.into_iter().filter(|(_, both)| *both) {
                         left = left.saturating_sub(1);
                         let both = [earlier.stmt, later.stmt];
-                        if ordered_by_barriers(k, kind, both) && (left == 0 || pairs.meet(tensor, kind, both)) {
+                        if ordered_by_barriers(k, kind, both) && (left == 0 || pairs.may_conflict(tensor, kind, both)) {
                             meetings.note(tensor, kind, both);
                         }
                     }

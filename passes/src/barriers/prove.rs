@@ -100,7 +100,7 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Conflicts, body: Block, start: State, bu
             }
         }
         for (&v, ring) in &state.rings {
-            if let Some(slot) = ring.put_slot()
+            if let Some(slot) = ring.filling_slot()
                 && let Some(&s) = trace.acquired.get(&(v, slot))
             {
                 run.fault(s, Fault { value: v, slot: Some(slot), why: FaultKind::NeverPublished, other: None }, trace);
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// Lets all but the last `pending` groups land.
-    fn land(&mut self, pending: usize) {
+    fn complete_groups(&mut self, pending: usize) {
         let landed = self.groups.len().saturating_sub(pending);
         for group in self.groups.drain(..landed) {
             for (v, slot) in group {

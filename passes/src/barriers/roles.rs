@@ -31,7 +31,7 @@ mod held_slots;
 mod messages;
 mod replicas;
 
-use super::disjoint::{apart, stored_twice};
+use super::disjoint::{never_loads_stored, stored_twice};
 use super::global::Conflicts;
 use super::prove::prove_role;
 use crate::barriers::prove::uses::{buffer_uses, tensor_uses};
@@ -122,7 +122,7 @@ fn parts(k: &Kernel) -> BTreeMap<Option<Stmt>, Vec<Stmt>> {
 }
 
 /// Tensors that TMA stores of one role write and another role accesses in another way: the stores' completion cannot be
-/// observed. Stores that come later, or to other elements, are fine ([`apart`]). [`stored_twice`] compares TMA stores
+/// observed. Stores that come later, or to other elements, are fine ([`super::disjoint`]). [`stored_twice`] compares TMA stores
 /// with each other.
 fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
     let parts = parts(k);
@@ -130,9 +130,9 @@ fn stored(k: &Kernel, found: &mut Vec<Diagnostic>) {
         for &store in stmts {
             let Some((_, tensor)) = tensor_store(k, store) else { continue };
             let others = parts.iter().filter(|(other, _)| *other != part).flat_map(|(_, stmts)| stmts);
-            let used = others
-                .copied()
-                .find(|&s| tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor) && !apart(k, s, store));
+            let used = others.copied().find(|&s| {
+                tensor_store(k, s).is_none() && tensor_uses(k, s).contains(&tensor) && !never_loads_stored(k, s, store)
+            });
             if let Some(used) = used {
                 let message =
                     format!("`{}` is used while TMA stores to it may not have arrived", k.values[tensor].name);

@@ -10,7 +10,7 @@ use crate::roles::{LEAST_BESIDE, slots_limit, slots_of};
 use crate::select_mma::keeps_in_registers;
 use crate::select_mma::threads::{PLAIN, is_count};
 use crate::specialize::is_extent;
-use crate::stage_stores::{ALIGNED, buffer_bytes, lone};
+use crate::stage_stores::{ALIGNED, buffer_bytes, has_no_neighbours};
 use tilec_ir::cluster;
 use tilec_ir::entities::Expr;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
@@ -175,7 +175,7 @@ impl SearchContext<'_> {
         }
         let swapped = self.swapped(shapes);
         let buffer = |m: &Move| {
-            if m.contiguous.is_some_and(|dim| lone(m.elem, dim, swapped)) {
+            if m.contiguous.is_some_and(|dim| has_no_neighbours(m.elem, dim, swapped)) {
                 return 0;
             }
             let accelerated = self.access(env, m, shapes) >= u64::from(MAX_ACCESS_BYTES);

@@ -400,7 +400,7 @@ impl Depends<'_> {
         let Some(resolved) = resolve_view(k, e).filter(|v| v.space(k).has_bounds()) else { return };
         let Some(tensor) = k.tensor_ty(resolved.base).filter(|t| t.scratch.is_none()) else { return };
         let name = &k.values[resolved.base].name;
-        let mut kept = resolved.kept().into_iter();
+        let mut kept = resolved.base_dims().into_iter();
         for (d, range) in view.ranges.iter().enumerate() {
             match *range {
                 Range::At(index) => {
@@ -440,7 +440,7 @@ impl Depends<'_> {
                         None => false,
                     };
                     if self.is_group(start)
-                        && dim.and_then(|d| resolved.kept().iter().position(|&x| x == d)).is_some_and(fixed)
+                        && dim.and_then(|d| resolved.base_dims().iter().position(|&x| x == d)).is_some_and(fixed)
                     {
                         continue;
                     }
@@ -465,7 +465,7 @@ impl Depends<'_> {
             return;
         }
         let Ok(Type::Tile(tile)) = type_of(k, tile) else { return };
-        for (&d, extent) in view.kept().iter().zip(tile.shape) {
+        for (&d, extent) in view.base_dims().iter().zip(tile.shape) {
             let (Extent::Sym(extent), &[start]) = (extent, view.dims[d].starts()) else { continue };
             let Some(chosen) = self.of(extent) else { continue };
             let Some((var, step)) = self.moves(start) else { continue };

@@ -52,7 +52,7 @@ impl<'a> Combinations<'a> {
         let stream_k = space.setting().stream_k;
         let mut all = Combinations { space, domains, stream_k, bounding: Vec::new(), rules: Vec::new() };
         all.bounding = all.bounding();
-        all.rules = all.rules().into_iter().map(|(rule, of)| (all.known_with(&of), rule)).collect();
+        all.rules = all.rules().into_iter().map(|(rule, of)| (all.last_parameter(&of), rule)).collect();
         all
     }
 
@@ -152,7 +152,7 @@ impl<'a> Combinations<'a> {
     }
 
     /// The last parameter on which one of these expressions depends.
-    fn known_with(&self, all: &[Expr]) -> usize {
+    fn last_parameter(&self, all: &[Expr]) -> usize {
         let last = self.space.autos.len() - 1;
         all.iter().map(|&e| self.parameters(e).map_or(last, |of| of.into_iter().max().unwrap_or(0))).max().unwrap_or(0)
     }

@@ -118,7 +118,11 @@ pub(super) struct Cost {
 
 impl Cost {
     /// Makes loops that have lost a fast path wait for their loads. `regions`: those of the parts.
-    pub(super) fn lose<'a>(&mut self, regions: &[Region], lost: impl Iterator<Item = &'a MissedPath> + Clone) {
+    pub(super) fn wait_for_loads<'a>(
+        &mut self,
+        regions: &[Region],
+        lost: impl Iterator<Item = &'a MissedPath> + Clone,
+    ) {
         let waits = |at: Stmt| lost.clone().any(|loss| loss.path == FastPath::Ahead && loss.at.contains(&at));
         for (region, part) in regions.iter().zip(&mut self.parts) {
             if region.at.is_some_and(waits) {

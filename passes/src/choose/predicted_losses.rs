@@ -16,7 +16,7 @@ use super::cost::{Cost, ahead};
 use super::search_context::AssumedPaths;
 use super::search_space::Space;
 use super::several_products::SeveralProducts;
-use super::trial::{Trial, ask};
+use super::trial::{Trial, run_trial};
 use super::work::{Env, Move, Region};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::{Options, pipeline};
@@ -31,7 +31,7 @@ const WORTH: f64 = 0.1;
 
 /// Turns remarks about expensive losses, from index `first` on, into warnings. `k`: the kernel with a value for every
 /// parameter, before the passes that reported the losses.
-pub(crate) fn settle(k: &Kernel, options: &Options, first: usize, sink: &mut Sink) {
+pub(crate) fn remarks_to_warnings(k: &Kernel, options: &Options, first: usize, sink: &mut Sink) {
     let said = sink.diagnostics().iter().enumerate().skip(first);
     let said = said.filter(|(_, d)| d.severity == Severity::Remark);
     let losses: Vec<(usize, MissedPath)> = said.filter_map(|(i, d)| Some((i, d.loss.clone()?))).collect();
@@ -112,18 +112,18 @@ impl<'a> Estimate<'a> {
         let supposed = AssumedPaths { wgmma: &wgmma, wide: &wide, narrow: &narrow };
         let mut env = self.env.clone();
         let mut launch = space.launch(&env, space.bytes(&env));
-        let plain = work.products().all(|p| p.operands.iter().all(|o| !o.computed)) && !work.is_of_several();
+        let plain = work.products().all(|p| p.operands.iter().all(|o| !o.computed)) && !work.has_several_products();
         let mut asked = match plain {
-            true => Trial::of(space.setting().supposing(supposed).cost(&env).ok()?),
-            false => ask(work, space.options, (space.card, true), supposed, &env).ok()?,
+            true => Trial::of(space.setting().assuming(supposed).cost(&env).ok()?),
+            false => run_trial(work, space.options, (space.card, true), supposed, &env).ok()?,
         };
-        self.worsen(&mut asked.cost, &wgmma, (all, lost));
+        self.add_losses(&mut asked.cost, &wgmma, (all, lost));
         space.raster(&mut env, &asked.cost, &mut launch);
         Some(SeveralProducts::of(space).time(&asked, &launch).seconds)
     }
 
     /// Adds the losses to a block whose `wgmma` products are at full rate.
-    fn worsen(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&MissedPath], &[&MissedPath])) {
+    fn add_losses(&self, cost: &mut Cost, wgmma: &[Stmt], (all, lost): (&[&MissedPath], &[&MissedPath])) {
         // Producer warps load the operands of wgmma ahead.
         let ahead = ahead(pipeline::usual_slots(true, true));
         for (region, part) in self.space.work.regions.iter().zip(&mut cost.parts) {
@@ -138,7 +138,7 @@ impl<'a> Estimate<'a> {
                 (part.ahead, part.staged) = if lost { (1.0, true) } else { (part.ahead.max(ahead), false) };
             }
         }
-        cost.lose(&self.space.work.regions, lost.iter().copied());
+        cost.wait_for_loads(&self.space.work.regions, lost.iter().copied());
         let stores = |s: &Stmt| self.space.work.moves().any(|m| m.at == *s);
         let staged = |l: &&MissedPath| l.path == FastPath::StagedStores && l.at.iter().any(stores);
         if all.iter().any(staged) {

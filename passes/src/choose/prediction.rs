@@ -116,7 +116,7 @@ impl Prediction {
 
     /// The time of a launch beyond the work of the busiest unit, in seconds, largest first: waits, and each other
     /// unit's part of the time that the busiest unit does not hide.
-    pub fn beside_busiest(&self) -> Vec<(Term, f64)> {
+    pub fn beyond_busiest_unit(&self) -> Vec<(Term, f64)> {
         let (busiest, _) = self.busiest();
         let units = || Term::ALL.into_iter().filter(|&t| self.overlaps(t) && t != busiest);
         let waits = || Term::ALL.into_iter().filter(|&t| !self.overlaps(t));
@@ -285,7 +285,7 @@ mod tests {
         assert!(p.terms.sectors > 0.0 && p.terms.conflicts > 0.0 && p.terms.issue == 0.0, "{:?}", p.terms);
         assert_eq!((p.seconds, p.terms.memory), (1e-2, 1e-3));
         let (busiest, _) = p.busiest();
-        let beside: f64 = p.beside_busiest().iter().map(|(_, seconds)| seconds).sum();
+        let beside: f64 = p.beyond_busiest_unit().iter().map(|(_, seconds)| seconds).sum();
         assert!(busiest == Term::Products && (beside + p.terms.products - p.seconds).abs() < 1e-9, "{beside}");
         p.learn(|_| 1000.0, 0.0);
         assert!(p.seconds > 1e-2, "nothing hides that much");

@@ -6,7 +6,7 @@ use super::product::{Shape, slice};
 use super::search_context::SearchContext;
 use super::work::{Env, Move, Product, Tile};
 use crate::registers::overhead::{
-    ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, beside, combining,
+    ADDRESSES, COMBINED, Code, EPILOGUE, Products, UNPACKED, USUAL_ACCESSES, USUAL_POINTERS, combining, overhead,
 };
 use crate::roles;
 use crate::schedule::occupancy;
@@ -44,13 +44,13 @@ impl SearchContext<'_> {
         let code = self.code(env, shapes, parts, &block);
         let loaded = self.warpgroups.map_or(0, |_| self.loaded_beside(env, &block));
         let spare = if code.products == Products::ByWords { SPARE } else { 0 };
-        let room = self.has(&block).saturating_sub(beside(&code) + loaded + spare);
+        let room = self.has(&block).saturating_sub(overhead(&code) + loaded + spare);
         // The estimate for transposing threads of a single warp is too low.
         let alone = code.pieces && threads == u64::from(WARP);
         // Aligned words that cover unaligned rows take twice as many registers as the tile.
         let covering: u64 =
             self.moves().filter(|m| shifted(m)).map(|m| m.elem.bytes_of(elements(m)) / (4 * threads)).sum();
-        let whole = self.warpgroups.is_some() && !self.holds_whole(env, &block);
+        let whole = self.warpgroups.is_some() && !self.fits_whole_matrix(env, &block);
         if (block.tiles + covering > room || alone || whole) && !self.crowded {
             return Err(Illegal::Registers);
         }
@@ -67,7 +67,8 @@ impl SearchContext<'_> {
         let filling = self.moves().any(|m| m.load && m.buffer.is_some() && m.modes);
         let warps = u32::try_from(block.threads / u64::from(WARP)).expect("a block has few warps");
         let (_, registers) = roles::registers(self.work.k, warps, filling);
-        u64::try_from(registers.unwrap_or_else(|| roles::share(self.work.k, warps))).expect("a count of registers")
+        u64::try_from(registers.unwrap_or_else(|| roles::registers_at_start(self.work.k, warps)))
+            .expect("a count of registers")
     }
 
     /// Properties of a candidate's code that affect registers, besides tiles.
@@ -121,7 +122,7 @@ impl SearchContext<'_> {
 
     /// Whether a thread has registers for a matrix that is loaded completely in a rare branch, and for the values with
     /// which it is combined.
-    fn holds_whole(&self, env: &Env, block: &occupancy::Block) -> bool {
+    fn fits_whole_matrix(&self, env: &Env, block: &occupancy::Block) -> bool {
         let rare = self.rare(env, block);
         let held = block.tiles + rare + ADDRESSES;
         let bytes = self.work.rare.moves.iter().any(|m| m.load && m.buffer.is_none() && m.elem.get() < 16);

@@ -8,7 +8,7 @@ use super::single_product::SingleProduct;
 
 /// The fastest combination; those that leave enough registers are preferred.
 pub(super) fn best(space: Space<'_>) -> Result<SearchResult, Failed> {
-    if space.work.is_of_several() {
+    if space.work.has_several_products() {
         return match SeveralProducts::of(&space).best() {
             Err(Failed::Refused(_)) => SeveralProducts::of(&Space { crowded: true, ..space }).best(),
             found => found,
@@ -23,7 +23,7 @@ pub(super) fn best(space: Space<'_>) -> Result<SearchResult, Failed> {
 /// The result of [`best`], and then all other legal combinations that are predicted to take at most `far` times as
 /// long, fastest first.
 pub(super) fn ranked(space: Space<'_>, far: f64) -> Result<Vec<Ranked>, Failed> {
-    if space.work.is_of_several() {
+    if space.work.has_several_products() {
         return SeveralProducts::of(&space).ranked(far);
     }
     match SingleProduct::of(&space).all(far) {
@@ -34,7 +34,7 @@ pub(super) fn ranked(space: Space<'_>, far: f64) -> Result<Vec<Ranked>, Failed> 
 
 /// The plain values; if they are not legal, the first legal ones.
 pub(super) fn plain(space: Space<'_>) -> Result<SearchResult, Failed> {
-    if space.work.is_of_several() {
+    if space.work.has_several_products() {
         return SeveralProducts::of(&space).plain();
     }
     match SingleProduct::of(&space).first() {

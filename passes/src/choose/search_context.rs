@@ -48,7 +48,7 @@ pub(super) struct SearchContext<'a> {
 
 impl<'a> SearchContext<'a> {
     /// The same setting with these assumptions.
-    pub(super) fn supposing(self, supposed: AssumedPaths<'a>) -> SearchContext<'a> {
+    pub(super) fn assuming(self, supposed: AssumedPaths<'a>) -> SearchContext<'a> {
         SearchContext { supposed, ..self }
     }
 }

@@ -164,7 +164,7 @@ impl<'a> Space<'a> {
         let work = &self.work;
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
         let whole = [0, 1].map(|i| self.divided(env, i).map_or(0.0, |n| n as f64));
-        let distinct = distinct::share(work.k, &|e| work.int(env, e));
+        let distinct = distinct::distinct_fraction(work.k, &|e| work.int(env, e));
         Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, distinct, whole }
     }
 

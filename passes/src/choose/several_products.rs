@@ -17,7 +17,7 @@ use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
 use super::search_context::AssumedPaths;
 use super::search_result::{Failed, Ranked, SearchResult};
 use super::search_space::Space;
-use super::trial::{Trial, ask, compiled, read_by_warpgroups};
+use super::trial::{Trial, compiled, read_by_warpgroups, run_trial};
 use super::work::{Env, Product, Region};
 use crate::analysis::uses::mentions;
 use crate::schedule_loops::tensor_rate;
@@ -131,7 +131,7 @@ impl<'a> SeveralProducts<'a> {
         self.bind_values(&mut env, &c.values);
         let lost = compiled(&self.space.work, self.space.options, &env)?;
         let mut asked = c.asked.clone();
-        asked.cost.lose(&self.space.work.regions, lost.iter());
+        asked.cost.wait_for_loads(&self.space.work.regions, lost.iter());
         Some(Candidate { compiled: true, ..self.timed_by(c.values.clone(), asked, &mut env) })
     }
 
@@ -155,7 +155,13 @@ impl<'a> SeveralProducts<'a> {
         for values in std::iter::once(plain).chain(self.listed().into_iter().map(|(_, values)| values)) {
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(&self.space.work, self.space.options, (self.space.card, true), AssumedPaths::default(), &env) {
+            match run_trial(
+                &self.space.work,
+                self.space.options,
+                (self.space.card, true),
+                AssumedPaths::default(),
+                &env,
+            ) {
                 Ok(_) => return Ok(SearchResult { values, choice: None, crowded: false }),
                 Err(why) => refused = refused.or(Some(why)),
             }
@@ -190,7 +196,7 @@ impl<'a> SeveralProducts<'a> {
             }
             let mut env = self.space.env.clone();
             self.bind_values(&mut env, &values);
-            match ask(
+            match run_trial(
                 &self.space.work,
                 self.space.options,
                 (self.space.card, self.space.crowded),

@@ -22,7 +22,8 @@ pub(super) fn assumed(work: &Work<'_>, env: &Env, size: Value) -> i64 {
 /// Whether a size is the number of heads or batches in a kernel with several products: the extent of a grid axis.
 fn counts_blocks(work: &Work<'_>, size: Value) -> bool {
     let k = work.k;
-    work.is_of_several() && k.grid.iter().any(|axis| matches!(k.exprs[axis.extent], ExprData::Ref(v) if v == size))
+    work.has_several_products()
+        && k.grid.iter().any(|axis| matches!(k.exprs[axis.extent], ExprData::Ref(v) if v == size))
 }
 
 /// The assumed extent before preconditions: dimensions are large, larger if the kernel only has vectors, and there is

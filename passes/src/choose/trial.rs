@@ -60,7 +60,7 @@ fn quietly<R>(
     run: impl FnOnce(&mut Cx<'_>) -> Result<R, Reported>,
 ) -> Result<R, String> {
     let mut sink = Sink::new();
-    let result = run(&mut Cx::new(options, pass, &mut sink).unheard());
+    let result = run(&mut Cx::new(options, pass, &mut sink).without_warnings());
     result.map_err(|_| {
         let error = sink.diagnostics().iter().find(|d| d.severity == Severity::Error);
         error.map_or_else(|| format!("`{pass}` refuses it"), |d| d.message.clone())
@@ -101,7 +101,8 @@ pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<
     let (options, mut sink) = (bare(options), Sink::new());
     let mut k = with_values(work, env);
     let mut passes = trial_passes::between(specialize::NAME, pipeline::NAME);
-    let all = passes.all(|(pass, run)| run(&mut k, &mut Cx::new(&options, pass.name, &mut sink).unheard()).is_ok());
+    let all =
+        passes.all(|(pass, run)| run(&mut k, &mut Cx::new(&options, pass.name, &mut sink).without_warnings()).is_ok());
     let limit = options.target.smem_per_block();
     let fits = all && place_shared::bytes(&k, &options, limit, &[]) <= limit;
     fits.then(|| sink.into_diagnostics().into_iter().filter_map(|d| d.loss).collect())
@@ -112,7 +113,7 @@ pub(super) fn compiled(work: &Work<'_>, options: &Options, env: &Env) -> Option<
 ///
 /// # Errors
 /// The pass's message why they are not legal.
-pub(super) fn ask(
+pub(super) fn run_trial(
     work: &Work<'_>,
     options: &Options,
     (card, crowded): (&Card, bool),

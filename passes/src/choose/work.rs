@@ -234,7 +234,7 @@ impl<'k> Work<'k> {
     }
 
     /// Whether there are several products: then the passes decide legality and cost.
-    pub(super) fn is_of_several(&self) -> bool {
+    pub(super) fn has_several_products(&self) -> bool {
         self.products().nth(1).is_some()
     }
 
@@ -279,11 +279,11 @@ impl<'k> Work<'k> {
     /// sectors.
     pub(super) fn needed(&self, env: &Env, tensor: &Tensor) -> f64 {
         let whole = tensor.elem.traffic(self.elements(env, &tensor.shape).unwrap_or(0) as f64);
-        self.asked(env, tensor).map_or(whole, |asked| whole.min(asked))
+        self.requested_bytes(env, tensor).map_or(whole, |asked| whole.min(asked))
     }
 
     /// Bytes that the copies of all blocks request from a tensor, if all copies and their iterations are known.
-    fn asked(&self, env: &Env, tensor: &Tensor) -> Option<f64> {
+    fn requested_bytes(&self, env: &Env, tensor: &Tensor) -> Option<f64> {
         let moves = self.regions.iter().flat_map(|region| region.moves.iter().map(move |m| (region, m)));
         let moves: Vec<(&Region, &Move)> = moves.filter(|(_, m)| m.tensor == tensor.value).collect();
         if moves.len() != tensor.mentions || moves.iter().any(|(region, _)| region.endless) {
@@ -641,11 +641,11 @@ impl Reader<'_> {
         let mut sources = Vec::new();
         self.sources(src, &mut sources);
         let shapes = sources.into_iter().filter_map(whole).filter(matrix);
-        shapes.reduce(|all, own| self.beside(all, own))
+        shapes.reduce(|all, own| self.broadcast_extents(all, own))
     }
 
     /// The extents of an operator's result: those of one operand, if the other has one element or fewer dimensions.
-    fn beside(&self, all: Vec<Expr>, own: Vec<Expr>) -> Vec<Expr> {
+    fn broadcast_extents(&self, all: Vec<Expr>, own: Vec<Expr>) -> Vec<Expr> {
         if all.len() != own.len() {
             return if all.len() > own.len() { all } else { own };
         }
@@ -656,7 +656,7 @@ impl Reader<'_> {
     fn moved(&self, (at, load): (Stmt, bool), e: Expr, shape: &[Expr], written: Option<u64>) -> Option<Move> {
         let view = resolve_view(self.sketch, e)?;
         let known: Vec<u64> = shape.iter().map(|&e| self.sketch.as_int(e).map_or(1, |x| x.max(1) as u64)).collect();
-        if known.len() != view.kept().len() {
+        if known.len() != view.base_dims().len() {
             return None;
         }
         let width = written.unwrap_or_else(|| u64::from(global_width(self.sketch, self.facts, &view, &known).elems));
@@ -678,7 +678,7 @@ impl Reader<'_> {
             let whole = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(d).copied());
             Bound { starts, ends: whole.into_iter().chain(end).collect() }
         };
-        let bounds = view.kept().into_iter().map(bound).collect();
+        let bounds = view.base_dims().into_iter().map(bound).collect();
         let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
         Some(Move {

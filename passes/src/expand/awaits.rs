@@ -50,7 +50,7 @@ impl State {
     }
 
     /// The join of two paths.
-    fn met(&self, other: &State) -> State {
+    fn join(&self, other: &State) -> State {
         let both = |a: &BTreeMap<Value, Issued>, b: &BTreeMap<Value, Issued>| {
             let mut all = a.clone();
             for (&v, &p) in b {
@@ -93,7 +93,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
     let mut out = Vec::new();
     for s in k.blocks[block].clone() {
         if let Some(issued) = needed(k, s, state) {
-            let after = if write { computed_beside(k, &out, state) } else { Vec::new() };
+            let after = if write { small_tiles_computed_after(k, &out, state) } else { Vec::new() };
             state.awaited(issued.behind);
             if write {
                 let span: Span = k.stmt_spans[s];
@@ -123,7 +123,7 @@ fn walk(k: &mut Kernel, block: Block, state: &mut State, write: bool) {
 /// Small register tiles that the statements after the last product compute and none of them reads: forcing them forces
 /// everything in between. Larger tiles would cost too many register reads, and pending accumulators are not available
 /// yet.
-fn computed_beside(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
+fn small_tiles_computed_after(k: &Kernel, list: &[Stmt], state: &State) -> Vec<Value> {
     let multiplies = |s: &Stmt| is_product(k, *s) || k.sub_blocks(*s).into_iter().any(|b| multiplies(k, b));
     let Some(issued) = list.iter().rposition(multiplies) else { return Vec::new() };
     let mut found: Vec<Value> = Vec::new();
@@ -254,13 +254,13 @@ fn step(k: &mut Kernel, s: Stmt, state: &mut State, write: bool) {
             let mut other = state.clone();
             walk(k, then, state, write);
             otherwise.into_iter().for_each(|b| walk(k, b, &mut other, write));
-            *state = state.met(&other);
+            *state = state.join(&other);
         }
         StmtData::For { body, .. } => {
             loop {
                 let mut after = state.clone();
                 walk(k, body, &mut after, false);
-                let met = state.met(&after);
+                let met = state.join(&after);
                 if met == *state {
                     break;
                 }

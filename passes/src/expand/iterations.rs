@@ -39,12 +39,12 @@ pub(super) fn pipelined(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[
     }
     list.extend(match turns.0.is_empty() {
         _ if body.open => open(k, body, tiles),
-        true => in_one_turn(k, body, tiles, released),
-        false => in_two_turns(k, body, tiles, released, &turns),
+        true => single_buffered(k, body, tiles, released),
+        false => double_buffered(k, body, tiles, released, &turns),
     });
     let list: Vec<Stmt> = tiles.decl().into_iter().chain(list).collect();
     if !enough(k, body) {
-        return unless_few(k, body, tiles, (list, released));
+        return branch_on_count(k, body, tiles, (list, released));
     }
     if tiles.may_be_none(body) || begins(k, body) {
         return list;
@@ -67,7 +67,7 @@ fn enough(k: &Kernel, body: &Body) -> bool {
 
 /// Emits a branch: `list` if there are enough iterations for its prologue, otherwise the iterations one after the
 /// other.
-fn unless_few(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec<Stmt>, &[Stmt])) -> Vec<Stmt> {
+fn branch_on_count(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released): (Vec<Stmt>, &[Stmt])) -> Vec<Stmt> {
     let span = body.span;
     let [_, end, _] = body.bounds;
     let (begins, to) = (tiles.begin(k, body, body.last - 1), k.copy_expr(end));
@@ -122,7 +122,7 @@ fn open(k: &mut Kernel, body: &Body, tiles: &Tiles) -> Vec<Stmt> {
 }
 
 /// Steady state and drain, if every iteration uses the same tiles.
-fn in_one_turn(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) -> Vec<Stmt> {
+fn single_buffered(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]) -> Vec<Stmt> {
     let [_, end, step] = body.bounds;
     let var = body.var;
     let stages: Vec<(u32, At)> = (0..=body.last).map(|stage| (stage, At::After(var, -i64::from(stage)))).collect();
@@ -154,7 +154,7 @@ fn steady_loop(k: &mut Kernel, of: &Body, var: Value, range: [Expr; 3], body: Bl
 /// for j in start + step..end - step step 2 * step { stage 0 of j; stage 1 of j - step; stage 0 of j + step; stage 1 of j }
 /// if ceildiv(end - start, step) % 2 == 0 { stage 0 of the last; stage 1 of the one before; stage 1 of the last } else { stage 1 of the last }
 /// ```
-fn in_two_turns(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: &Map) -> Vec<Stmt> {
+fn double_buffered(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt], turns: &Map) -> Vec<Stmt> {
     let span = body.span;
     let [start, end, step] = body.bounds;
     let second = |stage: u32| (stage, turns);
@@ -239,7 +239,7 @@ fn iteration(k: &mut Kernel, body: &Body, tiles: &Tiles, stages: &[(u32, At)], t
     for &(s, stage) in &body.order {
         let Some((_, at, map)) = maps.iter_mut().find(|(of, ..)| *of == stage) else { continue };
         let copy = if once(body, *at) { s } else { clone_stmt(k, s, map) };
-        tiles.settle(k, body, (s, copy), *at);
+        tiles.adapt_copy(k, body, (s, copy), *at);
         copies.push((s, copy));
     }
     with_turns(k, &copies, &mut out);
@@ -260,16 +260,16 @@ pub(super) fn with_turns(k: &mut Kernel, copies: &[(Stmt, Stmt)], out: &mut Vec<
             // Producer statements are not in `ordered` blocks of the consumer.
             false if k.plans[s].producer => out.push(copy),
             false => {
-                in_turns(k, &mut turn, out);
+                ordered_block(k, &mut turn, out);
                 out.push(copy);
             }
         }
     }
-    in_turns(k, &mut turn, out);
+    ordered_block(k, &mut turn, out);
 }
 
 /// An `ordered` block of statements, which warpgroups of the consumer execute one after the other.
-fn in_turns(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
+fn ordered_block(k: &mut Kernel, turn: &mut Vec<Stmt>, out: &mut Vec<Stmt>) {
     let Some(&first) = turn.first() else { return };
     let span = k.stmt_spans[first];
     out.extend(ordered(k, std::mem::take(turn), None, span));

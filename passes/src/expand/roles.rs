@@ -13,7 +13,7 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{all_stmts, depends, for_each_ref, stmt_exprs};
 use crate::analysis::wgmma;
-use crate::registers::pressure::most;
+use crate::registers::pressure::peak_of_role;
 use crate::registers::thread::{Context, contexts};
 use crate::rewrite::{Map, clone_block};
 use crate::roles::{
@@ -35,7 +35,7 @@ use tilec_ir::typing::{let_init, resolve_view, same_expr};
 pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<TileScheduler>, Reported> {
     let main = reduction::of_kernel(k).map(|(at, _)| at);
     let span = main.as_ref().map_or(k.name_span, |&at| k.stmt_spans[at]);
-    if let Some(e) = work_queue::asked(k).filter(|_| ping_pong(k).is_some()) {
+    if let Some(e) = work_queue::scheduled(k).filter(|_| ping_pong(k).is_some()) {
         return Err(work_queue::refused(k, cx, e, "warpgroups run ping-pong (`ping_pong`)"));
     }
     if let Some(e) = ping_pong(k) {
@@ -45,7 +45,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<TileSc
         }
     }
     let signals = all_stmts(k, k.body).into_iter().find(|&s| matches!(k.stmts[s], StmtData::Signal { .. }));
-    if let Some(e) = work_queue::asked(k).filter(|_| signals.is_some() || k.grid.is_empty()) {
+    if let Some(e) = work_queue::scheduled(k).filter(|_| signals.is_some() || k.grid.is_empty()) {
         return Err(work_queue::refused(k, cx, e, "each block computes one tile and ends"));
     }
     if let Some(s) = signals {
@@ -55,7 +55,7 @@ pub(super) fn plan_walk(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<TileSc
     }
     let Some(mut walk) = TileScheduler::new(k, cx, span) else { return Ok(None) };
     let loads = loads_what_it_stores(k);
-    walk.share(k, cx, main.clone(), loads)?;
+    walk.share_tiles(k, cx, main.clone(), loads)?;
     if let (true, Ok(at)) = (walk.shares(), main) {
         let (start, end) = walk.bounds(k);
         let StmtData::For { start: from, end: to, .. } = &mut k.stmts[at] else { unreachable!("a loop is shared") };
@@ -120,7 +120,7 @@ pub(super) fn split(k: &mut Kernel, cx: &mut Cx<'_>, walk: Option<TileScheduler>
     hoist_allocs(k, body, &mut allocs);
     let last = if ping_pong(k).is_some() { Vec::new() } else { last_waits(k) };
     let produced = clone_block(k, body, &mut Map::default());
-    keep_produced(k, produced);
+    keep_producer_statements(k, produced);
     drop_unused_names(k, produced);
     drop_produced(k, body);
     drop_unused_names(k, body);
@@ -186,7 +186,8 @@ fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> 
         set_registers(k, s, n);
     }
     let deferred = Deferred::of(k);
-    let most = |c: &Context| most(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.beside <= c.has);
+    let most =
+        |c: &Context| peak_of_role(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.beside <= c.has);
     if bytes <= limit && contexts(k).iter().all(most) {
         let message = "registers and shared memory leave room for a block of the next launch (`min_ctas 2`)";
         cx.remark_note(
@@ -270,11 +271,11 @@ fn hoist_allocs(k: &mut Kernel, block: Block, out: &mut Vec<Stmt>) {
 }
 
 /// Keeps the producer's statements, the loops and branches around them, and names.
-fn keep_produced(k: &mut Kernel, block: Block) {
+fn keep_producer_statements(k: &mut Kernel, block: Block) {
     let mut kept = Vec::new();
     for s in k.blocks[block].clone() {
         let inner = k.sub_blocks(s);
-        inner.iter().for_each(|&b| keep_produced(k, b));
+        inner.iter().for_each(|&b| keep_producer_statements(k, b));
         let some = inner.iter().any(|&b| k.blocks[b].iter().any(|&s| !matches!(k.stmts[s], StmtData::Let { .. })));
         let name = matches!(k.stmts[s], StmtData::Let { .. });
         if k.plans[s].producer || some || name {

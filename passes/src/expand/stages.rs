@@ -9,7 +9,7 @@ use super::tiles::Tiles;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::wgmma::is_product;
 use crate::graph::accesses::Accesses;
-use crate::ordered::declared_apart;
+use crate::ordered::split_declaration;
 use crate::residue::steady;
 use crate::rewrite::{Map, Subst, add_condition, clone_block};
 use crate::schedule_loops::modulo::is_index;
@@ -24,12 +24,12 @@ pub(super) fn expand(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     let StmtData::For { body: block, .. } = k.stmts[at] else { unreachable!("a loop is expanded") };
     let span = k.stmt_spans[at];
     if k.blocks[block].iter().all(|&s| k.plans[s].stage.is_none()) {
-        return first_apart(k, at);
+        return peel_first(k, at);
     }
     let body = Body::of(k, at);
     if body.last == 0 {
         in_one_stage(k, &body);
-        return if k.plans[at].ragged { first_apart(k, at) } else { Ok(()) };
+        return if k.plans[at].ragged { peel_first(k, at) } else { Ok(()) };
     }
     let place = place_of(k, at);
     let released = released_early(k, &body, place);
@@ -73,7 +73,7 @@ fn in_one_stage(k: &mut Kernel, body: &Body) {
 }
 
 /// Peels the first iteration of a loop without stages, for the ragged tile.
-fn first_apart(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
+fn peel_first(k: &mut Kernel, at: Stmt) -> Result<(), Box<Diagnostic>> {
     let StmtData::For { var, body, .. } = k.stmts[at] else { unreachable!("a loop is divided") };
     let span = k.stmt_spans[at];
     let ragged = Tiles::ragged(k, at)?.unwrap_or_else(|| panic!("bug: a loop is expanded that has no schedule"));
@@ -193,7 +193,7 @@ fn hoisted(k: &mut Kernel, body: &Body) -> Vec<Stmt> {
             _ => false,
         };
         if apart {
-            out.extend(declared_apart(k, s));
+            out.extend(split_declaration(k, s));
         }
     }
     out

@@ -165,7 +165,7 @@ impl Tiles {
     }
 
     /// Adapts a copy of a statement to the tile of its iteration.
-    pub(super) fn settle(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
+    pub(super) fn adapt_copy(&self, k: &mut Kernel, body: &Body, (s, copy): (Stmt, Stmt), at: At) {
         if let StmtData::Channel { op: ChannelOp::Wait, .. } = k.stmts[copy] {
             self.wait(k, body, (s, copy), at);
             return;
@@ -178,7 +178,7 @@ impl Tiles {
             At::Last(_) => true,
         };
         if let Some((r, dim)) = self.ragged.as_ref().and_then(|r| Some((r, r.plan.fetched(s)?))) {
-            self.settle_ragged(k, body, r, (copy, dim), (at, inside));
+            self.adapt_ragged(k, body, r, (copy, dim), (at, inside));
         } else if self.guarded && !inside && self.fills.as_ref().is_some_and(|fills| fills.contains(&s)) {
             self.guard(k, body, copy, at);
         }
@@ -192,14 +192,7 @@ impl Tiles {
         add_condition(k, s, inside);
     }
 
-    fn settle_ragged(
-        &self,
-        k: &mut Kernel,
-        body: &Body,
-        r: &Ragged,
-        (s, dim): (Stmt, usize),
-        (at, inside): (At, bool),
-    ) {
+    fn adapt_ragged(&self, k: &mut Kernel, body: &Body, r: &Ragged, (s, dim): (Stmt, usize), (at, inside): (At, bool)) {
         if at == At::Nth(0) {
             r.plan.cut(k, s, dim, r.head);
             if self.guarded {
@@ -256,19 +249,19 @@ fn last(k: &mut Kernel, body: &Body) -> Expr {
     let (to, one) = (k.copy_expr(end), k.int(1, span));
     let to = k.binary(Op::Sub, to, one, span);
     if k.as_int(step) == Some(1) {
-        return not_in_front(k, body, to);
+        return clamped_start(k, body, to);
     }
     let (from, by) = (k.copy_expr(start), k.copy_expr(step));
     let length = k.copy_expr(to);
     let length = k.binary(Op::Sub, length, from, span);
     let rest = k.expr(ExprData::Op { op: Op::Rem, args: vec![length, by] }, span);
     let at = k.binary(Op::Sub, to, rest, span);
-    not_in_front(k, body, at)
+    clamped_start(k, body, at)
 }
 
 /// The same, clamped to the loop's start. For TMA loads with an end of their own, ranges must prove that windows do not
 /// begin in front of their tensors.
-fn not_in_front(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
+fn clamped_start(k: &mut Kernel, body: &Body, at: Expr) -> Expr {
     if !body.order.iter().any(|&(s, _)| loads_to_own_end(k, s)) {
         return at;
     }

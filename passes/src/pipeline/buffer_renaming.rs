@@ -4,7 +4,7 @@
 //! the last iteration. The same holds for a tile and the next one that is copied over it in an iteration. A separate
 //! buffer can become a channel. Buffers that are not live at the same time share bytes (`place-shared`).
 
-use crate::analysis::content_liveness::{NextUse, fate, of_statement, read_behind};
+use crate::analysis::content_liveness::{NextUse, next_use, of_statement, read_behind};
 use crate::analysis::uses::{all_stmts, loop_body, mentions, place_of, stmt_exprs};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -36,7 +36,7 @@ fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
     outside
         && !allocated
         && !bound(k, inside, v)
-        && fate(k, &k.blocks[body], v) == NextUse::Overwritten
+        && next_use(k, &k.blocks[body], v) == NextUse::Overwritten
         && !read_behind(k, at, v)
 }
 
@@ -65,7 +65,7 @@ pub(super) fn filled_again(k: &Kernel, at: Stmt) -> Option<(Value, Vec<Stmt>)> {
     (0..stmts.len()).rev().find_map(|i| {
         let v = filled(stmts[i]).filter(|&v| of_statement(k, stmts[i], v) == NextUse::Overwritten)?;
         let before =
-            stmts[..i].iter().any(|&s| filled(s) == Some(v)) && fate(k, &stmts[..i], v) == NextUse::Overwritten;
+            stmts[..i].iter().any(|&s| filled(s) == Some(v)) && next_use(k, &stmts[..i], v) == NextUse::Overwritten;
         let again = before && !bound(k, &all_stmts(k, k.body), v) && !read_behind(k, at, v);
         let inside = |&s: &Stmt| {
             std::iter::once(s).chain(k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b)).collect::<Vec<_>>())

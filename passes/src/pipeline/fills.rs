@@ -110,21 +110,21 @@ fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> 
         return Err(format!("the copy of `{name}` converts").into());
     }
     if attrs.fill.is_some() {
-        return Err(Refused::asked(format!("elements outside the bounds of `{name}` are not zero (`fill`)")));
+        return Err(Refused::by_request(format!("elements outside the bounds of `{name}` are not zero (`fill`)")));
     }
     if attrs.reduce.is_some() || attrs.when.is_some() {
         return Err(format!("the copy of `{name}` has attributes").into());
     }
     // `vectorize` has reported why accesses are narrow.
     if attrs.unaligned().is_some() {
-        return Err(Refused::asked(format!(
+        return Err(Refused::by_request(format!(
             "`{name}` may be unaligned, so it is loaded as aligned words that are shifted"
         )));
     }
     if !is_asynchronous_access(from.size(), width) {
         let why = format!("`{name}` is copied {} byte(s) at a time", from.bytes_of(width.into()));
         let turned = format!("{why}, because the copy transposes it");
-        return Err(if transposed { Refused::from(turned).help(help) } else { Refused::asked(why) });
+        return Err(if transposed { Refused::from(turned).help(help) } else { Refused::by_request(why) });
     }
     match transposed && width > 1 {
         false => Ok(()),

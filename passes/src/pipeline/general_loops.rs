@@ -6,7 +6,7 @@ use crate::analysis::access_width::known_elem;
 use crate::analysis::index_operands::can_be_written;
 use crate::analysis::uses::{all_stmts, for_each_ref, mentions, stmt_exprs};
 use crate::pipeline::loop_plan::Fill;
-use crate::producer_fills::{computed, gathered_by};
+use crate::producer_fills::{computed, index_tiles};
 use crate::refusal::Refused;
 use crate::schedule_loops::modulo::is_index;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub(super) fn can_be_written_out(k: &Kernel, e: Expr, names: &[Stmt]) -> bool {
 }
 
 /// `e` with these names expanded.
-pub(super) fn written_out(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
+pub(super) fn expand_names(k: &mut Kernel, e: Expr, names: &[Stmt]) -> Expr {
     let values = values(k, names);
     without(k, e, &values)
 }
@@ -107,10 +107,10 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
                 return Err(at(format!("`{}` shares memory with a buffer that is filled", k.values[*value].name)));
             }
             StmtData::Role { .. } | StmtData::Ordered { .. } | StmtData::Signal { .. } | StmtData::Channel { .. } => {
-                return Err(Refused::asked_at(k.stmt_spans[s], "its body has barriers or fences of its own"));
+                return Err(Refused::by_request_at(k.stmt_spans[s], "its body has barriers or fences of its own"));
             }
             StmtData::Await { value, .. } if buffers.contains(value) => {
-                return Err(Refused::asked_at(k.stmt_spans[s], format!("`{}` is awaited", k.values[*value].name)));
+                return Err(Refused::by_request_at(k.stmt_spans[s], format!("`{}` is awaited", k.values[*value].name)));
             }
             StmtData::Assign { dst, .. } if buffers.contains(dst) => {
                 return Err(at(format!("`{}` is written", k.values[*dst].name)));
@@ -121,7 +121,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
     // A copy that runs ahead cannot depend on values of an iteration that has not been computed yet.
     for fill in fills {
         // Indices by which it gathers must be constant in the loop.
-        let rows = gathered_by(k, fill.src);
+        let rows = index_tiles(k, fill.src);
         let named = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if rows.contains(&v));
         let indices = k.children(fill.src).into_iter().filter(|&e| !named(e));
         if let Some(v) = indices.into_iter().find_map(|e| computed(k, e)) {
@@ -140,7 +140,7 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
 pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     let buffer = &k.values[fill.buffer].name;
     // An iteration that gathers ahead would use the indices of an earlier iteration.
-    if let Some(v) = gathered_by(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
+    if let Some(v) = index_tiles(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
         let name = &k.values[v].name;
         let why = format!("the copy into `{buffer}` is gathered by `{name}`, which changes in the loop");
         return Err(Refused::at(fill.span, why));

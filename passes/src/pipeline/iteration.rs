@@ -70,7 +70,7 @@ struct Placed {
 pub(super) fn timed(build: &mut Build<'_>, plan: &Plan, pairs: &[(Value, Value)], of: &Loop) -> Vec<Timed> {
     let mut iteration = Iteration { places: of.places(), of, build, out: Vec::new() };
     iteration.tiles(plan.open());
-    iteration.hand_on();
+    iteration.handover_statements();
     if plan.slices.is_empty() {
         iteration.rest(plan);
     } else {
@@ -141,14 +141,14 @@ impl Iteration<'_, '_> {
     }
 
     /// What hands slots on.
-    fn hand_on(&mut self) {
+    fn handover_statements(&mut self) {
         self.op(self.places.release, Rank::Release, ChannelOp::Release);
         self.op(self.places.wait, Rank::Wait, ChannelOp::Wait);
     }
 
     /// The backbone of a loop with other statements than copies and products.
     fn rest(&mut self, plan: &Plan) {
-        for (i, stmt) in self.build.kept(&plan.rest).into_iter().enumerate() {
+        for (i, stmt) in self.build.unchanged_statements(&plan.rest).into_iter().enumerate() {
             self.add((self.places.step(i), Rank::Compute, Part::Rest), vec![stmt]);
         }
     }

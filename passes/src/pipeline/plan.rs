@@ -83,9 +83,9 @@ fn planned(k: &mut Kernel, cx: &Cx<'_>, at: Stmt, split: Split) -> Result<Option
     let (mut fills, others) = split(k, cx, &stmts);
     can_be_ahead(k, &fills, &names)?;
     for fill in &mut fills {
-        fill.src = general_loops::written_out(k, fill.src, &names);
-        fill.computed = fill.computed.map(|e| general_loops::written_out(k, e, &names));
-        fill.attrs.when = fill.attrs.when.map(|e| general_loops::written_out(k, e, &names));
+        fill.src = general_loops::expand_names(k, fill.src, &names);
+        fill.computed = fill.computed.map(|e| general_loops::expand_names(k, e, &names));
+        fill.attrs.when = fill.attrs.when.map(|e| general_loops::expand_names(k, e, &names));
     }
     if fills.is_empty() {
         if let Some((s, v)) = stmts.first().and_then(|&s| Some((s, converted(k, s)?))) {
@@ -185,9 +185,9 @@ fn scheduled(k: &Kernel, cx: &Cx<'_>, fills: &[Fill], at: Stmt) -> Result<Option
         Ok(1) => {
             let why = "the schedule says `stages 1`";
             Err(match &cx.options.depth {
-                Some(Depth::NoGain(text)) => Refused::asked(format!("{why}, and {text}")),
-                Some(Depth::Write(text)) => Refused::asked(why).help(text),
-                None => Refused::asked(why).help("write `stages 2` or more, or leave `stages` out"),
+                Some(Depth::NoGain(text)) => Refused::by_request(format!("{why}, and {text}")),
+                Some(Depth::Write(text)) => Refused::by_request(why).help(text),
+                None => Refused::by_request(why).help("write `stages 2` or more, or leave `stages` out"),
             }
             .into())
         }
@@ -227,7 +227,10 @@ fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
 fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
     if let Some(&b) = buffers.iter().find(|&&b| k.places[b].is_some()) {
-        return Err(Refused::asked(format!("the place of `{}` in shared memory is written (`at`)", k.values[b].name)));
+        return Err(Refused::by_request(format!(
+            "the place of `{}` in shared memory is written (`at`)",
+            k.values[b].name
+        )));
     }
     for (i, &b) in buffers.iter().enumerate() {
         if buffers[..i].contains(&b) {

@@ -15,7 +15,7 @@
 //! reduce. If a tile is read only in front of the first exchange, it is loaded again right after that, without a second
 //! tile.
 
-use super::general_loops::{can_be_written_out, without_names, written_out};
+use super::general_loops::{can_be_written_out, expand_names, without_names};
 use crate::analysis::access_width::known_elem;
 use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::analysis::views::plain_var;
@@ -78,7 +78,7 @@ pub(super) fn run(k: &mut Kernel, at: Stmt) -> Option<String> {
             false => k.copy_expr(start),
         };
         let copy = |k: &mut Kernel, to: Value, next: bool| {
-            let src = written_out(k, load.src, &names);
+            let src = expand_names(k, load.src, &names);
             let src = k.clone_expr(src, &mut |k, v| (v == var).then(|| index(k, next)));
             let (i, end) = (index(k, next), k.copy_expr(end));
             let when = Some(k.binary(Op::Lt, i, end, span));

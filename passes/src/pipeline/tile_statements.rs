@@ -185,7 +185,7 @@ impl Build<'_> {
     }
 
     /// Statements that do not change, except that they read the waited slots.
-    pub(super) fn kept(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
+    pub(super) fn unchanged_statements(&mut self, stmts: &[Stmt]) -> Vec<Stmt> {
         stmts.iter().for_each(|&s| self.read_from_slots(s));
         stmts.to_vec()
     }
@@ -226,5 +226,5 @@ fn lines(k: &Kernel, buffer: Value, src: Expr) -> Option<RegLayout> {
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape))?;
     let dim = window_contiguous_dim(k, &resolve_view(k, src)?)?;
     let line = elem_of(k, buffer)?.per(LINE);
-    Threads::of(k).share_out(&shape, &|part, threads| coalesced(&log2_shape(part), dim, line.ilog2(), threads))
+    Threads::of(k).distribute(&shape, &|part, threads| coalesced(&log2_shape(part), dim, line.ilog2(), threads))
 }

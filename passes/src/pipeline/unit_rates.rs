@@ -48,7 +48,7 @@ pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
     };
     let most = |s: Stmt| {
         let inside = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
-        std::iter::once(s).chain(inside).map(|s| held(k, &ranges, s, threads)).max().unwrap_or(0)
+        std::iter::once(s).chain(inside).map(|s| live_registers(k, &ranges, s, threads)).max().unwrap_or(0)
     };
     let backbone = match plan.slices.is_empty() {
         true => plan.rest.iter().map(|&s| step(&[s], most(s))).collect(),
@@ -61,7 +61,7 @@ pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
 }
 
 /// Registers of a thread that hold tiles at a statement.
-fn held(k: &Kernel, ranges: &live_ranges::Ranges, s: Stmt, threads: u64) -> u64 {
+fn live_registers(k: &Kernel, ranges: &live_ranges::Ranges, s: Stmt, threads: u64) -> u64 {
     let at = ranges.position(s).expect("bug: a statement of the kernel has a place in its text");
     let lives = ranges.tiles.iter().filter(|r| r.from <= at && at < r.to);
     lives.map(|r| live_ranges::registers(k, r.value, &r.tile, threads)).sum()

@@ -172,7 +172,7 @@ impl<'k> Liveness<'k> {
     }
 
     /// Whether two lives are apart.
-    pub(super) fn apart(&self, a: LiveRange, b: LiveRange) -> Separation {
+    pub(super) fn separation(&self, a: LiveRange, b: LiveRange) -> Separation {
         let (x, y) = (self.path(a), self.path(b));
         let Some(depth) = x.iter().zip(&y).rposition(|(x, y)| x.0 == y.0) else { return Separation::No };
         let (common, x_from, x_to) = x[depth];

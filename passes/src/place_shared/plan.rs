@@ -220,7 +220,7 @@ impl<'b> Planner<'b> {
     /// Whether two items cannot have bytes in common.
     fn conflict(&self, a: &Item, b: &Item, sharing: Sharing) -> bool {
         let large = a.bytes > SMALL && b.bytes > SMALL;
-        let allowed = |x: LiveRange, y: LiveRange| match self.buffers.lives.apart(x, y) {
+        let allowed = |x: LiveRange, y: LiveRange| match self.buffers.lives.separation(x, y) {
             Separation::No => false,
             Separation::InLoop => sharing == Sharing::InLoops,
             Separation::Once => match sharing {

@@ -244,7 +244,7 @@ pub(crate) fn reasons(code: &Code) -> impl Iterator<Item = (&'static str, u64)> 
 }
 
 /// Registers that code needs in addition to its tiles.
-pub(crate) fn beside(code: &Code) -> u64 {
+pub(crate) fn overhead(code: &Code) -> u64 {
     reasons(code).map(|(_, n)| n).sum()
 }
 
@@ -254,35 +254,35 @@ mod tests {
 
     #[test]
     fn what_no_product_needs_is_least() {
-        assert_eq!(beside(&Code::default()), LEAST);
+        assert_eq!(overhead(&Code::default()), LEAST);
     }
 
     #[test]
     fn loops_and_functions_add_up_only_where_they_are_in_one_place() {
         let code = Code { products: Products::Warps, shifted: true, functions: 24, ..Code::default() };
-        assert_eq!(beside(&code), ADDRESSES + SHIFTED + 16 + 24);
-        assert_eq!(beside(&Code { behind: true, ..code }), ADDRESSES + 16 + 24);
-        assert_eq!(beside(&Code { behind: true, functions: 0, ..code }), ADDRESSES + SHIFTED);
+        assert_eq!(overhead(&code), ADDRESSES + SHIFTED + 16 + 24);
+        assert_eq!(overhead(&Code { behind: true, ..code }), ADDRESSES + 16 + 24);
+        assert_eq!(overhead(&Code { behind: true, functions: 0, ..code }), ADDRESSES + SHIFTED);
     }
 
     #[test]
     fn accesses_take_no_more_than_there_are_addresses_unless_each_has_its_own_place() {
         let code = Code { products: Products::Warps, pointers: 100, digits: 28, ..Code::default() };
-        assert_eq!(beside(&code), 2 * ADDRESSES);
-        assert_eq!(beside(&Code { pieces: true, ..code }), ADDRESSES + 56 + 2 * 28);
+        assert_eq!(overhead(&code), 2 * ADDRESSES);
+        assert_eq!(overhead(&Code { pieces: true, ..code }), ADDRESSES + 56 + 2 * 28);
     }
 
     #[test]
     fn warpgroups_exchange_sums() {
         let code = Code { products: Products::Warpgroups, ..Code::default() };
-        let exchanged = |exchanged| beside(&Code { exchanged, ..code });
+        let exchanged = |exchanged| overhead(&Code { exchanged, ..code });
         assert_eq!([64, 128, 192].map(exchanged), [36, 44, 52]);
     }
 
     #[test]
     fn reasons_add_up() {
         let code = Code { products: Products::MadeOfOthers, pointers: 4, again: 8, ..Code::default() };
-        assert_eq!(reasons(&code).map(|(_, n)| n).sum::<u64>(), beside(&code));
+        assert_eq!(reasons(&code).map(|(_, n)| n).sum::<u64>(), overhead(&code));
         assert!(reasons(&code).all(|(what, n)| n > 0 && !what.is_empty()));
     }
 }

@@ -7,7 +7,7 @@
 //! [`super::overhead`] adds the other registers.
 
 use super::code;
-use super::overhead::{Code, beside};
+use super::overhead::{Code, overhead};
 use super::thread::Context;
 use crate::analysis::live_ranges;
 use crate::analysis::uses::{all_stmts, for_each_read, place_of, stmt_exprs};
@@ -34,7 +34,7 @@ pub(crate) struct PeakPressure {
 
 /// The point of highest pressure in a role. `None`: it has no tiles, or a tile that is too large by itself, which is
 /// refused elsewhere.
-pub(crate) fn most(k: &Kernel, deferred: &Deferred, context: &Context, target: Target) -> Option<PeakPressure> {
+pub(crate) fn peak_of_role(k: &Kernel, deferred: &Deferred, context: &Context, target: Target) -> Option<PeakPressure> {
     let mut tiles = BTreeMap::new();
     for s in all_stmts(k, context.body) {
         let (StmtData::Var { value, .. } | StmtData::Let { value, .. }) = k.stmts[s] else { continue };
@@ -250,7 +250,7 @@ impl Walk<'_> {
     fn note(&mut self, s: Stmt, live: &Live) {
         let tiles = live.iter().filter_map(|v| self.tiles.get(v)).sum::<u64>();
         let code = self.code[&s];
-        let beside = beside(&code);
+        let beside = overhead(&code);
         if self.most.is_none_or(|most| tiles + beside >= most.tiles + most.beside) {
             self.most = Some(PeakPressure { at: s, tiles, beside, code });
         }

@@ -40,7 +40,7 @@ pub struct Pressure {
 /// The places with most estimated register pressure: one for the kernel, or for each of its roles with tiles.
 pub fn pressure(k: &Kernel, target: Target) -> Vec<Pressure> {
     let deferred = Deferred::of(k);
-    let most = |context| pressure::most(k, &deferred, &context, target);
+    let most = |context| pressure::peak_of_role(k, &deferred, &context, target);
     let of = |most: pressure::PeakPressure| Pressure {
         at: most.at,
         tiles: most.tiles,

@@ -77,7 +77,7 @@ impl Block {
 
     /// The number of blocks that shared memory, warps and block slots allow; at least 1.
     fn limit(&self, target: Target) -> u64 {
-        Occupancy::new(target, self.threads, 1, self.shared).beside_registers()
+        Occupancy::new(target, self.threads, 1, self.shared).blocks_without_register_limit()
     }
 }
 
@@ -92,8 +92,8 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         shared: crate::place_shared::bytes(k, cx.options, room(k, cx.options.target), &[]) + memory_bytes(k),
         wide: wide_loads(k),
         mixed: mixed_operands(k),
-        lone: lone_product(k),
-        beside: function_registers(k) + sorted(k) + apart(k, Threads::of(k).count()),
+        lone: single_accumulator(k),
+        beside: function_registers(k) + sorted(k) + unpacked_registers(k, Threads::of(k).count()),
     };
     let blocks = block.resident(cx.options.target);
     if blocks < 2 {
@@ -156,7 +156,7 @@ fn tile_registers(k: &Kernel, threads: u64) -> u64 {
 
 /// Registers of narrow elements that are loaded one by one to a tile: each takes a register until two are packed. With
 /// products, this happens a slice at a time.
-fn apart(k: &Kernel, threads: u64) -> u64 {
+fn unpacked_registers(k: &Kernel, threads: u64) -> u64 {
     if k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Mma(_))) {
         return 0;
     }
@@ -197,7 +197,7 @@ fn size_of(k: &Kernel, e: Expr) -> Bits {
 }
 
 /// Whether all products of a kernel add to one accumulator, in loops that no branch skips.
-fn lone_product(k: &Kernel) -> bool {
+fn single_accumulator(k: &Kernel) -> bool {
     let accumulator = |&s: &Stmt| match k.stmts[s] {
         StmtData::Assign { dst, src } if matches!(k.exprs[src], ExprData::Mma(_)) => Some(dst),
         _ => None,

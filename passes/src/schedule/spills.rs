@@ -2,7 +2,7 @@
 
 use crate::Cx;
 use crate::registers::overhead::{LEAST, reasons};
-use crate::registers::pressure::{PeakPressure, most};
+use crate::registers::pressure::{PeakPressure, peak_of_role};
 use crate::registers::thread::contexts;
 use tilec_ir::codes;
 use tilec_ir::deferred_lets::Deferred;
@@ -13,7 +13,8 @@ use tilec_ir::kernel::Kernel;
 pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
     let deferred = Deferred::of(k);
     for context in contexts(k) {
-        let Some(PeakPressure { at, tiles, beside, code }) = most(k, &deferred, &context, cx.options.target) else {
+        let Some(PeakPressure { at, tiles, beside, code }) = peak_of_role(k, &deferred, &context, cx.options.target)
+        else {
             continue;
         };
         let has = context.has;

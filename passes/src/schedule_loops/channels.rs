@@ -8,7 +8,7 @@ use crate::Cx;
 use crate::analysis::reduction;
 use crate::analysis::uses::{path_to, stmt_exprs};
 use crate::place_shared::{Needs, TrialChannel};
-use crate::producer_fills::{How, ProducerFill, gathered_by};
+use crate::producer_fills::{How, ProducerFill, index_tiles};
 use crate::roles::slots_room;
 use crate::tensor_copies::slot_bytes;
 use tilec_ir::codes;
@@ -56,7 +56,7 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[ProducerFill]) -> R
     for feed in feeds {
         if let Some(refused) = &feed.refused {
             let what = format!("no TMA load fills `{}`", k.values[feed.buffer].name);
-            refused.say(k, cx, &what, (FastPath::TensorLoads, vec![feed.fill]));
+            refused.report(k, cx, &what, (FastPath::TensorLoads, vec![feed.fill]));
         }
     }
     let list: Vec<String> = slots.iter().map(|(v, n)| format!("`{}` {n}", k.values[*v].name)).collect();
@@ -72,7 +72,7 @@ fn groups(k: &Kernel, feeds: &[ProducerFill]) -> Vec<Group> {
     let mut apart: Vec<(Value, Value)> = Vec::new();
     loop {
         let mut groups = neighbours(k, feeds, &apart);
-        let Some((ring, group)) = at_odds(k, feeds, &groups) else {
+        let Some((ring, group)) = inconsistent_groups(k, feeds, &groups) else {
             // Channels that share barriers in one place do so everywhere.
             let rings: Vec<Vec<Value>> = groups.iter().map(|g| g.channels.clone()).collect();
             for group in &mut groups {
@@ -89,7 +89,7 @@ fn groups(k: &Kernel, feeds: &[ProducerFill]) -> Vec<Group> {
 
 /// A group whose channels share barriers, and another group with only some of them, although the others are filled in
 /// the same loop, too: their slots cannot be published empty there.
-fn at_odds(k: &Kernel, feeds: &[ProducerFill], groups: &[Group]) -> Option<(usize, usize)> {
+fn inconsistent_groups(k: &Kernel, feeds: &[ProducerFill], groups: &[Group]) -> Option<(usize, usize)> {
     let looped: Vec<bool> = groups.iter().map(|g| in_loop(k, g.feeds[0].block)).collect();
     let odd = |ring: &Group, at: usize| {
         let group = &groups[at];
@@ -191,7 +191,7 @@ fn fill(k: &mut Kernel, feed: &ProducerFill) {
     let attrs = match feed.how {
         How::Tensor => CopyAttrs::tensor(),
         How::Threads => {
-            for rows in gathered_by(k, src) {
+            for rows in index_tiles(k, src) {
                 if let Some(tile) = k.tile_ty_mut(rows) {
                     tile.reg_layout = tile.reg_layout.as_ref().and_then(producers);
                 }

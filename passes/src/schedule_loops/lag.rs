@@ -26,7 +26,7 @@ pub(crate) const IN_TURNS: u64 = 160;
 
 /// Whether products should stay pending: as scheduled, else if additions or the computation of an operand would wait
 /// for them, or another warpgroup waits for the tensor cores.
-pub(super) fn wanted(
+pub(super) fn stay_pending(
     k: &Kernel,
     cx: &mut Cx<'_>,
     body: Block,
@@ -62,7 +62,7 @@ pub(super) fn wanted(
             if found.as_ref().is_ok_and(|step| step.part.is_some()) {
                 let refused = Refused::room(why).or_at(span);
                 let loss = (FastPath::Overlap, found.iter().map(|step| step.product).collect());
-                refused.say(k, cx, "no product is pending while the next is issued", loss);
+                refused.report(k, cx, "no product is pending while the next is issued", loss);
             }
             Ok(false)
         }

@@ -9,7 +9,7 @@ use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
 
 /// Whether a steady iteration in this order never holds more slots of a channel than it has. Prologue and drain hold no
 /// more.
-pub(super) fn fit(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -> bool {
+pub(super) fn slots_suffice(k: &Kernel, stmts: &[Stmt], order: &[usize], stages: &[u32]) -> bool {
     let mut channels: Vec<Value> = Vec::new();
     for &i in order {
         if let StmtData::Channel { op: ChannelOp::Wait, channels: list, .. } = &k.stmts[stmts[i]] {

@@ -86,7 +86,7 @@ struct Schedule {
 pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<Option<u64>, Reported> {
     let sole = reduction::of(k, body);
     let place = k.blocks[body].iter().find(|&&s| is_product(k, s)).map_or(k.name_span, |&s| k.stmt_spans[s]);
-    let lag = lag::wanted(k, cx, body, &sole, place)?;
+    let lag = lag::stay_pending(k, cx, body, &sole, place)?;
     let l = Loop::new(k, cx, body);
     let units = l.units();
     let [(first, most), ref rest @ ..] = units;
@@ -97,12 +97,12 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
         // Program order is always a valid schedule.
         let orders = l.graph.accesses.iter().position(|a| a.orders).map(|i| k.stmt_spans[l.graph.stmts[i]]);
         let refused = match orders {
-            Some(span) => Refused::asked_at(span, "this itself synchronises threads"),
+            Some(span) => Refused::by_request_at(span, "this itself synchronises threads"),
             None => Refused::room("no order of its statements fits the available registers and slots"),
         };
         plain(k, body);
         let products = k.blocks[body].iter().copied().filter(|&s| is_product(k, s)).collect();
-        refused.or_at(place).say(k, cx, "the loop keeps the order of the text", (FastPath::Overlap, products));
+        refused.or_at(place).report(k, cx, "the loop keeps the order of the text", (FastPath::Overlap, products));
         return Ok(None);
     };
     let list = k.blocks[body].clone();
@@ -122,7 +122,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     // No schedule is faster than its most used resource.
     let length = found.length.max(most);
     let message = format!("an iteration takes about {length} clocks of a warpgroup ({binds}): {what}");
-    let beside = beside::beside(k, cx.options.usual_card(), body);
+    let beside = beside::unmodelled_clocks(k, cx.options.usual_card(), body);
     cx.pace(span, message, IterationTime { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
     Ok(Some(length))
 }
@@ -221,7 +221,7 @@ impl Loop<'_> {
     fn with(&self, late: &dyn Fn(usize) -> bool, late_release: bool, lagging: u32) -> Option<Schedule> {
         let stages = self.stages(late, late_release)?;
         let order = self.order(&stages)?;
-        if !live_slots::fit(self.k, &self.graph.stmts, &order, &stages) {
+        if !live_slots::slots_suffice(self.k, &self.graph.stmts, &order, &stages) {
             return None;
         }
         let (cycles, alone) = self.times(&order, &stages);
@@ -229,15 +229,15 @@ impl Loop<'_> {
         // Warpgroups fill each other's gaps, except for a part.
         let (long, short) = (tensor.max(alone), tensor.min(alone));
         let length = if self.groups > 1 { long + short * EXPOSED / 16 } else { long.max(alone) };
-        let ordered = self.in_turns(&order);
-        let lacks = self.tiles.most(self.k, &self.graph, &order, &stages).saturating_sub(self.room);
+        let ordered = self.alternating_statements(&order);
+        let lacks = self.tiles.peak(self.k, &self.graph, &order, &stages).saturating_sub(self.room);
         Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 
     /// The statements that warpgroups execute alternately: from the first product of an iteration to the last one, if
     /// nothing in between waits for sums, and the rest of the iteration is long enough for another warpgroup's
     /// products.
-    fn in_turns(&self, order: &[usize]) -> Vec<usize> {
+    fn alternating_statements(&self, order: &[usize]) -> Vec<usize> {
         if self.groups < 2 || self.sole.is_some() {
             return Vec::new();
         }

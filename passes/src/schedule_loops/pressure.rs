@@ -54,7 +54,7 @@ impl Tiles {
     }
 
     /// The highest pressure in an iteration that executes the statements in this order and with these stages.
-    pub(super) fn most(&self, k: &Kernel, graph: &DepGraph, order: &[usize], stages: &[u32]) -> u64 {
+    pub(super) fn peak(&self, k: &Kernel, graph: &DepGraph, order: &[usize], stages: &[u32]) -> u64 {
         let n = order.len();
         let place = |at: usize| order.iter().position(|&o| o == at);
         let mut held = vec![self.always; n];

@@ -33,7 +33,7 @@ pub(super) struct DecidedProduct {
 }
 
 /// Writes the instructions of products, and the tile of a warpgroup.
-pub(super) fn settle(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<DecidedProduct>) -> Result<(), Reported> {
+pub(super) fn apply(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<DecidedProduct>) -> Result<(), Reported> {
     if found.is_empty() {
         return Ok(());
     }

@@ -8,7 +8,7 @@
 //! A role's warpgroups share the rows of each of its products, or the columns if it is computed transposed. `warp_tile` is the largest tile of a warpgroup;
 //! each product uses as much of it as its accumulator has.
 
-use super::apply_wgmma::{DecidedProduct, settle};
+use super::apply_wgmma::{DecidedProduct, apply};
 use super::missed_wgmma;
 use super::operand_sources::Product;
 use super::tiles::{NoTile, Shared, Tiled, WgmmaQuery, short_of};
@@ -46,7 +46,7 @@ pub(super) fn holds_registers(k: &Kernel, role: Stmt) -> bool {
 }
 
 /// Whether every register tile in a role has a written layout, and its only copies between memories are to slots.
-pub(super) fn is_laid_out(k: &Kernel, role: Stmt) -> bool {
+pub(super) fn has_written_layouts(k: &Kernel, role: Stmt) -> bool {
     let open = |&s: &Stmt| match &k.stmts[s] {
         StmtData::Var { value, .. } => k.tile_ty(*value).is_none_or(|t| t.reg_layout.is_none()),
         StmtData::Copy { src, dst, attrs } => {
@@ -87,7 +87,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         let StmtData::Assign { dst, src } = k.stmts[s] else { continue };
         let ExprData::Mma(mma) = k.exprs[src] else { continue };
-        if !in_role(k, s) || laid_out(k, dst) || mma.atom.is_some_and(|a| !a.row().asynchronous()) {
+        if !in_role(k, s) || tile_has_layout(k, dst) || mma.atom.is_some_and(|a| !a.row().asynchronous()) {
             continue;
         }
         let Some(registers) = of_slots(k, &mma) else {
@@ -112,10 +112,10 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     "a product with one operand in registers and the other in a slot must be wgmma; or copy both into register tiles",
                 )));
             }
-            Err(refused) => missed_wgmma::say(k, cx, missed_wgmma::ONE, &refused, &[s]),
+            Err(refused) => missed_wgmma::report_missed(k, cx, missed_wgmma::ONE, &refused, &[s]),
         }
     }
-    settle(k, cx, found)
+    apply(k, cx, found)
 }
 
 /// Whether a statement is in a role.
@@ -143,7 +143,7 @@ pub(super) fn check_scheduled(
     (s, src, acc): (Stmt, Expr, Value),
     mma: Mma,
 ) -> Result<(), Reported> {
-    if laid_out(k, acc) {
+    if tile_has_layout(k, acc) {
         return Ok(());
     }
     if k.schedule.warp_tile.is_none() {
@@ -165,7 +165,7 @@ pub(super) fn check_scheduled(
     }
 }
 
-fn laid_out(k: &Kernel, acc: Value) -> bool {
+fn tile_has_layout(k: &Kernel, acc: Value) -> bool {
     k.tile_ty(acc).is_none_or(|t| t.reg_layout.is_some())
 }
 
@@ -236,7 +236,7 @@ fn decide(
         );
     }
     if mma.swap && registers == Some(false) {
-        return Err(Refused::asked("`swap` is written, and the first operand is in registers"));
+        return Err(Refused::by_request("`swap` is written, and the first operand is in registers"));
     }
     let along = |o: &Operand| o.space.in_registers() || o.k_contiguous || warpgroup::reads_both_orders(o.elem);
     if !along(a) || !along(b) {
@@ -245,7 +245,7 @@ fn decide(
     let groups = u64::from(WARPGROUP * WARP);
     let threads = u64::from(crate::roles::threads_of(k));
     if threads == 0 || !threads.is_multiple_of(groups) {
-        return Err(Refused::asked(format!(
+        return Err(Refused::by_request(format!(
             "the role has {threads} threads, which is not a multiple of 128 (a warpgroup)"
         )));
     }
@@ -257,7 +257,7 @@ fn decide(
     }
     let reduced = reduced.along(&[bm, bn]);
     let scheduled = match scheduled_tile(k) {
-        Some(None) => return Err(Refused::asked("the warp tile is not constant")),
+        Some(None) => return Err(Refused::by_request("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
     let way = WgmmaForm { swap: registers.unwrap_or(mma.swap), registers: registers.is_some() };
@@ -281,7 +281,7 @@ fn decide(
     }
     let what = format!("a multiple of 64 rows and {}, or the same transposed", crate::analysis::wgmma::COLUMN_COUNTS);
     Err(match (scheduled, &reduced[..]) {
-        (Some((wm, wn)), _) => Refused::asked(format!(
+        (Some((wm, wn)), _) => Refused::by_request(format!(
             "{bm}x{bn} cannot be divided into tiles of {wm}x{wn} (`warp_tile`) for {parts} warpgroup(s) of the role; each computes {what}"
         )),
         (None, []) => format!("{bm}x{bn} cannot be divided among {parts} warpgroup(s) of the role; each computes {what}").into(),

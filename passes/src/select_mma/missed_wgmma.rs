@@ -18,12 +18,12 @@ use tilec_ir::typing::{fixed_shape, type_of};
 pub(super) const ONE: &str = "no wgmma product";
 
 /// Reports why products do not use wgmma: a loss, if they could and nothing else was requested.
-pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
+pub(super) fn report_missed(k: &Kernel, cx: &mut Cx<'_>, what: &str, refused: &Refused, products: &[Stmt]) {
     let target = cx.options.target;
     let mut at = products.to_vec();
     at.retain(|&s| could_be(k, target, s));
     let refused = refused.clone().or_at(k.stmt_spans[products[0]]);
-    refused.say(k, cx, what, (FastPath::Wgmma, at));
+    refused.report(k, cx, what, (FastPath::Wgmma, at));
 }
 
 /// Whether wgmma supports the types and extents of a product.

@@ -131,7 +131,7 @@ fn place(k: &Kernel, e: Expr, k_dim: usize) -> Result<Place, Refused> {
         return Err(Refused::at(k.expr_spans[e], why).help("copy the operand into a separate buffer"));
     };
     if k.tile_ty(v).is_some_and(|tile| tile.smem_layout.is_some()) {
-        return Err(Refused::asked(format!("the layout of `{}` is written", k.values[v].name)));
+        return Err(Refused::by_request(format!("the layout of `{}` is written", k.values[v].name)));
     }
     Ok(Place::Buffer(v, described(k, e, k_dim).is_some_and(|o| o.k_contiguous)))
 }
@@ -167,7 +167,7 @@ fn loaded(k: &Kernel, options: &Options, p: &Product, converted: &[Value]) -> Re
         }
         if p.mma.swap && !second {
             let why = "`swap` is written, and the first operand is not contiguous along the reduction";
-            return Err(Refused::asked(why));
+            return Err(Refused::by_request(why));
         }
         others = true;
         found = Some(Load { buffer: v, second, converted });
@@ -245,7 +245,7 @@ pub(super) fn convertible(k: &Kernel, options: &Options, products: &[Product], b
         if how.replace((own, stored)).is_some_and(|other| other != (own, stored)) {
             return no(format!("the copies into `{name}` convert in different ways"));
         }
-        along.push(contiguous_dim(k, from.base).and_then(|d| from.kept().iter().position(|&kept| kept == d)));
+        along.push(contiguous_dim(k, from.base).and_then(|d| from.base_dims().iter().position(|&kept| kept == d)));
     }
     if how.is_none() {
         return Err(format!("nothing is copied into `{name}`").into());

@@ -47,7 +47,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
     }
     let before = k.clone();
     wgmma::computed_operands(k, &mut product);
-    let Some(feeds) = fed(k, cx, &product) else {
+    let Some(feeds) = producer_copies(k, cx, &product) else {
         *k = before;
         return Ok(());
     };
@@ -78,7 +78,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>, shares: &mut Shares) -> Re
 
 /// The copies of the producer warps for a product in a loop that only accumulates it, with one operand converted in
 /// registers and the other in a buffer.
-fn fed(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec<ProducerFill>> {
+fn producer_copies(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec<ProducerFill>> {
     let &(body, _) = path_to(k, product.s).last()?;
     reduction::of(k, body).ok()?;
     let operands = [product.mma.a, product.mma.b];

@@ -63,7 +63,7 @@ fn carried(k: &Kernel, s: Stmt, acc: Value) -> Option<bool> {
 }
 
 /// Makes the product `s` sum to a separate tile, which is then added to the accumulator.
-pub(super) fn sum_apart(k: &mut Kernel, s: Stmt) {
+pub(super) fn sum_separately(k: &mut Kernel, s: Stmt) {
     let StmtData::Assign { dst: acc, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("it is a product") };
     let Some(tile) = k.tile_ty(acc).cloned() else { unreachable!("an accumulator is a tile") };
@@ -82,7 +82,7 @@ pub(super) fn sum_apart(k: &mut Kernel, s: Stmt) {
 }
 
 /// Remarks that sums are promoted.
-pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom, u64), acc: Value) {
+pub(super) fn remark_promoted(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom, u64), acc: Value) {
     let message = format!(
         "`{}` keeps fewer bits than f32: sums of at most {depth} products are added to `{}`",
         atom.row().name,
@@ -92,7 +92,7 @@ pub(super) fn say(k: &Kernel, cx: &mut Cx<'_>, span: Span, (atom, depth): (Atom,
 }
 
 /// Remarks that sums stay in the instruction.
-pub(super) fn say_none(cx: &mut Cx<'_>, span: Span) {
+pub(super) fn remark_not_promoted(cx: &mut Cx<'_>, span: Span) {
     let message = "sums of 8-bit floats stay in the instruction, which keeps 14 bits (`promote 0`)".to_owned();
     cx.remark_note(span, message, "for a long reduction, accumulate in a separate tile and add it to an f32 tile");
 }

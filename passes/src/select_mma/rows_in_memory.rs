@@ -86,7 +86,7 @@ impl InMemory {
         let of_sums: u64 = sums.iter().map(|&(v, ..)| bytes_of(k, v)).sum();
         let registers = (of_row + others).div_ceil(THREADS * u64::from(u32::BITS / u8::BITS));
         let fits = of_row + of_sums + BESIDE <= room && registers <= REGISTERS;
-        let found = fits && !sums.is_empty() && can_meet(k, list, &loads);
+        let found = fits && !sums.is_empty() && loads_can_sink(k, list, &loads);
         found.then_some(InMemory { at, loads, sums, constants: Vec::new(), slots: None })
     }
 
@@ -117,7 +117,7 @@ impl InMemory {
                 {
                     loads.push((v, s));
                 }
-                (&[], &[s]) if stored && loads_whole(k, s, v) && !reads_elsewhere(k, &inside, s, v) => {
+                (&[], &[s]) if stored && loads_whole(k, s, v) && !mentioned_outside_loop(k, &inside, s, v) => {
                     constants.push((v, s))
                 }
                 _ => held += bytes_of(k, v),
@@ -126,7 +126,8 @@ impl InMemory {
         let bytes = |tiles: &[(Value, Stmt)]| tiles.iter().map(|&(v, _)| bytes_of(k, v)).sum::<u64>();
         let registers = (held + bytes(&loads)).div_ceil(THREADS * u64::from(u32::BITS / u8::BITS));
         let memory = slots.unsigned_abs() * bytes(&loads) + bytes(&constants) + BESIDE_SLOTS;
-        let found = !loads.is_empty() && memory <= room && registers <= REGISTERS_OF_SLOTS && can_meet(k, list, &loads);
+        let found =
+            !loads.is_empty() && memory <= room && registers <= REGISTERS_OF_SLOTS && loads_can_sink(k, list, &loads);
         found.then_some(InMemory { at, loads, sums: Vec::new(), constants, slots: Some(slots) })
     }
 
@@ -219,7 +220,7 @@ impl InMemory {
 }
 
 /// Whether all loads of a loop can move to the last one: up to it, nothing reads their tiles or writes memory.
-fn can_meet(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
+fn loads_can_sink(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
     let places: Vec<usize> = loads.iter().filter_map(|(_, s)| list.iter().position(|other| other == s)).collect();
     let (Some(&first), Some(&last)) = (places.iter().min(), places.iter().max()) else { return false };
     let passes = |&s: &Stmt| {
@@ -236,7 +237,7 @@ fn can_meet(k: &Kernel, list: &[Stmt], loads: &[(Value, Stmt)]) -> bool {
 
 /// Whether a statement outside of a loop mentions a tile. `inside`: the loop's statements; `load`: the one that loads
 /// the tile.
-fn reads_elsewhere(k: &Kernel, inside: &[Stmt], load: Stmt, v: Value) -> bool {
+fn mentioned_outside_loop(k: &Kernel, inside: &[Stmt], load: Stmt, v: Value) -> bool {
     let outside = |s: &Stmt| *s != load && !inside.contains(s) && k.sub_blocks(*s).is_empty() && !declares(k, *s, v);
     all_stmts(k, k.body).into_iter().filter(outside).any(|s| reads(k, s, v))
 }

@@ -16,7 +16,7 @@ use tilec_ir::typing::resolve_view;
 pub(super) fn order_operand(k: &mut Kernel, cx: &mut Cx<'_>, e: Expr, k_dim: usize) {
     let Some(view) = resolve_view(k, e) else { return };
     let (ValueDef::Smem(tile) | ValueDef::Channel { tile, .. }) = &k.values[view.base].def else { return };
-    let (&[d0, d1], rank) = (&view.kept()[..], tile.shape.len()) else { return };
+    let (&[d0, d1], rank) = (&view.base_dims()[..], tile.shape.len()) else { return };
     if tile.order.is_some() || tile.smem_layout.is_some() {
         return;
     }

@@ -59,7 +59,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &DecidedProduct) {
 }
 
 /// Makes scalar factors of partial sums be loaded through slots, if TMA can: returns the copies.
-pub(super) fn bring(k: &mut Kernel, options: &Options, decided: &DecidedProduct) -> Vec<Stmt> {
+pub(super) fn load_through_slots(k: &mut Kernel, options: &Options, decided: &DecidedProduct) -> Vec<Stmt> {
     let product = decided.product.s;
     let around = path_to(k, product).into_iter().rev().find_map(|(block, i)| loop_body(k, k.blocks[block][i]));
     let Some(body) = around else { return Vec::new() };

@@ -51,7 +51,7 @@ pub(crate) fn no_roles(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         if let StmtData::Role { .. } = k.stmts[s] {
             let holds = in_roles::holds_registers(k, s);
             let own = in_roles::threads_of(k, s);
-            if tensor_copies && (!holds || own.is_some() && own == threads || in_roles::is_laid_out(k, s)) {
+            if tensor_copies && (!holds || own.is_some() && own == threads || in_roles::has_written_layouts(k, s)) {
                 continue;
             }
             let why = match (tensor_copies, own, threads) {
@@ -192,7 +192,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
         }
     };
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
-    together = in_turns.map_or(together, |share| share.together(threads));
+    together = in_turns.map_or(together, |share| share.resident_blocks(threads));
     let all = ctas * threads;
     let mut message = format!("{threads} threads: each has {} elements of the rows that are reduced", elements / all);
     if ctas > 1 {
@@ -343,12 +343,13 @@ impl Share {
     /// Blocks of a cluster for `threads` threads in total. Of two clusters of two blocks on a multiprocessor, one loads
     /// while the other waits; a single block of as many threads cannot do this.
     fn blocks(&self, threads: u64) -> u64 {
-        let halves = threads > FEWER && threads <= LARGE && self.together(FEWER).is_some_and(|blocks| blocks > 1);
+        let halves =
+            threads > FEWER && threads <= LARGE && self.resident_blocks(FEWER).is_some_and(|blocks| blocks > 1);
         if halves { 2 } else { threads.div_ceil(LARGE).max(1) }
     }
 
     /// Blocks of `threads` threads that share a multiprocessor.
-    fn together(&self, threads: u64) -> Option<i64> {
+    fn resident_blocks(&self, threads: u64) -> Option<i64> {
         let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);
         let blocks = u64::from(REGISTERS_PER_SM) / (threads * registers);
         i64::try_from(blocks.min(MOST_TOGETHER)).ok().filter(|&blocks| blocks > 0)

@@ -5,7 +5,7 @@ use crate::analysis::wgmma::ROWS;
 pub(crate) use crate::analysis::wgmma::THREE;
 use crate::refusal::Refused;
 use crate::registers::overhead::ACCUMULATORS;
-use crate::roles::{consumer_registers, share};
+use crate::roles::{consumer_registers, registers_at_start};
 use crate::select_mma::atoms::fits;
 use crate::select_mma::operands::known;
 use tilec_ir::atoms::{Atom, Inputs, Unit};
@@ -112,7 +112,7 @@ pub(crate) fn assembles(
     let cols = if way.swap { tile.0 } else { tile.1 };
     let sums = acc.bytes_of(ROWS * cols) / u64::from(WARPGROUP * WARP) / 4;
     let wanted = sums + INSTRUCTION + if way.registers { LEFT } else { 0 };
-    let has = u64::try_from(share(k, warps_of(groups))).unwrap_or(0);
+    let has = u64::try_from(registers_at_start(k, warps_of(groups))).unwrap_or(0);
     if wanted <= has { Ok(()) } else { Err((wanted, has)) }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn instruction(options: &Options, mma: &Mma, types: (Inputs, Elem)) -
     let none = || format!("{} has none for these types", options.target.name());
     let atom = atom(options.target, types).ok_or_else(none)?;
     match mma.atom {
-        Some(written) if written != atom => Err(Refused::asked("another instruction is written")),
+        Some(written) if written != atom => Err(Refused::by_request("another instruction is written")),
         _ => Ok(atom),
     }
 }

@@ -22,7 +22,7 @@ use crate::select_mma::atoms::divides;
 use crate::select_mma::operands::{acc_shape, known, scheduled_tile};
 use crate::select_mma::tiles::{Owners, TileMisfit};
 pub(crate) use crate::select_mma::warps::warp_tile::usual_tile;
-use crate::select_mma::warps::warp_tile::{LEAST, Product, is_room, share_out, warps_in};
+use crate::select_mma::warps::warp_tile::{LEAST, Product, fits, warp_tile, warps_in};
 use tilec_ir::atoms::Inputs;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
@@ -119,12 +119,12 @@ fn decide(k: &mut Kernel, cx: &mut Cx<'_>, span: Span) -> Result<Vec<(Value, Sha
         let fits =
             |&tile: &(u64, u64)| divided(p, tile) && (only || keeps_whole(p, tile) && warps_in(p.shape, tile) == warps);
         let tile = written.filter(fits);
-        let share = Share { tile: tile.unwrap_or_else(|| share_out(p, warps)), warps, scheduled: tile.is_some() };
+        let share = Share { tile: tile.unwrap_or_else(|| warp_tile(p, warps)), warps, scheduled: tile.is_some() };
         check(k, cx, p, share, threads)?;
         shares.push((p.acc, share));
     }
     if let Some(tile) = written {
-        kept(k, cx, &products, &shares, (tile, threads))?;
+        check_scheduled_tile(k, cx, &products, &shares, (tile, threads))?;
     }
     if k.schedule.threads.is_none() {
         k.schedule.threads = Some(k.int(threads as i64, span));
@@ -154,7 +154,7 @@ fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
 
 /// The smallest number of warps whose registers hold the kernel's tiles.
 fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
-    let used = |p: &Product, warps: u64| warps_in(p.shape, share_out(p, warps));
+    let used = |p: &Product, warps: u64| warps_in(p.shape, warp_tile(p, warps));
     let usual = |p: &Product| warps_in(p.shape, usual_tile(p.shape, p.whole));
     let most = u64::from(MAX_THREADS / WARP) / products.iter().map(|p| p.groups).max().unwrap_or(1);
     let mut warps = products.iter().map(usual).max().unwrap_or(1).min(most.max(1));
@@ -207,7 +207,7 @@ fn products(k: &Kernel) -> Vec<Product> {
             // The product's rows (columns) are those of the operand, and its reduction is in one warp.
             let sources = sources(k, e);
             for p in &mut found {
-                p.whole[along] |= p.acc == acc && !is_shared_out(p, along);
+                p.whole[along] |= p.acc == acc && !warps_divide(p, along);
                 let transposed = resolve_view(k, e).is_some_and(|v| v.transposed);
                 p.whole[if transposed { 1 - along } else { along }] |= sources.contains(&p.acc);
             }
@@ -218,9 +218,9 @@ fn products(k: &Kernel) -> Vec<Product> {
 
 /// Whether warps divide an accumulator along the rows (`along` 1), or columns, of an operand that all of them compute:
 /// there is no other way to divide it, and it is too large for one warp.
-fn is_shared_out(p: &Product, along: usize) -> bool {
+fn warps_divide(p: &Product, along: usize) -> bool {
     let (bm, bn) = p.shape;
-    [bm, bn][1 - along] <= LEAST && !is_room(bm * bn)
+    [bm, bn][1 - along] <= LEAST && !fits(bm * bn)
 }
 
 /// The extent of the tile of the reduction.
@@ -233,7 +233,7 @@ fn depth(k: &Kernel, mma: &Mma) -> u64 {
 /// none if that is too large for a warp.
 fn fits_whole((bm, bn): (u64, u64), reduced: [bool; 2]) -> [bool; 2] {
     let least = |all: u64, whole: bool| if whole { all } else { all.min(LEAST) };
-    let too_much = !is_room(least(bm, reduced[0]) * least(bn, reduced[1]));
+    let too_much = !fits(least(bm, reduced[0]) * least(bn, reduced[1]));
     if too_much { [false; 2] } else { reduced }
 }
 
@@ -281,7 +281,7 @@ fn sources(k: &Kernel, e: Expr) -> Vec<Value> {
 }
 
 /// Remarks on products that do not have the schedule's tile; an error if none has.
-fn kept(
+fn check_scheduled_tile(
     k: &Kernel,
     cx: &mut Cx<'_>,
     products: &[Product],

@@ -18,7 +18,7 @@
 mod gathered_rows;
 mod warpgroup_tiles;
 
-use super::apply_wgmma::{DecidedProduct, settle};
+use super::apply_wgmma::{DecidedProduct, apply};
 use super::in_roles;
 use super::operand_loads;
 use super::operand_sources::{self, Loads, Product, product_of};
@@ -41,7 +41,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::typing::resolve_view;
-use warpgroup_tiles::{ProductSite, shared_out};
+use warpgroup_tiles::{ProductSite, divide_products};
 
 /// Why a kernel does not use wgmma.
 enum Stop {
@@ -80,7 +80,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
         return Ok(None);
     }
     if !cx.enabled {
-        return Ok(Some(Refused::asked("`select-mma` is switched off")));
+        return Ok(Some(Refused::by_request("`select-mma` is switched off")));
     }
     if let Some(refused) = by_hand(k, &stmts, &products) {
         return none(k, cx, refused, &products).map(Some);
@@ -110,7 +110,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
 
 /// Whether a product's instruction is written, and its operands already match.
 pub(super) fn is_decided(k: &Kernel, mma: &Mma) -> bool {
-    mma.atom.is_some_and(|a| a.row().asynchronous()) && (in_roles::in_slots(k, mma) || fed(k, mma))
+    mma.atom.is_some_and(|a| a.row().asynchronous()) && (in_roles::in_slots(k, mma) || operands_are_filled(k, mma))
 }
 
 /// Reports why a kernel has no wgmma; an error, if wgmma is written.
@@ -125,14 +125,14 @@ fn none(k: &Kernel, cx: &mut Cx<'_>, refused: Refused, products: &[Product]) -> 
     if !products.iter().all(|p| laid_out(&p.mma)) {
         let what = if products.len() > 1 { "no product of this kernel is a wgmma" } else { missed_wgmma::ONE };
         let at: Vec<Stmt> = products.iter().map(|p| p.s).collect();
-        missed_wgmma::say(k, cx, what, &refused, &at);
+        missed_wgmma::report_missed(k, cx, what, &refused, &at);
     }
     Ok(refused)
 }
 
 /// Written roles, channels or instructions, which prevent automatic selection.
 fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> {
-    let at = |s: Stmt, why: &str| Some(Refused::asked_at(k.stmt_spans[s], why));
+    let at = |s: Stmt, why: &str| Some(Refused::by_request_at(k.stmt_spans[s], why));
     let operation = stmts.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. } | StmtData::Channel { .. }));
     if let Some(&s) = operation {
         return at(s, "the program has its own roles and channels, and this product is outside of the roles");
@@ -149,17 +149,17 @@ fn by_hand(k: &Kernel, stmts: &[Stmt], products: &[Product]) -> Option<Refused> 
 /// Checks that no written schedule item or switched-off pass prevents wgmma.
 fn allowed(k: &Kernel, options: &Options) -> Result<(), Refused> {
     if let Some(pass) = options.missing_for_roles() {
-        return Err(Refused::asked(format!("`{pass}` is switched off")));
+        return Err(Refused::by_request(format!("`{pass}` is switched off")));
     }
     if k.schedule.k_warps.and_then(|e| k.as_int(e)).is_some_and(|n| n > 1) {
-        return Err(Refused::asked("warps share the reduction"));
+        return Err(Refused::by_request("warps share the reduction"));
     }
     Ok(())
 }
 
 /// Whether each product of a kernel is in a loop that only accumulates it, directly in the kernel's body or inside one
 /// condition.
-pub(crate) fn stand_alone(k: &Kernel) -> bool {
+pub(crate) fn only_accumulated(k: &Kernel) -> bool {
     let outer = guarded(k);
     all_stmts(k, k.body).into_iter().filter(|&s| product_of(k, s).is_some()).all(|s| {
         let [.., (block, at), (body, _)] = path_to(k, s)[..] else { return false };
@@ -175,7 +175,7 @@ pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<WgmmaForm> {
     let mut products: Vec<Product> = all_stmts(&k, k.body).into_iter().filter_map(|s| product_of(&k, s)).collect();
     products.iter_mut().for_each(|p| computed_operands(&mut k, p));
     let k = &k;
-    if !stand_alone(k) {
+    if !only_accumulated(k) {
         return None;
     }
     for p in &products {
@@ -235,16 +235,21 @@ fn plan(k: &mut Kernel, cx: &mut Cx<'_>, mut products: Vec<Product>, loads: &Loa
         }
     }
     for site in sites.iter_mut().filter(|site| site.parts.is_some()) {
-        promotion::sum_apart(k, site.product.s);
+        promotion::sum_separately(k, site.product.s);
         site.product = product_of(k, site.product.s).expect("it is a product");
     }
-    let feeds = fed_by(k, cx, &products, loads)?;
-    let (decided, groups) = shared_out(k, &sites, !loads.converted.is_empty())?;
+    let feeds = producer_copies(k, cx, &products, loads)?;
+    let (decided, groups) = divide_products(k, &sites, !loads.converted.is_empty())?;
     Ok(KernelPlan { decided, feeds, short, groups })
 }
 
 /// The copies of the producer warps.
-fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> Result<Vec<ProducerFill>, Refused> {
+fn producer_copies(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    products: &[Product],
+    loads: &Loads,
+) -> Result<Vec<ProducerFill>, Refused> {
     let buffers = loads.buffers.iter().copied().fold(operand_sources::buffers(k, products), operand_sources::with);
     let (own, fed): (Vec<Value>, Vec<Value>) = buffers.into_iter().partition(|&v| producer_fills::by_threads(k, v));
     if let Some((&v, s)) = own.iter().find_map(|v| Some((v, partly(k, *v)?))) {
@@ -254,9 +259,9 @@ fn fed_by(k: &Kernel, cx: &mut Cx<'_>, products: &[Product], loads: &Loads) -> R
     let mut feeds = producer_fills::plan(k, cx.options, &fed)?;
     if let Some(feed) = feeds.iter().find(|f| written(k, f.fill)) {
         let why = format!("how `{}` is copied is written", k.values[feed.buffer].name);
-        return Err(Refused::asked_at(k.stmt_spans[feed.fill], why));
+        return Err(Refused::by_request_at(k.stmt_spans[feed.fill], why));
     }
-    feeds.extend(beside(k, cx, &fed));
+    feeds.extend(other_buffers(k, cx, &fed));
     if feeds.is_empty() {
         return Err(Refused::at(k.stmt_spans[products[0].s], NO_LOADS));
     }
@@ -278,7 +283,7 @@ fn partly(k: &Kernel, buffer: Value) -> Option<Stmt> {
 
 /// Copies to buffers that are no operands, such as a tile with one number for each row, which TMA can load as well:
 /// otherwise the consumer threads would wait for them.
-fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<ProducerFill> {
+fn other_buffers(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<ProducerFill> {
     let mut found = Vec::new();
     let allocated = |s: Stmt| match k.stmts[s] {
         StmtData::Alloc { value, .. } if !operands.contains(&value) => Some(value),
@@ -299,13 +304,13 @@ fn beside(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<ProducerFill> 
                 let why = feeds.iter().find_map(|f| f.refused.clone());
                 if let Some(refused) = why.filter(|_| !feeds.iter().any(|f| written(k, f.fill))) {
                     let what = format!("the threads that multiply fill `{}`", k.values[buffer].name);
-                    refused.say(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
+                    refused.report(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
                 }
             }
             Err(refused) => {
                 let name = &k.values[buffer].name;
                 let what = format!("the threads that multiply fill `{name}`");
-                refused.say(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
+                refused.report(k, cx, &what, (FastPath::Producer, operand_sources::fills(k, buffer)));
             }
         }
     }
@@ -335,7 +340,7 @@ fn site(
         .map_err(|refused| refused.or_at(k.stmt_spans[product.s]))?;
     let registers = [mma.a, mma.b].iter().position(|&e| plain_var(k, e).is_some()).map(|i| i == 1);
     if mma.swap && registers == Some(false) {
-        return Err(Refused::asked("`swap` is written, and the first operand is in registers").into());
+        return Err(Refused::by_request("`swap` is written, and the first operand is in registers").into());
     }
     let column_major = stored_column_major(k, acc);
     Ok(ProductSite { product, atom, elem, shape, registers, load, column_major, parts: None })
@@ -349,11 +354,11 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: KernelPlan) -> R
     }
     for decided in &planned.decided {
         scale_factors::read_in_front(k, decided);
-        for s in scale_factors::bring(k, cx.options, decided) {
+        for s in scale_factors::load_through_slots(k, cx.options, decided) {
             k.plans[s].producer = true;
         }
     }
-    settle(k, cx, planned.decided)?;
+    apply(k, cx, planned.decided)?;
     for feed in planned.feeds {
         k.plans[feed.fill].producer = true;
         gathered_rows::numbers_of_producer(k, feed.fill);
@@ -364,8 +369,8 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: KernelPlan) -> R
     }
     for ShortAccumulator { s, acc, atom, parts } in planned.short {
         match parts {
-            Some(depth) => promotion::say(k, cx, k.stmt_spans[s], (atom, depth), acc),
-            None if !asked => promotion::say_none(cx, k.stmt_spans[s]),
+            Some(depth) => promotion::remark_promoted(k, cx, k.stmt_spans[s], (atom, depth), acc),
+            None if !asked => promotion::remark_not_promoted(cx, k.stmt_spans[s]),
             None => {}
         }
     }
@@ -374,7 +379,7 @@ fn write(k: &mut Kernel, cx: &mut Cx<'_>, asked: bool, planned: KernelPlan) -> R
 
 /// Whether the operands of a product are buffers that producer warps or the role's own threads fill, or one is and the
 /// other is a register tile.
-fn fed(k: &Kernel, mma: &Mma) -> bool {
+fn operands_are_filled(k: &Kernel, mma: &Mma) -> bool {
     let producers = k.plans.values().any(|p| p.producer);
     let fed = |v: Value| {
         k.statements().into_iter().any(|s| match &k.stmts[s] {

@@ -4,7 +4,7 @@
 //! tiles like all others. A `let` stays a condition, in predicate registers.
 
 use crate::analysis::uses::{all_stmts, stmt_exprs};
-use crate::bool_storage::{NUMBERS, as_condition, as_held, as_number};
+use crate::bool_storage::{NUMBERS, as_condition, as_number, as_stored};
 use cranelift_entity::EntitySet;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -42,7 +42,7 @@ fn conversions(k: &mut Kernel, e: Expr, seen: &mut EntitySet<Expr>) {
 }
 
 /// Rewrites register tiles with extents that hold conditions.
-pub(super) fn settle(k: &mut Kernel) {
+pub(super) fn store_as_numbers(k: &mut Kernel) {
     let mut tiles = EntitySet::new();
     for (v, data) in k.values.iter() {
         if let ValueDef::Var(t) = &data.def
@@ -73,7 +73,7 @@ pub(super) fn settle(k: &mut Kernel) {
         }
         reads(k, &tiles, src, &mut seen);
         if stores {
-            let held = as_held(k, src);
+            let held = as_stored(k, src);
             match &mut k.stmts[s] {
                 StmtData::Var { init: Some(e), .. }
                 | StmtData::Assign { src: e, .. }

@@ -16,7 +16,7 @@ use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, fixed_shape, register_tile, resolve_view, type_of};
 
 /// Replaces assignments of memory windows to register tiles by copies.
-pub(super) fn settle(k: &mut Kernel) {
+pub(super) fn assignments_to_copies(k: &mut Kernel) {
     k.replace_statements(k.body, &mut statement);
 }
 
@@ -116,7 +116,7 @@ fn operands(k: &mut Kernel, s: Stmt, e: Expr, to: Value, out: &mut Vec<Stmt>) {
 fn is_load(k: &Kernel, e: Expr, shape: &[u64]) -> bool {
     let Some(view) = resolve_view(k, e) else { return false };
     let Some(tensor) = k.tensor_ty(view.base) else { return false };
-    let kept = view.kept();
+    let kept = view.base_dims();
     let one = |d: usize| tensor.shape.get(d).and_then(|&n| k.as_int(n)) == Some(1);
     !shape.is_empty() && kept.len() == shape.len() && !kept.into_iter().any(|d| tensor.repeats.contains(&d) || one(d))
 }

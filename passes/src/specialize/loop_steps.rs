@@ -210,7 +210,7 @@ fn windows(k: &Kernel, body: tilec_ir::entities::Block, var: Value, loop_end: Ex
         for (e, shape) in windows_of(k, s) {
             let Some(view) = resolve_view(k, e).filter(|view| k.tensor_ty(view.base).is_some()) else { continue };
             let ExprData::View(written) = &k.exprs[e] else { continue };
-            let kept = view.kept();
+            let kept = view.base_dims();
             let ranges: Vec<&Range> = written.ranges.iter().filter(|r| !matches!(r, Range::At(_))).collect();
             if written.ranges.iter().any(|r| matches!(r, Range::At(i) if mentions(k, *i, var))) {
                 return None;

@@ -92,7 +92,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     }
     odd.sort_unstable();
     odd.dedup();
-    if let Some(why) = odd.iter().find_map(|&n| in_the_way(k, n, windows)) {
+    if let Some(why) = odd.iter().find_map(|&n| why_not_padded(k, n, windows)) {
         return Err(why);
     }
     odd.iter().for_each(|&n| cut_off(k, n));
@@ -129,7 +129,7 @@ fn drop_checks(k: &mut Kernel, n: u64) {
 }
 
 /// Why tiles of extent `n` cannot be padded.
-fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
+fn why_not_padded(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
     let other = |why: String| Unpadded { why, counts: false };
     for (_, data) in k.values.iter() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
@@ -149,7 +149,9 @@ fn in_the_way(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
                 return Some(Unpadded { why, counts: true });
             }
         }
-        if let Some(why) = windows_of(k, s).into_iter().find_map(|(e, shape)| kept(k, n, e, &shape, windows)) {
+        if let Some(why) =
+            windows_of(k, s).into_iter().find_map(|(e, shape)| window_prevents_padding(k, n, e, &shape, windows))
+        {
             return Some(other(why));
         }
     }
@@ -166,9 +168,9 @@ fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs, windo
 }
 
 /// Why a window with the elements of a tile of these extents prevents padding.
-fn kept(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
+fn window_prevents_padding(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
     let view = resolve_view(k, e)?;
-    let dims = view.kept();
+    let dims = view.base_dims();
     let own = dims.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n));
     own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows))
 }
@@ -218,7 +220,7 @@ pub(super) fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
 /// Calls `f` for the windows in an elementwise expression on tiles of these extents, and in reductions of them.
 pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
     match k.exprs[e] {
-        _ if resolve_view(k, e).is_some_and(|view| view.kept().len() == shape.len()) => f(e, shape),
+        _ if resolve_view(k, e).is_some_and(|view| view.base_dims().len() == shape.len()) => f(e, shape),
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
             fixed_shape(k, arg).iter().for_each(|shape| in_context(k, arg, shape, f));
         }
@@ -303,7 +305,7 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
 /// Makes the window `e` end after `n` elements along the dimensions in which it has `n`.
 fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     let Some(view) = resolve_view(k, e) else { return };
-    let kept = view.kept();
+    let kept = view.base_dims();
     let dims: Vec<usize> = kept
         .iter()
         .enumerate()
@@ -501,7 +503,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut PadQuery) 
 
 /// The base dimensions of a window that correspond to its dimension `along`, or all of them.
 fn along_of(view: &ResolvedView, along: Option<usize>) -> Vec<usize> {
-    let kept = view.kept();
+    let kept = view.base_dims();
     match along {
         Some(along) => kept.get(along).copied().into_iter().collect(),
         None => kept,

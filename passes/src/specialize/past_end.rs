@@ -33,7 +33,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let mut places: Vec<Outside> = Vec::new();
     for (window, shape) in all_stmts(&whole, whole.body).into_iter().flat_map(|s| windows_of(&whole, s)) {
         let Some(view) = resolve_view(&whole, window) else { continue };
-        for (&d, extent) in view.kept().iter().zip(shape) {
+        for (&d, extent) in view.base_dims().iter().zip(shape) {
             for place in found::places(&known, &facts, &view, d, extent) {
                 if !places.contains(&place.outside) {
                     places.push(place.outside);

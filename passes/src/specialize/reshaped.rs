@@ -15,7 +15,7 @@
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::{copy_shape, register_window};
 use crate::assign_layouts::in_memory;
-use crate::bool_storage::{NUMBERS, as_condition, as_held};
+use crate::bool_storage::{NUMBERS, as_condition, as_stored};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -66,7 +66,7 @@ impl Window {
         let view = register_window(k, e).filter(|view| !view.transposed)?;
         let ty = k.tile_ty(view.base).filter(|ty| ty.reg_layout.is_none())?;
         let (whole, shape) = (k.const_shape(&ty.shape)?, copy_shape(k, src, dst)?);
-        if view.kept().len() != view.dims.len() || shape.len() != whole.len() {
+        if view.base_dims().len() != view.dims.len() || shape.len() != whole.len() {
             return None;
         }
         let start = |dim: &ViewDim| match dim {
@@ -178,7 +178,7 @@ fn numbered_copies(
         let whole = k.tile_ty(to).and_then(|ty| k.const_shape(&ty.shape)).expect("specialised");
         let [from, read] =
             [&numbered.from, &whole].map(|shape| tile(k, (&format!("{name}_held"), span), (numbers, shape), None));
-        let held = if truths { as_held(k, what) } else { k.expr(cast(numbers, what), span) };
+        let held = if truths { as_stored(k, what) } else { k.expr(cast(numbers, what), span) };
         let stored = k.stmt(StmtData::Var { value: from, init: Some(held) }, span);
         let var = k.stmt(StmtData::Var { value: read, init: None }, span);
         let own = k.value_ref(from, span);

@@ -41,7 +41,7 @@ fn visit(k: &Kernel, e: Expr, shape: Option<&[Extent]>, said: &mut Vec<Diagnosti
 fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
     let view = resolve_view(k, e)?;
     let tensor = k.tensor_ty(view.base)?;
-    let kept = view.kept();
+    let kept = view.base_dims();
     let (wide, dim) = shape.iter().zip(&kept).find_map(|(extent, &d)| {
         let many = extent.known().is_some_and(|n| n > 1);
         (kept.len() == shape.len() && many && k.as_int(tensor.shape[d]) == Some(1)).then_some((extent.known()?, d))

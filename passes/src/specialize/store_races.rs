@@ -48,11 +48,11 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
         return;
     }
     let mut found = Vec::new();
-    walk(k, k.body, &Depends::default(), &axes, &mut found);
+    visit_stores(k, k.body, &Depends::default(), &axes, &mut found);
     found.into_iter().for_each(|d| cx.warn(d));
 }
 
-fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut Vec<Diagnostic>) {
+fn visit_stores(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut Vec<Diagnostic>) {
     for &s in &k.blocks[block] {
         let mut here = around.clone();
         match &k.stmts[s] {
@@ -65,7 +65,7 @@ fn walk(k: &Kernel, block: Block, around: &Depends, axes: &[Axis], found: &mut V
             StmtData::Copy { .. } => found.extend(store(k, s, &here, axes)),
             _ => {}
         }
-        k.sub_blocks(s).into_iter().for_each(|sub| walk(k, sub, &here, axes, found));
+        k.sub_blocks(s).into_iter().for_each(|sub| visit_stores(k, sub, &here, axes, found));
     }
 }
 

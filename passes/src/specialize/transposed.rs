@@ -14,7 +14,7 @@ use tilec_ir::types::TileTy;
 use tilec_ir::typing::{Type, copy_shape, register_tile, resolve_view, type_of};
 
 /// Removes all transpositions of register tiles except in copies between register tiles, and in products.
-pub(super) fn settle(k: &mut Kernel) {
+pub(super) fn remove_transpositions(k: &mut Kernel) {
     let any = k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Transpose(_)) && !of_memory(k, e));
     if any {
         k.replace_statements(k.body, &mut statement);
@@ -154,12 +154,12 @@ fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>
         StmtData::Copy { dst, .. } => {
             let view = resolve_view(k, dst)?;
             let alike = k.tile_ty(view.base).is_some_and(|tile| tile.elem == elem) && view.space(k).in_registers();
-            settled(k, arg, alike)?;
+            transposed_variable(k, arg, alike)?;
             Some((None, s))
         }
         StmtData::Assign { dst, .. } => {
             let alike = k.tile_ty(dst).is_some_and(|tile| tile.elem == elem);
-            settled(k, arg, alike)?;
+            transposed_variable(k, arg, alike)?;
             let to = k.value_ref(dst, span);
             k.stmts[s] = StmtData::Copy { src: e, dst: to, attrs: CopyAttrs::default() };
             Some((None, s))
@@ -169,7 +169,7 @@ fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>
                 ValueDef::Var(tile) => tile.elem == elem,
                 _ => true,
             };
-            settled(k, arg, own)?;
+            transposed_variable(k, arg, own)?;
             if matches!(k.values[value].def, ValueDef::Let) {
                 k.values[value].def = ValueDef::Var(tile(k, e));
             }
@@ -183,7 +183,7 @@ fn as_copy(k: &mut Kernel, s: Stmt, e: Expr, span: Span) -> Option<(Option<Stmt>
 }
 
 /// Turns a transposed name into a variable; `None` if `alike` is false.
-fn settled(k: &mut Kernel, arg: Expr, alike: bool) -> Option<()> {
+fn transposed_variable(k: &mut Kernel, arg: Expr, alike: bool) -> Option<()> {
     alike.then(|| variable(k, arg))
 }
 
@@ -226,7 +226,7 @@ fn tiles(k: &mut Kernel, e: Expr, extents: &[u64], span: Span, out: &mut Vec<Stm
     let own = match type_of(k, e) {
         Ok(Type::View(window)) => {
             let of_base = k.tile_ty(base).and_then(|tile| k.const_shape(&tile.shape)).expect("extents are numbers");
-            let kept = view.kept().into_iter().rev().map(|d| of_base[d]);
+            let kept = view.base_dims().into_iter().rev().map(|d| of_base[d]);
             let extents = kept.zip(extents).map(|(all, &n)| if all == 1 { 1 } else { n });
             let shape = extents.map(|n| k.int(n as i64, span)).collect();
             TileTy::registers(window.elem, shape, None)

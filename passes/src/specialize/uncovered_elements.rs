@@ -45,7 +45,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let stores: BTreeSet<Expr> = stores.collect();
     for (window, shape) in stmts.into_iter().flat_map(|s| windows_of(k, s)) {
         let Some(view) = resolve_view(k, window).filter(|view| is_given(k, view.base)) else { continue };
-        for (&d, extent) in view.kept().iter().zip(shape) {
+        for (&d, extent) in view.base_dims().iter().zip(shape) {
             let tensor = k.tensor_ty(view.base).expect("a tensor");
             let size = tensor.shape[d];
             // A broadcast dimension has no size.
@@ -106,14 +106,14 @@ fn warning(k: &Kernel, first: &FixedWindow, reach: i64) -> Diagnostic {
     // Together with another precondition on the size, the proposed one may hold for no launch.
     let own = sizes(k, first.size);
     let of_size = |e: Expr| sizes(k, e).iter().any(|v| own.contains(v));
-    if !k.requires.iter().any(|&e| of_size(e) && !leaves_some(k, e, first.size, reach)) {
+    if !k.requires.iter().any(|&e| of_size(e) && !holds_for_some(k, e, first.size, reach)) {
         d.fix = required(k, &none);
     }
     d
 }
 
 /// Whether a precondition on a size holds for some sizes up to `reach`: `N % 16 == 0` does if `reach` is at least 16.
-fn leaves_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
+fn holds_for_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
     let ExprData::Op { op: Op::Eq, args } = &k.exprs[e] else { return false };
     let ExprData::Op { op: Op::Rem, args: of } = &k.exprs[args[0]] else { return false };
     let divides = k.as_int(of[1]).is_some_and(|n| (1..=reach).contains(&n));

@@ -82,7 +82,7 @@ impl Ends<'_> {
         let Some(resolved) = resolve_view(k, e) else { return };
         let Some(tensor) = k.tensor_ty(resolved.base) else { return };
         // The dimensions of the window are those of its base with ranges, in this order.
-        let kept = resolved.kept();
+        let kept = resolved.base_dims();
         let shape = shape.filter(|shape| shape.len() == kept.len());
         let ranges = view.ranges.iter().enumerate().filter(|(_, r)| !matches!(r, Range::At(_)));
         for (w, (d, range)) in ranges.enumerate() {

@@ -16,7 +16,7 @@ pub(super) fn filled_in_parts(k: &Kernel, odd: &[u64]) -> Vec<Value> {
         let Some(own) = k.tile_ty(view.base).and_then(|ty| k.const_shape(&ty.shape)) else { continue };
         let part = |(w, &d): (usize, &usize)| odd.contains(&own[d]) && shape.get(w) != Some(&own[d]);
         let dropped = (0..own.len()).any(|d| odd.contains(&own[d]) && matches!(view.dims[d], ViewDim::Fixed(_)));
-        if (dropped || view.kept().iter().enumerate().any(part)) && !found.contains(&view.base) {
+        if (dropped || view.base_dims().iter().enumerate().any(part)) && !found.contains(&view.base) {
             found.push(view.base);
         }
     }

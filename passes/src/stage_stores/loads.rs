@@ -85,7 +85,7 @@ pub(super) fn of(
         return why("warpgroups compute some of the columns each");
     }
     let row_major = |view: &ResolvedView| {
-        contiguous_dim(k, view.base).is_some_and(|d| !view.transposed && view.kept().last() == Some(&d))
+        contiguous_dim(k, view.base).is_some_and(|d| !view.transposed && view.base_dims().last() == Some(&d))
     };
     let operand = filled_from(k, at, buffer);
     if mma.swap || height != rows || !cols.is_multiple_of(width) || elem_of(k, buffer) != elem_of(k, from.base) {
@@ -150,7 +150,7 @@ pub(super) fn like(k: &Kernel, deferred: &Deferred, src: Expr, to: &ResolvedView
 
 /// Whether a view is a matrix in memory, without broadcast dimensions.
 fn is_matrix(k: &Kernel, view: &ResolvedView) -> bool {
-    let kept = view.kept();
+    let kept = view.base_dims();
     k.tensor_ty(view.base).is_some() && kept.len() > 1 && !kept.iter().any(|&d| repeats(k, view.base, d))
 }
 
@@ -220,7 +220,7 @@ pub(super) fn load(k: &mut Kernel, s: Stmt, src: Expr, load: &Load) -> Vec<Stmt>
     let title = format!("{}_in", k.values[load.from.base].name.to_lowercase());
     let tile = k.value(&title, span, ValueDef::Var(tile));
     let mut out = vec![k.stmt(StmtData::Var { value: tile, init: None }, span)];
-    let last = load.from.kept().last().copied();
+    let last = load.from.base_dims().last().copied();
     let scheduled = crate::analysis::wgmma::is_scheduled(k);
     for first in (0..cols).step_by(load.width.max(1) as usize) {
         let mut ranges = Vec::new();

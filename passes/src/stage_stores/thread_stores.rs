@@ -105,7 +105,7 @@ impl Pieces {
             ranges.push(Range::From { start, end: None });
         }
         let own = k.expr(ExprData::View(View { base: buffer, slot: None, ranges }), span);
-        let kept = window.kept();
+        let kept = window.base_dims();
         let mut ranges = Vec::new();
         for (d, dim) in window.dims.iter().enumerate() {
             let start = kept.iter().position(|&kept| kept == d).and_then(|i| starts[i]);

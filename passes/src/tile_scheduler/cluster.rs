@@ -61,7 +61,7 @@ pub(crate) fn choose(
     counts: [Option<i64>; 2],
     card: &Card,
 ) -> [i64; 2] {
-    let along = gaining((rows, cols), sums, across, counts, card);
+    let along = best_cluster((rows, cols), sums, across, counts, card);
     // Blocks along the rows share the columns' operand, and vice versa: each loads whole swizzle periods of its rows
     // for both.
     let parts = |blocks: i64, shared: u64| shared.is_multiple_of(PERIOD * blocks.unsigned_abs());
@@ -70,7 +70,7 @@ pub(crate) fn choose(
 }
 
 /// The gaining cluster shape, without regard to the parts of operands.
-fn gaining((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
+fn best_cluster((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
     let axis = usize::from(cols < rows);
     let mut pair = [1, 1];
     pair[axis] = 2;
@@ -145,7 +145,7 @@ impl Cluster {
             let message = "no clusters: threads of the producer fill slots, those of their own block";
             cx.remark_note(span, message, "write `cluster (1, 1)` in the schedule, or leave it out");
         }
-        let along = within(k, cx, wanted(k, cx), span);
+        let along = within(k, cx, cluster_shape(k, cx), span);
         if scheduled {
             return Cluster { along };
         }
@@ -163,7 +163,7 @@ impl Cluster {
 }
 
 /// Blocks of a cluster along rows and columns: as scheduled, or the default. `within` may reduce them.
-pub(super) fn wanted(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
+pub(super) fn cluster_shape(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     if k.grid.len() < 2 {
         return [1, 1];
     }

@@ -59,13 +59,13 @@ pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
         unreachable!("a tile has products on slots")
     };
     let (mut out, steps, rest) = (list[..first].to_vec(), list[first..=last].to_vec(), list[last + 1..].to_vec());
-    out.extend(in_turns(k, steps, &rest, span));
+    out.extend(ordered_main_loop(k, steps, &rest, span));
     out.extend(stored_in_turns(k, rest, span));
     out
 }
 
 /// The main loop as an `ordered` block, without the wait for the last products.
-fn in_turns(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: Span) -> Vec<Stmt> {
+fn ordered_main_loop(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: Span) -> Vec<Stmt> {
     let settles = |s: Stmt| match &k.stmts[s] {
         StmtData::Await { .. } => true,
         StmtData::Channel { op, .. } => *op == ChannelOp::Release,

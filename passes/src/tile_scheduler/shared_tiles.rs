@@ -1,7 +1,7 @@
 //! Sharing of tiles along the reduction: by stream-K through scratch memory ([`super::stream_k`]), or among the blocks of
 //! a cluster ([`super::split_k`]).
 
-use super::cluster::{tiles as count, wanted};
+use super::cluster::{cluster_shape, tiles as count};
 use super::persistent::{Tiles, clusters};
 use super::split_k::Split;
 use super::split_product::{SplitProduct, least_steps, operand_size};
@@ -50,7 +50,7 @@ impl Sharing {
         at: Result<Stmt, String>,
         loads_what_it_stores: bool,
     ) -> Result<Option<Sharing>, Reported> {
-        let (streamed, split) = (k.schedule.stream_k, asked(k));
+        let (streamed, split) = (k.schedule.stream_k, scheduled_blocks(k));
         let asked = split.map(|(e, _)| e).or(streamed);
         if split.is_none() && streamed.and_then(|e| k.as_int(e)) == Some(0) {
             return Ok(None);
@@ -101,7 +101,7 @@ impl Sharing {
 }
 
 /// The scheduled number of blocks of a cluster that share each tile, if more than one.
-fn asked(k: &Kernel) -> Option<(Expr, i64)> {
+fn scheduled_blocks(k: &Kernel) -> Option<(Expr, i64)> {
     k.schedule.split_k.zip(cluster::split(k).filter(|&n| n > 1))
 }
 
@@ -157,13 +157,13 @@ fn fits(k: &Kernel, at: Stmt) -> Result<SplitProduct, String> {
 fn cut(k: &mut Kernel, cx: &Cx<'_>, tiles: &Tiles, found: &SplitProduct) -> Option<Cut> {
     let all = tiles.tiles(k);
     let axes = [tiles.along(k, 0), tiles.along(k, 1)];
-    gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
+    sharing_gain(k, cx, found, (count(k, cx, all)?, axes), tiles.counts())
 }
 
 /// Whether blocks will share tiles of the loop `at`, as far as this is known before the decision.
 pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
     match k.schedule.stream_k.and_then(|e| k.as_int(e)) {
-        _ if asked(k).is_some() => true,
+        _ if scheduled_blocks(k).is_some() => true,
         Some(streamed) => streamed == 1,
         None => {
             let Ok(found) = fits(k, at) else { return false };
@@ -171,7 +171,7 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
                 [] | [_] => return false,
                 [down, across, ..] => [down.extent, across.extent],
             };
-            let along = wanted(k, cx);
+            let along = cluster_shape(k, cx);
             let each: i64 = along.iter().product();
             // Clusters are complete, even if some of their blocks have no tile.
             let units = |(axis, extent): (usize, Expr)| {
@@ -181,13 +181,15 @@ pub(crate) fn expected(k: &Kernel, cx: &Cx<'_>, at: Stmt) -> bool {
             let tiles =
                 k.grid.iter().map(|axis| axis.extent).enumerate().try_fold(1i64, |n, axis| n.checked_mul(units(axis)?));
             let groups = clusters(k, cx, each);
-            tiles.and_then(|n| gain(k, cx, &found, (n, [down, across]), (groups, each))).is_some_and(|cut| cut.gains)
+            tiles
+                .and_then(|n| sharing_gain(k, cx, &found, (n, [down, across]), (groups, each)))
+                .is_some_and(|cut| cut.gains)
         }
     }
 }
 
 /// Whether blocks gain, and how. `counts`: groups of blocks, and blocks of one; a group has as many tiles as blocks.
-fn gain(
+fn sharing_gain(
     k: &Kernel,
     cx: &Cx<'_>,
     found: &SplitProduct,
@@ -210,7 +212,7 @@ fn gain(
         row: elem.traffic(step),
         computed: found.computed as f64,
         operands: layers * (down * own + across * other) * reduction / step,
-        distinct: distinct::share(k, &|e| count(k, cx, e)),
+        distinct: distinct::distinct_fraction(k, &|e| count(k, cx, e)),
         blocks: each as f64,
         readers: down.min(across),
         room: room(k, cx) as f64,

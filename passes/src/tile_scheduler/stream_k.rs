@@ -283,7 +283,7 @@ impl Stream {
         let span = self.span;
         let mut m = IndexBuilder { k, span, stmts: Vec::new() };
         let WorkSplit { count, steps, workers, shared, sharers, work, worker, from, to, first, parts, end } =
-            self.deal(&mut m, tiles);
+            self.emit_work_split(&mut m, tiles);
         let mut out = std::mem::take(&mut m.stmts);
 
         let unit = m.k.value("unit", span, ValueDef::Loop);
@@ -334,7 +334,7 @@ impl Stream {
     }
 
     /// Emits the distribution: the shared work, and a worker's part of it.
-    fn deal(&self, m: &mut IndexBuilder<'_>, tiles: &Tiles) -> WorkSplit {
+    fn emit_work_split(&self, m: &mut IndexBuilder<'_>, tiles: &Tiles) -> WorkSplit {
         let (groups, _) = tiles.counts();
         let (all_tiles, all_steps, group) = (tiles.bounded_tiles(m.k), self.steps(m.k), tiles.group(m.k));
         let count = m.name("tiles", all_tiles);

@@ -36,7 +36,7 @@ use tilec_ir::types::{Elem, ElemRef, Order, Scratch, TileTy};
 const SLOTS: i64 = 2;
 
 /// `queue 1` of a schedule.
-pub(crate) fn asked(k: &Kernel) -> Option<Expr> {
+pub(crate) fn scheduled(k: &Kernel) -> Option<Expr> {
     k.schedule.queue.filter(|&e| k.as_int(e) == Some(1))
 }
 

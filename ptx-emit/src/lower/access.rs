@@ -37,7 +37,7 @@ impl Lower<'_> {
             return Err(self.unsupported(e, "a window of a register tile"));
         }
         let Some(elem) = self.elem(view.base) else { return Err(self.unsupported(e, "this element type")) };
-        if view.kept().len() != dim_bits.len() {
+        if view.base_dims().len() != dim_bits.len() {
             return Err(self.unsupported(e, "a window whose rank differs from the tile's"));
         }
         if attrs.is_fragment() && space.has_bounds() {
@@ -157,7 +157,7 @@ impl Lower<'_> {
 
     /// The dimension of a window along which its memory is contiguous.
     pub(super) fn contiguous(&mut self, view: &ResolvedView) -> Option<usize> {
-        let kept = view.kept();
+        let kept = view.base_dims();
         if let Some(layout) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
             return kept.iter().position(|&d| layout.dim_cols(d).first() == Some(&1));
         }

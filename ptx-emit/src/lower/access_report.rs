@@ -62,7 +62,7 @@ impl Lower<'_> {
             && let Some(smem) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.clone())
             && let Some(window) = self.window_bits(access, view)
         {
-            let lanes = super::windows::lane_bytes(&smem, &access.layout, &window, &view.kept(), elem.size());
+            let lanes = super::windows::lane_bytes(&smem, &access.layout, &window, &view.base_dims(), elem.size());
             let w = wavefronts_by_rank(&lanes, bytes);
             self.report.shared.push(SharedReport {
                 span,

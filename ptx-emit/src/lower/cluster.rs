@@ -29,7 +29,7 @@ impl Lower<'_> {
     pub(super) fn set_cluster(&mut self) -> Result<(), Reported> {
         let k = self.k;
         let Some(&first) = k.schedule.cluster.first() else { return Ok(()) };
-        if !tilec_ir::handover::meets_others(k) {
+        if !tilec_ir::handover::shares_with_cluster(k) {
             return Ok(());
         }
         if !self.target.has_clusters() {

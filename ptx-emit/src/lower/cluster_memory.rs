@@ -82,7 +82,7 @@ impl Lower<'_> {
     }
 
     /// In front of a role that stores to another block: waits until all blocks have initialised their mbarriers.
-    pub(super) fn meet_cluster(&mut self, body: Block) {
+    pub(super) fn sync_cluster(&mut self, body: Block) {
         if self.meets_later && self.passes_tiles(body) {
             self.emit.comment("all blocks of the cluster have begun");
             self.report_cluster_barrier(ClusterBarrier::InitialisedBeforeTiles);

@@ -74,7 +74,7 @@ impl Lower<'_> {
     }
 
     /// Whether the first of two tuples stays in front of the second in a sort.
-    pub(super) fn stays(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<Reg, Reported> {
+    pub(super) fn precedes(&mut self, combine: &Combine, a: &[Reg], b: &[Reg]) -> Result<Reg, Reported> {
         self.name_components(combine, a, b)?;
         self.condition(combine.results[0])
     }

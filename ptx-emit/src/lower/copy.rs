@@ -35,7 +35,7 @@ impl Lower<'_> {
             if let ExprData::Ref(v) = self.k.exprs[src]
                 && let Some(partial) = self.k.tile_ty(v).and_then(|t| t.partial.clone())
             {
-                from = self.put_together(src, &from, &partial)?;
+                from = self.combine_partials(src, &from, &partial)?;
             }
             return self.relayout(dst, &from, &to);
         }
@@ -90,7 +90,7 @@ impl Lower<'_> {
             let only = if to.space(self.k).has_bounds() { self.replica_predicate(&tile.layout) } else { None };
             if attrs.unaligned().is_some() {
                 let runs = self.load_runs((s, src), &from, &tile, attrs, only, None)?;
-                self.settle(&runs);
+                self.shift_loaded(&runs);
             } else {
                 self.load(s, src, &from, &tile, attrs, only)?;
             }

@@ -76,7 +76,7 @@ impl Lower<'_> {
         }
         if !self.counted.is_empty() {
             self.emit.comment("mbarriers count the bytes that blocks of the cluster store to this one's memory");
-            let ready = self.unless_first("ready");
+            let ready = self.skip_unless_first("ready");
             for CountedAt { of, offset, in_turns } in self.counted.clone() {
                 let kind = MbarrierKind::PartialRows { bytes: of.bytes };
                 let arrivals = 1 + in_turns.as_ref().map_or(0, |_| i64::from(self.ctas()));
@@ -102,7 +102,7 @@ impl Lower<'_> {
     }
 
     /// Emits a branch past code that only thread 0 runs, and returns its label.
-    fn unless_first(&mut self, label: &str) -> Label {
+    fn skip_unless_first(&mut self, label: &str) -> Label {
         let tid = self.block_tid();
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
         let behind = self.emit.label(label);
@@ -131,7 +131,7 @@ impl Lower<'_> {
     }
 
     /// The offset of the current iteration's copy of a double-buffered buffer.
-    pub(super) fn in_turns(&self, buffer: Value) -> Option<Reg> {
+    pub(super) fn double_buffer_offset(&self, buffer: Value) -> Option<Reg> {
         let own = |turns: &&DoubleBuffer| turns.buffers.contains(&buffer);
         self.counted.iter().filter_map(|counted| counted.in_turns.as_ref()).find(own)?.slot()
     }
@@ -186,7 +186,7 @@ impl Lower<'_> {
         // (docs/notes/rows.md).
         self.wait_for(at.clone(), parity, "stored");
         if registers.is_some() {
-            let expected = self.unless_first("expected");
+            let expected = self.skip_unless_first("expected");
             self.expect(at, of.bytes);
             self.emit.item(Item::Label(expected));
         }
@@ -209,7 +209,7 @@ impl Lower<'_> {
     }
 
     /// In front of the first statement that stores to the memory of other blocks: waits until they have begun.
-    pub(super) fn meet_ctas(&mut self, s: Stmt) {
+    pub(super) fn sync_ctas(&mut self, s: Stmt) {
         self.counts = self.counted.iter().position(|counted| counted.of.stores.contains(&s));
         if self.writes_first == Some(s) && !self.meets_at_start {
             self.emit.comment("all blocks of the cluster have begun");

@@ -37,7 +37,7 @@ impl Lower<'_> {
         if let ExprData::View(_) = self.k.exprs[e]
             && number
             && resolve_view(self.k, e)
-                .is_some_and(|view| view.kept().is_empty() && self.k.tensor_ty(view.base).is_some())
+                .is_some_and(|view| view.base_dims().is_empty() && self.k.tensor_ty(view.base).is_some())
             && tilec_ir::index_values::is_constant(self.k, e)
         {
             let reg = self.load_element(e)?;

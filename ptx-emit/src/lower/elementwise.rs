@@ -272,7 +272,7 @@ impl Lower<'_> {
                 _ => (xs.into_iter().map(|value| Part { value, place: None }).collect(), true),
             };
             let part = self.joined(join, parts, ascending);
-            let part = self.put_in_place(&operands.scope, axis as usize, part);
+            let part = self.with_row_index(&operands.scope, axis as usize, part);
             regs.push(Some(if in_parts { part.value } else { self.join_lanes(join, part, &reduction.lanes) }));
         }
         let mut small = shape;

@@ -312,12 +312,12 @@ impl Emit {
     }
 
     /// The current value of a register, in a register that does not change.
-    pub(super) fn kept(&mut self, reg: Reg) -> Reg {
-        self.kept_at(self.depth(), reg)
+    pub(super) fn immutable_copy(&mut self, reg: Reg) -> Reg {
+        self.immutable_copy_at(self.depth(), reg)
     }
 
     /// The value of a register at the end of the frame at `depth`, in a register that does not change.
-    pub(super) fn kept_at(&mut self, depth: usize, reg: Reg) -> Reg {
+    pub(super) fn immutable_copy_at(&mut self, depth: usize, reg: Reg) -> Reg {
         if !self.defs[reg].mutable {
             return reg;
         }

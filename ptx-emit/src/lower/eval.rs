@@ -653,7 +653,7 @@ impl Lower<'_> {
             return self.index(number);
         }
         let reg = self.scalar(number)?;
-        let reg = self.emit.kept(reg);
+        let reg = self.emit.immutable_copy(reg);
         let elem = self.elem_of_expr(number).expect("bug: an index is made of an integer, which is verified");
         Ok(self.whole_number(reg, elem))
     }

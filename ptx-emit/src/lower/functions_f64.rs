@@ -127,7 +127,7 @@ impl Lower<'_> {
         let (less, one) = (self.exp_less_one(rest), self.double(1.0));
         let power = self.d(P::AddRnF64, &[less, one]);
         let power = self.times_power_of_two(power, count);
-        self.unless_none(x, power)
+        self.nan_if_nan(x, power)
     }
 
     /// `x 2^n` for an integer `n` from -2044 to 2046, in two factors, so that only the last multiplication rounds.
@@ -159,7 +159,7 @@ impl Lower<'_> {
     }
 
     /// `y`, or NaN if `x` is NaN.
-    pub(super) fn unless_none(&mut self, x: Reg, y: Reg) -> Reg {
+    pub(super) fn nan_if_nan(&mut self, x: Reg, y: Reg) -> Reg {
         let number = self.emit.pure(Class::Pred, P::SetpEqF64, [x.into(), x.into()]);
         let none = self.d(P::AddRnF64, &[x, x]);
         self.choose(number, y, none)
@@ -180,7 +180,7 @@ impl Lower<'_> {
         let below = self.d(P::AddRnF64, &[e, two]);
         let value = self.d(P::DivRnF64, &[e, below]);
         let value = self.with_sign_f64(value, x);
-        self.unless_none(x, value)
+        self.nan_if_nan(x, value)
     }
 
     /// `x = 2^e (1 + f)`: the exponent, and `f` between `sqrt(1/2) - 1` and `sqrt(2) - 1`.
@@ -248,6 +248,6 @@ impl Lower<'_> {
         let log = self.choose(zero, nothing, log);
         let negative = self.test(P::SetpLtF64, x, 0.0);
         let log = self.choose(negative, none, log);
-        self.unless_none(x, log)
+        self.nan_if_nan(x, log)
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gath
     let Some(selection) = Selection::of(cx, gather) else {
         return Err(cx.unsupported(dst, "this exchange between lanes"));
     };
-    let together = stay_together(from, to, gather);
+    let together = from_one_register(from, to, gather);
     let mut moves = Moves { from, gather, together, lane: None, moved: BTreeMap::new(), selected: BTreeMap::new() };
     let mut values = Vec::new();
     if together {
@@ -62,7 +62,7 @@ fn stored(cx: &mut Lower<'_>, x: Reg, to: &Tile) -> Reg {
 }
 
 /// Whether the elements of each new register come from one old register, in the same order.
-fn stay_together(from: &Tile, to: &Tile, gather: &Gather) -> bool {
+fn from_one_register(from: &Tile, to: &Tile, gather: &Gather) -> bool {
     let low = from.per_register.ilog2() as usize;
     let mask = from.per_register as u64 - 1;
     let within = |i: usize, c: u64| if i < low { c == 1 << i } else { c & mask == 0 };

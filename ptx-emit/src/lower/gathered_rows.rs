@@ -54,7 +54,7 @@ impl Lower<'_> {
         layout: &RegLayout,
         window: &[u32],
     ) -> Result<Option<Rows>, Reported> {
-        let Some((_, e)) = view.gathered().into_iter().find(|&(at, _)| at == w) else { return Ok(None) };
+        let Some((_, e)) = view.gathered_dims().into_iter().find(|&(at, _)| at == w) else { return Ok(None) };
         let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
         let tile = self.tiles[v].clone().expect("bug: a tile of indices is declared in front of its use");
         let wanted = layout.alone(window, w);
@@ -72,7 +72,7 @@ impl Lower<'_> {
             let held = tile.elements().into_iter().find(|&i| tile.layout.at(0, i as u64) == c);
             let Some(i) = held else { continue };
             let reg = if tile.elem.bits() < 32 { self.get(&tile, i) } else { tile.regs[i] };
-            let reg = self.settled(v, reg);
+            let reg = self.immutable_register(v, reg);
             rows.push((c, self.whole_number(reg, tile.elem)));
         }
         Ok(Some(rows))
@@ -80,12 +80,12 @@ impl Lower<'_> {
 
     /// The value of a tile's register in an immutable one. It is copied in front of the surrounding loops that do not
     /// change the tile.
-    fn settled(&mut self, v: Value, reg: Reg) -> Reg {
+    fn immutable_register(&mut self, v: Value, reg: Reg) -> Reg {
         let own = self.emit.depth_of(reg);
         let inner = self.loops.iter().rev().take_while(|l| l.depth > own && !self.changed_in_loop(l.var, v)).count();
         match self.loops.len().checked_sub(inner).filter(|_| inner > 0 && !self.emit.keeps()) {
-            Some(outermost) => self.emit.kept_at(self.loops[outermost].depth - 1, reg),
-            None => self.emit.kept(reg),
+            Some(outermost) => self.emit.immutable_copy_at(self.loops[outermost].depth - 1, reg),
+            None => self.emit.immutable_copy(reg),
         }
     }
 

@@ -112,7 +112,7 @@ impl Lower<'_> {
         let own = self.elem(tensor).expect("specialised").size().whole_bytes();
         let (bytes, halves) = (own.map_or(1, i64::from), own.is_none());
         let tid = self.tid();
-        let kept = view.kept();
+        let kept = view.base_dims();
         let mut dims = Vec::new();
         let mut shift = 0;
         for (w, &d) in kept.iter().enumerate() {
@@ -181,7 +181,7 @@ impl Lower<'_> {
             return Ok(*reg);
         }
         let mut reg = self.window_pointer(w, blocks)?;
-        if !self.loops.is_empty() && w.is_same_for_lanes() {
+        if !self.loops.is_empty() && w.is_warp_uniform() {
             reg = self.of_lane(reg);
         }
         w.pointers.push((blocks.to_vec(), reg));

@@ -73,7 +73,7 @@ impl Lower<'_> {
         if let [Some(x), Some(y)] = known {
             return Some(Int::constant(index::binary(op, x, y).ok()?.int()?));
         }
-        if index::vanishes(op, known) {
+        if index::is_zero(op, known) {
             return Some(Int::constant(0));
         }
         if let Some(operand) = index::unchanged(op, known) {

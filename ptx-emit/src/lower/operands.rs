@@ -67,7 +67,7 @@ impl Operands {
 
     /// Removes and returns the windows whose accesses cover other groups of elements than the destination, because
     /// their order in memory differs.
-    pub(super) fn take_unlike(&mut self, groups: &[Vec<usize>]) -> Vec<(Expr, Elem)> {
+    pub(super) fn take_differing_windows(&mut self, groups: &[Vec<usize>]) -> Vec<(Expr, Elem)> {
         let mut out = Vec::new();
         for i in (0..self.windows.len()).rev().filter(|&i| self.windows[i].1.groups != groups).collect::<Vec<_>>() {
             let (e, _, elem) = self.windows.remove(i);

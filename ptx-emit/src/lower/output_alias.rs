@@ -88,7 +88,7 @@ impl Lower<'_> {
             _ => {}
         });
         let apart = stores.iter().enumerate().all(|(i, a)| stores[..i].iter().all(|b| exclusive(k, &a.path, &b.path)));
-        let moved = stores.iter().all(|store| self.moves_apart(store));
+        let moved = stores.iter().all(|store| self.distinct_per_iteration(store));
         (ok && apart && moved && self.only_read_under(tensor, &stores)).then_some(stores)
     }
 
@@ -102,7 +102,7 @@ impl Lower<'_> {
     }
 
     /// Whether blocks, and iterations of the loops around it, write different elements.
-    fn moves_apart(&self, store: &Store) -> bool {
+    fn distinct_per_iteration(&self, store: &Store) -> bool {
         let k = self.k;
         let mut movers: Vec<MovingIndex> =
             k.grid.iter().map(|a| MovingIndex { var: a.index, step: 1, times: None }).collect();
@@ -152,7 +152,7 @@ impl Lower<'_> {
     fn extents(&self, store: &Store) -> Option<Vec<u64>> {
         let StmtData::Copy { src, dst, .. } = self.k.stmts[statement(self.k, &store.path)?] else { return None };
         let shape = self.copy_shape(src, dst)?;
-        let kept = store.to.kept();
+        let kept = store.to.base_dims();
         let of = |d: usize| match kept.iter().position(|&at| at == d) {
             Some(w) => shape.get(w).copied(),
             None => Some(1),

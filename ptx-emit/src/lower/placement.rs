@@ -6,13 +6,13 @@ use crate::report::TileReport;
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::handover::{Fill, ring};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData};
-use tilec_ir::ordered::{self, handed_on};
+use tilec_ir::ordered::{self, passes_ring_state};
 use tilec_ir::placement;
 use tilec_ir::types::{ArrivalCounts, Place};
 
 /// Most slots of a channel that are held at once in a block. Iterations and branches leave the number `held` unchanged,
 /// which is updated.
-fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32 {
+fn most_held_slots(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32 {
     let mut most = *held;
     for &s in &k.blocks[block] {
         match &k.stmts[s] {
@@ -25,7 +25,7 @@ fn held_at_once(k: &Kernel, block: Block, channel: Value, held: &mut u32) -> u32
                 let before = *held;
                 for b in k.sub_blocks(s) {
                     *held = before;
-                    most = most.max(held_at_once(k, b, channel, held));
+                    most = most.max(most_held_slots(k, b, channel, held));
                 }
             }
         }
@@ -105,8 +105,9 @@ impl Lower<'_> {
             self.place_one(m, Some(number));
         }
         let fill = Fill::of(self.k, &channels);
-        let several =
-            channels.iter().any(|&c| held_at_once(self.k, self.k.body, c, &mut 0) > 1 || handed_on(self.k, c));
+        let several = channels
+            .iter()
+            .any(|&c| most_held_slots(self.k, self.k.body, c, &mut 0) > 1 || passes_ring_state(self.k, c));
         self.rings.push(Ring {
             channels,
             slots,

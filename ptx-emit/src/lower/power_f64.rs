@@ -61,8 +61,8 @@ impl Lower<'_> {
         let none = self.emit.pure(Class::Pred, P::AndPred, [none.into(), broken.into()]);
         let nan = self.double(f64::NAN);
         let power = self.choose(none, nan, power);
-        let power = self.unless_none(x, power);
-        let power = self.unless_none(y, power);
+        let power = self.nan_if_nan(x, power);
+        let power = self.nan_if_nan(y, power);
         let plain = self.test(P::SetpEqF64, y, 0.0);
         let is_one = self.test(P::SetpEqF64, x, 1.0);
         let plain = self.emit.pure(Class::Pred, P::OrPred, [plain.into(), is_one.into()]);

@@ -41,7 +41,7 @@ impl Lower<'_> {
     /// Lets a role prefetch its first loads before it waits for the previous grids, if the schedule says so. One lane
     /// must run the role, and places and bounds must be computed from sizes: memory must not be read in front of the
     /// wait.
-    pub(super) fn asks_first(&mut self, role: Stmt) {
+    pub(super) fn prefetches_first(&mut self, role: Stmt) {
         self.asked = None;
         if self.follows && self.steps_ahead().is_some() && self.is_elected(role) && self.is_made_of_sizes(role) {
             let asked = self.emit.mutable(Class::B32);
@@ -68,8 +68,8 @@ impl Lower<'_> {
         all
     }
 
-    /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_asking`].
-    pub(super) fn begin_asking(&mut self) -> Option<Prefetch> {
+    /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_prefetch`].
+    pub(super) fn begin_prefetch(&mut self) -> Option<Prefetch> {
         let (asked, steps) = (self.asked?, self.steps_ahead().filter(|&steps| steps > 0)?);
         self.emit.comment("the second-level cache is asked for what is loaded first");
         let again = self.emit.def(Class::Pred, P::SetpNeS32, [asked.into(), Operand::Imm(0)]);
@@ -81,7 +81,7 @@ impl Lower<'_> {
     }
 
     /// Ends the prefetch code.
-    pub(super) fn end_asking(&mut self, Prefetch { again, done, rings }: Prefetch) {
+    pub(super) fn end_prefetch(&mut self, Prefetch { again, done, rings }: Prefetch) {
         self.ahead = None;
         self.rings = rings;
         let items = self.emit.pop_frame();
@@ -92,7 +92,7 @@ impl Lower<'_> {
 
     /// Whether the prefetch code descends into a statement, or needs the names that it defines. TMA loads become
     /// prefetches here.
-    pub(super) fn is_asked_ahead(&mut self, s: Stmt) -> Result<bool, Reported> {
+    pub(super) fn is_prefetched(&mut self, s: Stmt) -> Result<bool, Reported> {
         match self.k.stmts[s] {
             StmtData::Let { init, .. } => Ok(self.reads_no_memory(init)),
             StmtData::For { start, end, cond: None, next: None, .. } => {

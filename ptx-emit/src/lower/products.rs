@@ -39,7 +39,8 @@ impl Lower<'_> {
     /// `a op b`, the value of index `e`, with a tighter range than those of `a` and `b` give.
     pub(super) fn known_op(&mut self, e: Expr, op: Op, [a, b]: [Int; 2]) -> Option<Int> {
         let wide = |x: Interval| x.hi > i128::from(i32::MAX);
-        let most = Interval::of(op, a.interval(), b.interval()).filter(|&x| wide(x)).and_then(|_| self.ranges.most(e));
+        let most =
+            Interval::of(op, a.interval(), b.interval()).filter(|&x| wide(x)).and_then(|_| self.ranges.upper_bound(e));
         match most {
             Some(most) if op == Op::Mul && a.lo >= 0 && b.lo >= 0 => Some(self.bounded_product(a, b, most)),
             _ => {

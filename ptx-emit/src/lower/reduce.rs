@@ -87,7 +87,7 @@ impl Lower<'_> {
     }
 
     /// Combines the partial results of a tile.
-    pub(super) fn put_together(&mut self, at: Expr, tile: &Tile, partial: &Partial) -> Result<Tile, Reported> {
+    pub(super) fn combine_partials(&mut self, at: Expr, tile: &Tile, partial: &Partial) -> Result<Tile, Reported> {
         let class = compute_class(tile.elem);
         let unsupported = |cx: &mut Self| cx.unsupported(at, &format!("parts of {} elements", tile.elem.name()));
         let Some(Join::Number(_, combine)) = Join::of(partial.op, tile.elem) else { return Err(unsupported(self)) };
@@ -104,7 +104,7 @@ impl Lower<'_> {
     }
 
     /// Elements of a row with their indices in it, in ascending order. Indices are relative to the thread's first
-    /// element, which [`Lower::put_in_place`] adds. `false`: the elements are unordered, with absolute indices.
+    /// element, which [`Lower::with_row_index`] adds. `false`: the elements are unordered, with absolute indices.
     pub(super) fn placed(&mut self, scope: &Scope, axis: usize, members: &[usize], xs: &[Reg]) -> (Vec<Part>, bool) {
         let own = |v: usize| scope.layout.coords(0, v as u64, &scope.dim_bits)[axis];
         if has_places(scope, axis) {
@@ -122,7 +122,7 @@ impl Lower<'_> {
     }
 
     /// A part with its absolute index in the row.
-    pub(super) fn put_in_place(&mut self, scope: &Scope, axis: usize, part: Part) -> Part {
+    pub(super) fn with_row_index(&mut self, scope: &Scope, axis: usize, part: Part) -> Part {
         let Some(own) = part.place.clone().filter(|_| has_places(scope, axis)) else { return part };
         let first = self.coordinate(scope, axis, 0);
         let first = self.in32(first);

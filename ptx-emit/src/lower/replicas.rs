@@ -20,7 +20,7 @@ use tilec_ir::kernel::StmtData;
 use tilec_ir::ops::Op;
 use tilec_ir::ordered::turns;
 use tilec_ir::placement::BARRIER_BYTES;
-use tilec_ir::roles::dealt_out;
+use tilec_ir::roles::distributed_loop;
 
 impl Lower<'_> {
     /// Records the places of the barriers and words of `ordered` statements, which the IR defines.
@@ -43,7 +43,7 @@ impl Lower<'_> {
     pub(super) fn own_iterations(&mut self, s: Stmt, start: Int, step: i64) -> Option<(Int, i64)> {
         let k = self.k;
         let mut roles = k.blocks[k.body].iter().filter_map(|&role| match k.stmts[role] {
-            StmtData::Role { body, .. } => dealt_out(k, body),
+            StmtData::Role { body, .. } => distributed_loop(k, body),
             _ => None,
         });
         match self.part {
@@ -76,7 +76,7 @@ impl Lower<'_> {
         let done = self.emit.label("begun");
         self.emit.push_frame();
         for turns in &all {
-            self.hand_on(turns, part);
+            self.pass_ring_state(turns, part);
         }
         let items = self.emit.pop_frame();
         self.emit.push_if(Some(Guard { reg: other, negated: false }), P::BraUni, [done.into()]);
@@ -104,7 +104,7 @@ impl Lower<'_> {
     /// Ends `ordered { .. }`: lets the next replica in.
     pub(super) fn end_ordered(&mut self, (turns, part): &(OrderedState, Part)) {
         self.emit.comment("the next one may begin");
-        self.hand_on(turns, *part);
+        self.pass_ring_state(turns, *part);
     }
 
     /// The address of a replica's own entry in an array of words of barrier size.
@@ -116,7 +116,7 @@ impl Lower<'_> {
     }
 
     /// Stores the ring indices for the next replica, and arrives at its barrier.
-    fn hand_on(&mut self, turns: &OrderedState, part: Part) {
+    fn pass_ring_state(&mut self, turns: &OrderedState, part: Part) {
         let own = self.replica(part);
         let next = self.emit.pure(Class::B32, P::AddS32, [own.into(), Operand::Imm(1)]);
         let all = Operand::Imm(i64::from(turns.replicas));

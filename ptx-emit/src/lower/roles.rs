@@ -17,7 +17,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::handover::role_warps;
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::extent_bits;
-use tilec_ir::roles::{all_warps, dealt_out, first_warp, replicas as replicas_of};
+use tilec_ir::roles::{all_warps, distributed_loop, first_warp, replicas as replicas_of};
 use tilec_ir::target::{WARP, register_share};
 use tilec_ir::tensor_store::tensor_store;
 
@@ -119,7 +119,7 @@ impl Lower<'_> {
         };
         let in_front = || k.blocks[k.body].iter().copied().take_while(|&t| t != s);
         let before = first_warp(k, s).expect("the verifier knows the warps of a role");
-        let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || dealt_out(k, body).is_some()) else {
+        let Some(replicas) = replicas_of(k, s).filter(|&n| n == 1 || distributed_loop(k, body).is_some()) else {
             return Err(self.unsupported(warps, "replicas of a role that is not one loop"));
         };
         // The thread number in a replica consists of the low bits of the number in the role.
@@ -175,7 +175,7 @@ impl Lower<'_> {
             self.emit.push(P::ElectSync, [Operand::Elected(elected), Operand::Imm(0xffff_ffff)]);
             self.emit.push_if(Some(Guard { reg: elected, negated: true }), P::Bra, [done.into()]);
         }
-        self.meet_cluster(body);
+        self.sync_cluster(body);
         self.asks = None;
         if self.elects_for_copies(body) {
             self.emit.comment("one lane issues the TMA loads");
@@ -186,7 +186,7 @@ impl Lower<'_> {
             self.asks = Some(Guard { reg, negated: false });
         }
         self.follows = self.waits_in_roles();
-        self.asks_first(role);
+        self.prefetches_first(role);
         let mut changes: Vec<(ChannelOp, Value)> = Vec::new();
         self.k.walk(body, &mut |k, _, s| {
             if let StmtData::Channel { op, channels, .. } = &k.stmts[s] {

@@ -22,7 +22,7 @@ impl Lower<'_> {
     /// The rounded f32; the later conversion handles overflow and NaN.
     pub(super) fn round_at_random(&mut self, x: Reg, word: Reg, format: &FloatFormat) -> Reg {
         let rounded = match format.exponent_bits {
-            EXPONENT_BITS => self.carried_up(x, word, FRACTION - i64::from(format.mantissa_bits)),
+            EXPONENT_BITS => self.round_by_carry(x, word, FRACTION - i64::from(format.mantissa_bits)),
             _ => self.moved_down(x, word, format),
         };
         let size = self.emit.pure(Class::F32, P::AbsF32, [x.into()]);
@@ -31,7 +31,7 @@ impl Lower<'_> {
     }
 
     /// Rounds a finite number by adding the upper bits of the word to its lower `dropped` bits.
-    fn carried_up(&mut self, x: Reg, word: Reg, dropped: i64) -> Reg {
+    fn round_by_carry(&mut self, x: Reg, word: Reg, dropped: i64) -> Reg {
         let word32 = Class::B32;
         let bits = self.emit.pure(word32, P::MovB32F32, [x.into()]);
         let added = self.emit.pure(word32, P::ShrU32, [word.into(), Operand::Imm(32 - dropped)]);

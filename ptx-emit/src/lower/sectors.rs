@@ -94,7 +94,7 @@ impl Lower<'_> {
     fn along(&self, view: &ResolvedView, access: &Access) -> Vec<Along> {
         let mut shift = 0;
         let mut all = Vec::new();
-        for (w, &d) in view.kept().iter().enumerate() {
+        for (w, &d) in view.base_dims().iter().enumerate() {
             let bits = access.dim_bits[w];
             let mut inside = 0..i128::from(access.dim_bits.extents()[w]);
             if let Window::Global(window) = &access.window

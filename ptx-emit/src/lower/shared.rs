@@ -77,7 +77,7 @@ impl Lower<'_> {
                 self.check_filled(s, channels, &ring)?;
             }
             let expects = op == ChannelOp::Publish && ring.barriers.is_some() && ring.fill.tensor;
-            let asks = if expects { self.asking(s) } else { None };
+            let asks = if expects { self.elected_guard(s) } else { None };
             self.number_before(op, r)?;
             let ring = self.rings[r].clone();
             self.operate(op, &ring, asks);
@@ -188,7 +188,7 @@ impl Lower<'_> {
         let Some(placed) = self.placed[v] else { return Err(self.bug_no_place(v)) };
         // A linear map from the window's column-major index to byte offsets.
         let size = elem.size();
-        let kept = view.kept();
+        let kept = view.base_dims();
         let panels = Panels::of(&smem, elem.size());
         let bits_along = |d: usize| kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
         let mut aligned = Vec::new();
@@ -245,7 +245,7 @@ impl Lower<'_> {
         if (base | value_cols.iter().fold(0, |a, c| a | c)) & reach & panels.counted != 0 {
             return Err(self.mixed_panels(v));
         }
-        let slot = self.beside_panels(slot, panel, &panels);
+        let slot = self.slot_and_panel_offset(slot, panel, &panels);
         // The address register before the xor: thread part plus slot.
         let root = match (thread.as_const(), slot) {
             (Some(_), None) => None,
@@ -295,7 +295,7 @@ impl Lower<'_> {
         Ok(SharedWindow {
             root: None,
             thread: None,
-            slot: self.in_turns(v),
+            slot: self.double_buffer_offset(v),
             reach: carried.iter().flat_map(|c| &c.places).fold(0, |all, &p| all | size.byte_with(p)),
             value_cols: Vec::new(),
             half: Half { thread: Int::constant(0), base: 0, value_cols: Vec::new() },
@@ -343,7 +343,7 @@ impl Lower<'_> {
     /// The offset of the slot of a ring's channel, or of the current copy of a double-buffered buffer: a register or a
     /// constant.
     fn slot_of(&mut self, view: &ResolvedView, ring: Option<usize>) -> (Option<Reg>, u64) {
-        let Some(r) = ring else { return (self.in_turns(view.base), 0) };
+        let Some(r) = ring else { return (self.double_buffer_offset(view.base), 0) };
         self.rings[r].read |= view.slot != Some(Slot::Put);
         let ring = &self.rings[r];
         match if view.slot == Some(Slot::Put) { ring.put } else { ring.get } {
@@ -353,7 +353,7 @@ impl Lower<'_> {
     }
 
     /// The sum of slot offset and the thread's panel offset, which are both multiples of `BLOCK_ALIGN`.
-    fn beside_panels(&mut self, slot: Option<Reg>, panel: Int, panels: &Panels) -> Option<Reg> {
+    fn slot_and_panel_offset(&mut self, slot: Option<Reg>, panel: Int, panels: &Panels) -> Option<Reg> {
         if panel.as_const() == Some(0) {
             return slot;
         }
@@ -498,7 +498,7 @@ impl Lower<'_> {
             place = self.emit.pure(Class::B32, P::XorB32, [place.into(), part.into()]);
             // At most one dimension counts panels.
             let number = self.linear_map(at, &panels_of.numbers(&columns));
-            if let Some(skip) = self.beside_panels(None, number, &panels_of) {
+            if let Some(skip) = self.slot_and_panel_offset(None, number, &panels_of) {
                 place = self.emit.pure(Class::B32, P::AddS32, [place.into(), skip.into()]);
             }
         }

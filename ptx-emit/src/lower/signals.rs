@@ -42,7 +42,7 @@ impl Lower<'_> {
                 let found = self.emit.label("signalled");
                 let others = Some(Guard { reg: first, negated: true });
                 self.emit.push_if(others, P::Bra, [found.into()]);
-                self.look(at);
+                self.poll_signal(at);
                 self.emit.item(Item::Label(found));
                 self.barrier(s)?;
             }
@@ -72,7 +72,7 @@ impl Lower<'_> {
     }
 
     /// One thread polls until the signal is set, and clears it.
-    fn look(&mut self, at: Reg) {
+    fn poll_signal(&mut self, at: Reg) {
         let again = self.emit.label("await_signal");
         self.emit.item(Item::Label(again));
         let up = self.emit.def(Class::B32, P::LdAcquireGpuGlobalU32, [Operand::at(at, 0)]);
@@ -126,7 +126,7 @@ impl Lower<'_> {
         self.mark(stmt);
         self.ints[var] = None;
         let state = self.loops.pop();
-        self.look(address?);
+        self.poll_signal(address?);
         let turns = Trips {
             counter,
             index: at,

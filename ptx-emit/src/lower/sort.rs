@@ -255,10 +255,10 @@ impl Lower<'_> {
     ) -> Result<Reg, Reported> {
         let (a, b) = if behind { (other, own) } else { (own, other) };
         match upper {
-            None => self.stays(combine, a, b),
+            None => self.precedes(combine, a, b),
             Some(upper) => {
                 let (a, b) = self.in_order(upper, a, b);
-                self.stays(combine, &a, &b)
+                self.precedes(combine, &a, &b)
             }
         }
     }

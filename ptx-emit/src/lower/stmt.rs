@@ -30,10 +30,10 @@ impl Lower<'_> {
         for (i, &s) in stmts.iter().enumerate() {
             self.emit.origin = s.into();
             if self.waits_in_front_of(s) {
-                self.ask_ahead(&stmts[i..])?;
+                self.prefetch_first_steps(&stmts[i..])?;
                 self.wait_in_role();
             }
-            self.settle_for(s);
+            self.shift_operands(s);
             match self.k.stmts[s] {
                 // The product overwrites the accumulator, so it is not zeroed.
                 StmtData::Var { value, init: Some(zero) }
@@ -57,10 +57,10 @@ impl Lower<'_> {
     }
 
     /// Prefetches the loads of the first steps of these statements, once in a role.
-    fn ask_ahead(&mut self, stmts: &[Stmt]) -> Result<(), Reported> {
-        let Some(asking) = self.begin_asking() else { return Ok(()) };
+    fn prefetch_first_steps(&mut self, stmts: &[Stmt]) -> Result<(), Reported> {
+        let Some(asking) = self.begin_prefetch() else { return Ok(()) };
         let result = stmts.iter().try_for_each(|&s| self.stmt(s));
-        self.end_asking(asking);
+        self.end_prefetch(asking);
         result
     }
 
@@ -68,11 +68,11 @@ impl Lower<'_> {
         if self.emit.func.regs.len() > 4 * MAX_INSTRUCTIONS {
             return Err(self.too_long(s));
         }
-        if self.ahead.is_some() && !self.is_asked_ahead(s)? {
+        if self.ahead.is_some() && !self.is_prefetched(s)? {
             return Ok(());
         }
         self.mark(s);
-        self.meet_ctas(s);
+        self.sync_ctas(s);
         self.load_elements_of(s)?;
         match self.k.stmts[s].clone() {
             StmtData::Alloc { .. } => Ok(()),
@@ -216,7 +216,7 @@ impl Lower<'_> {
                     r = self.rounded(init, vec![r], (Some(elem), elem))?[0];
                 }
                 // The operands may change later, but the name keeps its value.
-                self.scalars[value] = Some(self.emit.kept(r));
+                self.scalars[value] = Some(self.emit.immutable_copy(r));
                 Ok(())
             }
             // A name for a window: nothing to compute.

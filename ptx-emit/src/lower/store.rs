@@ -133,13 +133,13 @@ impl Lower<'_> {
                 self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?;
                 continue;
             }
-            self.put_or_pass(pred, op, address, vector(regs))?;
+            self.store_or_pass(pred, op, address, vector(regs))?;
         }
         Ok(())
     }
 
     /// Emits a store, to the last block of the cluster if the statement passes a tile to it.
-    fn put_or_pass(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
+    fn store_or_pass(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
         match self.passed {
             Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
             None => self.put(pred, op, address, value)?,
@@ -167,7 +167,7 @@ impl Lower<'_> {
         groups: &[Vec<usize>],
     ) -> Result<Operands, Reported> {
         let mut operands = self.operands(e, scope, attrs, only)?;
-        for (e, elem) in operands.take_unlike(groups) {
+        for (e, elem) in operands.take_differing_windows(groups) {
             let Some(view) = resolve_view(self.k, e) else { return Err(self.unsupported(e, "this window")) };
             let Some(tile) = self.new_tile(elem, scope.layout.clone(), scope.dim_bits.clone(), true) else {
                 return Err(self.unsupported(e, "elements of this type in registers"));
@@ -233,7 +233,7 @@ impl Lower<'_> {
             Source::Elementwise(e, scope) => Some(self.operands(*e, scope, &CopyAttrs::default(), None)?),
             Source::Tile(_) => None,
         };
-        if operands.as_mut().is_some_and(|o| !o.take_unlike(&[]).is_empty()) {
+        if operands.as_mut().is_some_and(|o| !o.take_differing_windows(&[]).is_empty()) {
             return Err(self.unfit(dst, "`matrix` on a store of what is read from memory"));
         }
         let op = match (store.matrix_bits.len(), store.trans) {

@@ -106,7 +106,7 @@ impl Lower<'_> {
         if boxes.beyond && tensor_store(self.k, s).is_some() {
             return None;
         }
-        let kept = from.kept();
+        let kept = from.base_dims();
         if kept.len() != boxes.dims.len() || from.transposed {
             return None;
         }
@@ -239,7 +239,7 @@ impl Lower<'_> {
         (starts, end): (&[Int], Option<Int>),
         start: &[u64],
     ) -> Operand {
-        let kept = window.kept();
+        let kept = window.base_dims();
         let per_byte = self.elem(window.base).expect("specialised").per(1);
         let mut at = Vec::new();
         let mut behind = None;
@@ -293,7 +293,7 @@ impl Lower<'_> {
         starts: &[Int],
         start: &[u64],
     ) -> Result<(Operand, Operand), Reported> {
-        let kept = window.kept();
+        let kept = window.base_dims();
         let index = |cx: &mut Self, d: usize| {
             let more = kept.iter().position(|&x| x == d).map_or(0, |i| start[i]);
             let x = cx.int_op(Op::Add, starts[d], Int::constant(more as i64));
@@ -428,7 +428,7 @@ impl Lower<'_> {
         };
         let end = self.own_end_of(&map, &from)?;
         let sharers = multicasts.map(|apart| self.sharers(apart));
-        let asks = self.asking(s);
+        let asks = self.elected_guard(s);
         for (start, offset) in &map.boxes.places {
             let to = Operand::at(root, (placed.offset + offset) as i64);
             let mut operands = vec![to];

@@ -57,7 +57,7 @@ impl Lower<'_> {
     }
 
     /// The guard of statements that only the elected lane of a role executes; `None` if that lane alone runs the role.
-    pub(super) fn asking(&self, s: Stmt) -> Option<Guard> {
+    pub(super) fn elected_guard(&self, s: Stmt) -> Option<Guard> {
         assert!(self.is_elected(s) == self.asks.is_some(), "bug: the text does not say which lane issues TMA loads");
         self.asks
     }

@@ -147,7 +147,7 @@ impl Lower<'_> {
                 ScanBit::Warp(_) => unreachable!("bug: what is reduced in parts is one warp's"),
                 ScanBit::Lane(lane) => match half_of(&blocks, &steps[i + 1..], value_bits) {
                     Some(bit) => {
-                        blocks = self.shared_out(blocks, by, (1 << bit, lane))?;
+                        blocks = self.combine_across_lanes(blocks, by, (1 << bit, lane))?;
                         match steps[i + 1..].iter().position(|&s| s == ScanBit::Register(bit)) {
                             Some(at) => steps[i + 1 + at] = ScanBit::Lane(lane),
                             None => shared.push((1 << bit, lane)),
@@ -190,7 +190,12 @@ impl Lower<'_> {
 
     /// Combines blocks of two lanes: one lane continues with the blocks whose register bit is 0, the other with the
     /// rest.
-    fn shared_out(&mut self, blocks: Blocks, by: By<'_>, (bit, lane): (usize, u32)) -> Result<Blocks, Reported> {
+    fn combine_across_lanes(
+        &mut self,
+        blocks: Blocks,
+        by: By<'_>,
+        (bit, lane): (usize, u32),
+    ) -> Result<Blocks, Reported> {
         let upper = self.has_lane_bit(lane);
         let mut next = Blocks::new();
         for (&block, low) in blocks.iter().filter(|&(block, _)| block & bit == 0) {

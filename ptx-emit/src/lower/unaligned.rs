@@ -375,12 +375,12 @@ impl Lower<'_> {
                 }
                 _ => {}
             }
-            self.unshift(&amounts, &out, words);
+            self.undo_shift(&amounts, &out, words);
         }
     }
 
-    /// Puts the registers of an access at their places in the two words: the inverse of [`Lower::settle`].
-    fn unshift(&mut self, amounts: &Amounts, out: &[Reg], words: &[Reg]) {
+    /// Puts the registers of an access at their places in the two words: the inverse of [`Lower::shift_loaded`].
+    fn undo_shift(&mut self, amounts: &Amounts, out: &[Reg], words: &[Reg]) {
         let zero = || Operand::Imm(0);
         let mut parts: Vec<Operand> = out.iter().map(|&r| r.into()).collect();
         let at = |parts: &[Operand], i: usize| parts.get(i).cloned().unwrap_or_else(zero);
@@ -426,7 +426,7 @@ impl Lower<'_> {
     }
 
     /// Shifts the loaded words into place, and zeroes elements outside the bounds.
-    pub(super) fn settle(&mut self, runs: &Runs) {
+    pub(super) fn shift_loaded(&mut self, runs: &Runs) {
         let mut settled: Vec<Vec<Reg>> = Vec::with_capacity(runs.groups.len());
         let finer = |bytes: u32| usize::from(runs.known < bytes);
         let amounts = self.amounts(runs);
@@ -509,11 +509,11 @@ impl Lower<'_> {
     }
 
     /// Settles the tiles that a statement reads.
-    pub(super) fn settle_for(&mut self, s: Stmt) {
+    pub(super) fn shift_operands(&mut self, s: Stmt) {
         let read: Vec<Runs> =
             self.runs.iter().filter_map(|(v, runs)| runs.as_ref().filter(|_| reads(self.k, s, v)).cloned()).collect();
         for runs in &read {
-            self.settle(runs);
+            self.shift_loaded(runs);
         }
     }
 }

@@ -40,7 +40,7 @@ impl Lower<'_> {
     ) -> Result<Vec<Option<Reg>>, Reported> {
         let mut all = vec![None; firsts.len()];
         let mut shift = 0;
-        for (&d, &bits) in view.kept().iter().zip(dim_bits.iter()) {
+        for (&d, &bits) in view.base_dims().iter().zip(dim_bits.iter()) {
             let mask = (1u64 << bits) - 1;
             let at = shift;
             shift += bits;

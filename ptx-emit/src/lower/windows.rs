@@ -36,7 +36,7 @@ pub(super) struct GlobalWindow {
 
 impl GlobalWindow {
     /// Whether all lanes of a warp access the same elements of a tile; a single number is not a tile.
-    pub(super) fn is_same_for_lanes(&self) -> bool {
+    pub(super) fn is_warp_uniform(&self) -> bool {
         let same = |d: &WindowDim| d.rows.is_none() && d.cols.iter().take(WARP.ilog2() as usize).all(|&bits| bits == 0);
         !self.dims.is_empty() && self.dims.iter().all(same)
     }

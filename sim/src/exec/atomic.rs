@@ -60,7 +60,7 @@ impl Cta<'_> {
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes * n as u64);
-                    let meeting = cta.meeting(&atom.order, index, atom.returns());
+                    let meeting = cta.lock_grid(&atom.order, index, atom.returns());
                     cta.races.look_ahead((0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| at[lane]));
                     for_lanes!(lane in mask => {
                         let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
@@ -71,7 +71,7 @@ impl Cta<'_> {
                             old[i][lane] = cta.update_global(atom, who, at, (a[lane], b[lane]))?;
                         }
                     });
-                    cta.met(meeting, &atom.order, (index, mask, live), at, FlagAccess::Update);
+                    cta.strong_access_done(meeting, &atom.order, (index, mask, live), at, FlagAccess::Update);
                     cta.strong_done(&atom.order, (index, mask, live), at, FlagAccess::Update);
                 }
                 Space::Local | Space::Param | Space::Const => {

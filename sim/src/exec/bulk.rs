@@ -153,7 +153,7 @@ impl Cta<'_> {
     }
 
     /// The report of an access by the async proxy that is not allowed.
-    pub(crate) fn offence(&self, (at, offence): (usize, ProxyError), lane: usize, writes: bool) -> Box<Fail> {
+    pub(crate) fn proxy_error(&self, (at, offence): (usize, ProxyError), lane: usize, writes: bool) -> Box<Fail> {
         let conflict = match offence {
             ProxyError::Race(conflict) => return self.race(conflict, lane, at, writes),
             ProxyError::Unfenced(conflict) | ProxyError::UnfencedProduct(conflict) => conflict,
@@ -225,12 +225,12 @@ impl Cta<'_> {
                     let reader = (agent, self.races.clocks.now(agent), u32::MAX);
                     self.races
                         .async_read(who, reader, piece.global as usize, 16)
-                        .map_err(|e| self.offence(e, lane, false))?;
+                        .map_err(|e| self.proxy_error(e, lane, false))?;
                 }
             }
             for piece in &plan.pieces {
                 let at = piece.shared.wrapping_add(shift) as usize;
-                self.races.async_claim(writer, agent, at, 16).map_err(|e| self.offence(e, lane, true))?;
+                self.races.async_claim(writer, agent, at, 16).map_err(|e| self.proxy_error(e, lane, true))?;
                 if reduce.is_none() && self.landing.poisons() {
                     self.shared.poison(at, 16);
                 }

@@ -77,7 +77,7 @@ impl Cta<'_> {
                 self.claim_shared(who, dst[lane], size, true)?;
             }
             if self.landing == Landing::Early {
-                self.settle(&copy);
+                self.finish_copy(&copy);
             } else if self.landing.poisons() {
                 self.shared.poison(dst[lane] as usize, size as usize);
             }
@@ -157,7 +157,7 @@ impl Cta<'_> {
             let (at, size) = (copy.dst as usize, usize::from(copy.size));
             let clock = match tells {
                 Some(clock) => {
-                    self.races.land_unseen((w.index, copy.lane), copy.seq, clock, at, size);
+                    self.races.land_at_mbarrier((w.index, copy.lane), copy.seq, clock, at, size);
                     clock
                 }
                 None => {
@@ -193,7 +193,7 @@ impl Cta<'_> {
             }
             w.copies.pending[arrival.lane] -= 1;
             let (at, size) = (copy.dst as usize, usize::from(copy.size));
-            self.races.land_unseen((w.index, copy.lane), copy.seq, arrival.clock, at, size);
+            self.races.land_at_mbarrier((w.index, copy.lane), copy.seq, arrival.clock, at, size);
             self.land(w.index, &copy)?;
             w.copies.landed[arrival.lane] = arrival.clock;
         }
@@ -203,7 +203,7 @@ impl Cta<'_> {
     }
 
     /// Lands copies that no thread has awaited, at the end of the kernel.
-    pub(crate) fn land_all(&mut self, w: &mut Warp) -> Result<(), (u32, Box<Fail>)> {
+    pub(crate) fn land_unawaited(&mut self, w: &mut Warp) -> Result<(), (u32, Box<Fail>)> {
         for copy in std::mem::take(&mut w.copies.flying) {
             self.land(w.index, &copy).map_err(|e| (copy.pc, e))?;
         }
@@ -219,11 +219,11 @@ impl Cta<'_> {
         if self.landing.reads_late() {
             copy.bytes = self.read_source(warp, &copy, false)?;
         }
-        self.settle(&copy);
+        self.finish_copy(&copy);
         Ok(())
     }
 
-    fn settle(&mut self, copy: &Copy) {
+    fn finish_copy(&mut self, copy: &Copy) {
         for i in 0..usize::from(copy.size).div_ceil(4) {
             self.shared.put(copy.dst as usize + i * 4, 4, copy.bytes[i]);
         }

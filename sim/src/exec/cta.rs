@@ -229,7 +229,7 @@ impl<'a> Cta<'a> {
     /// The allowed reports, by the places of the two instructions.
     pub(crate) fn passed(&self) -> impl Iterator<Item = ([u32; 2], Report)> {
         self.races.passed.iter().map(|((pc, other), passed)| {
-            let fail = self.offence((passed.at, ProxyError::UnfencedProduct(passed.other)), passed.lane, false);
+            let fail = self.proxy_error((passed.at, ProxyError::UnfencedProduct(passed.other)), passed.lane, false);
             ([*pc, *other], *self.report(passed.warp, *pc as usize, 1 << passed.lane, *fail))
         })
     }

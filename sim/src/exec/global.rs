@@ -125,7 +125,7 @@ impl Cta<'_> {
         }
         // Read-only memory has no races.
         if noted && !alloc.read_only {
-            self.races.hand_in(self.grid, self.block, false);
+            self.races.publish_accesses(self.grid, self.block, false);
             if let Err(conflict) = self.races.read_global(who, address, bytes as usize) {
                 return Err(self.global_race(conflict, lane, address, false));
             }
@@ -174,7 +174,7 @@ impl Cta<'_> {
             same &= alloc.word(at) >> (at % 4 * 8) & cut == data[i] & cut;
             alloc.put(at, n, data[i]);
         }
-        self.races.hand_in(self.grid, self.block, false);
+        self.races.publish_accesses(self.grid, self.block, false);
         match self.races.write_global(who, address, bytes as usize, same) {
             Ok(()) => Ok(()),
             Err(conflict) => Err(self.global_race(conflict, who.lane, address, true)),

@@ -62,7 +62,7 @@ impl Device {
         let worker = || {
             let mut counts = vec![Counts::default(); entry.code.len()];
             if entry.waits {
-                let outcome = setting.take_turns(&order, blocks, &mut counts, &ended);
+                let outcome = setting.run_blocks(&order, blocks, &mut counts, &ended);
                 return (counts, outcome.err().map(|report| (0, report)));
             }
             let mut error = None;

@@ -161,7 +161,7 @@ impl Cta<'_> {
                 }
                 Space::Global | Space::Const => {
                     cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&access.order, index, true);
+                    let meeting = cta.lock_grid(&access.order, index, true);
                     for_lanes!(lane in mask => {
                         let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let whole = cta.read_global(who, at[lane], bytes, true);
@@ -172,7 +172,7 @@ impl Cta<'_> {
                             cta.check_constant(lane, at[lane], bytes)?;
                         }
                     });
-                    cta.met(meeting, &access.order, (index, mask, live), at, FlagAccess::Load);
+                    cta.strong_access_done(meeting, &access.order, (index, mask, live), at, FlagAccess::Load);
                     cta.strong_done(&access.order, (index, mask, live), at, FlagAccess::Load);
                 }
                 Space::Param => {
@@ -323,12 +323,12 @@ impl Cta<'_> {
                 }
                 Space::Global => {
                     cta.count_global(pc, mask, at, bytes);
-                    let meeting = cta.meeting(&access.order, index, false);
+                    let meeting = cta.lock_grid(&access.order, index, false);
                     for_lanes!(lane in mask => {
                         let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.write_global(who, at[lane], bytes, data[lane])?;
                     });
-                    cta.met(meeting, &access.order, (index, mask, live), at, FlagAccess::Store);
+                    cta.strong_access_done(meeting, &access.order, (index, mask, live), at, FlagAccess::Store);
                     cta.strong_done(&access.order, (index, mask, live), at, FlagAccess::Store);
                 }
                 Space::Local => {

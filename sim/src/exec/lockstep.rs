@@ -35,7 +35,7 @@ impl Cta<'_> {
                 }
             }
         });
-        self.races.took_step(warp, step);
+        self.races.record_strong(warp, step);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! fragment sleeps until the phase completes or nothing else can run. But each warp first fails several times at every
 //! wait ([`Cta::fails_again`]): `try_wait` has an unspecified time limit, so a program that only tries a few times is
 //! wrong. So is one that ignores the result, although the phase may be complete in this order of execution. So these
-//! failures occur in either case ([`Cta::asked_early`]).
+//! failures occur in either case ([`Cta::early_waits`]).
 
 use super::access::for_lanes;
 use super::asynchronous::{Arrival, Landing};
@@ -78,7 +78,7 @@ fn value(w: &Warp, lane: usize, r: R, what: &str) -> Result<u32, Box<Fail>> {
 }
 
 /// The phase that a lane waits for at the object `here`.
-fn wanted(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<AwaitedPhase, Box<Fail>> {
+fn awaited_phase(w: &Warp, lane: usize, here: u32, state: R, parity: bool) -> Result<AwaitedPhase, Box<Fail>> {
     if parity {
         return Ok(AwaitedPhase::Parity(value(w, lane, state, "parity")? & 1));
     }
@@ -170,7 +170,7 @@ impl Cta<'_> {
                     states[lane] = self.arrive((w.index, lane, pc), here, count, drop, incomplete)?;
                 }
                 What::Wait { state, parity, .. } => {
-                    let want = wanted(w, lane, here, state, parity)?;
+                    let want = awaited_phase(w, lane, here, state, parity)?;
                     if self.is_over(lane, here, want)? {
                         waits |= 1 << lane;
                     } else {
@@ -183,7 +183,7 @@ impl Cta<'_> {
         match op.what {
             What::Arrive { state, .. } if state != SINK => w.put64(state, m, &states, u32::MAX),
             What::Wait { p, .. } => {
-                let early = self.asked_early(w, waits, &at, pc);
+                let early = self.early_waits(w, waits, &at, pc);
                 waits &= !early;
                 w.putp(p, m, waits, u32::MAX);
                 self.learn(w, op, waits, &at);
@@ -287,7 +287,7 @@ impl Cta<'_> {
     /// early. Their wait may still fail, so that programs that ignore the result are found in every order. But if
     /// copies land at once, a kernel with copies gets the true result, so that results which depend on it differ from
     /// those of other landing modes.
-    fn asked_early(&mut self, w: &Warp, lanes: u32, at: &[u64; 32], pc: usize) -> u32 {
+    fn early_waits(&mut self, w: &Warp, lanes: u32, at: &[u64; 32], pc: usize) -> u32 {
         let told = self.landing == Landing::Early && self.entry.copies;
         if lanes == 0 || told || *self.failures_left(w.index, pc) == 0 {
             return 0;
@@ -296,7 +296,7 @@ impl Cta<'_> {
         let mut early = 0;
         for_lanes!(lane in lanes => {
             let object = self.mbarriers.get(&(at[lane] as u32));
-            let learns = object.is_some_and(|object| clocks.would_learn((w.index, lane), w.live, &object.done));
+            let learns = object.is_some_and(|object| clocks.acquires_more((w.index, lane), w.live, &object.done));
             early |= u32::from(learns) << lane;
         });
         if early != 0 {

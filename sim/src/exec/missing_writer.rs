@@ -14,7 +14,7 @@ const TURNS: usize = 4;
 
 impl Cta<'_> {
     /// A better report than that of the failed turn of `reader`, or the same.
-    pub(super) fn blame(
+    pub(super) fn explain(
         &mut self,
         warps: &mut [Warp],
         reader: usize,

@@ -90,7 +90,7 @@ impl Cta<'_> {
                 out.push(format!("nothing in the kernel writes `{name}`"));
                 break;
             }
-            match writers.iter().find_map(|pc| Some((*pc, self.made_of(w, *pc, at, &seen)?))) {
+            match writers.iter().find_map(|pc| Some((*pc, self.undefined_reason(w, *pc, at, &seen)?))) {
                 Some((pc, UndefinedCause::From(source))) => {
                     let of = match source.lane == at.lane {
                         true => String::new(),
@@ -124,7 +124,7 @@ impl Cta<'_> {
     }
 
     /// The reason why the result of an instruction is undefined now, if any, other than registers in `seen`.
-    fn made_of(&self, w: &Warp, pc: usize, at: Register, seen: &[Register]) -> Option<UndefinedCause> {
+    fn undefined_reason(&self, w: &Warp, pc: usize, at: Register, seen: &[Register]) -> Option<UndefinedCause> {
         let op = &self.entry.code[pc].op;
         if let Op::Shfl { mode, a, b, c, mask, .. } = *op {
             let [a, b, c, mask] = [a, b, c, mask].map(|r| &w.w[r as usize]);

@@ -98,7 +98,7 @@ impl Warp {
 impl Cta<'_> {
     /// After a load that may poll a flag.
     #[inline(never)]
-    pub(super) fn looked(&self, w: &mut Warp, at: usize) -> Next {
+    pub(super) fn after_poll(&self, w: &mut Warp, at: usize) -> Next {
         w.frags[at].pc += 1;
         let (mask, pc) = (w.frags[at].mask, w.frags[at].pc - 1);
         if w.watch(mask).is_none() && !w.busy.contains(&pc) {
@@ -139,7 +139,7 @@ impl Cta<'_> {
                 break;
             };
             let guard = warp.p[inst.guard as usize];
-            let look = self.look_before(warp, &inst.op, mask & (guard.v ^ inst.flip));
+            let look = self.memory_before(warp, &inst.op, mask & (guard.v ^ inst.flip));
             let before = self.counts[pc as usize];
             used += self.fragment(warp, at, 1)?;
             let mut cost = self.counts[pc as usize];
@@ -163,14 +163,14 @@ impl Cta<'_> {
                 watch.looks.push(look);
             }
             if pc == watch.pc {
-                self.came_back(warp, slot);
+                self.returned_to_load(warp, slot);
             }
         }
         Ok(used)
     }
 
     /// The memory that the instruction reads in the lanes of `m`.
-    fn look_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<PolledValues> {
+    fn memory_before(&self, warp: &Warp, op: &Op, m: u32) -> Option<PolledValues> {
         let (addr, area, bytes): (Addr, Area, u64) = match op {
             Op::Ld(access) => (access.addr, access.area, u64::from(access.size) * u64::from(access.n)),
             Op::Atom(atom) => (atom.addr, atom.area, u64::from(atom.size) * u64::from(atom.n)),
@@ -214,7 +214,7 @@ impl Cta<'_> {
     }
 
     /// The fragment has returned to its load.
-    fn came_back(&mut self, warp: &mut Warp, slot: usize) {
+    fn returned_to_load(&mut self, warp: &mut Warp, slot: usize) {
         let lanes = warp.watches[slot].mask;
         let state = warp.state(lanes);
         let watch = &mut warp.watches[slot];
@@ -304,7 +304,7 @@ impl Cta<'_> {
     }
 
     /// Wakes fragments that may continue by themselves. The result says whether there was one.
-    pub(super) fn wake_restless(&self, warps: &mut [Warp]) -> bool {
+    pub(super) fn wake_independent(&self, warps: &mut [Warp]) -> bool {
         let mut any = false;
         for warp in warps {
             for i in 0..warp.frags.len() {

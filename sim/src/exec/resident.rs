@@ -33,7 +33,7 @@ struct ResidentBlock<'a> {
 }
 
 impl ResidentBlock<'_> {
-    fn has_news(&self) -> bool {
+    fn flags_changed(&self) -> bool {
         self.waits && self.cta.any_changed(&self.course.warps)
     }
 }
@@ -126,7 +126,7 @@ impl<'a> Setting<'a> {
     }
 
     /// Runs all blocks by turns.
-    pub(super) fn take_turns(
+    pub(super) fn run_blocks(
         self,
         order: &BlockOrder,
         blocks: u64,
@@ -150,7 +150,7 @@ impl<'a> Setting<'a> {
                 Some(at) => (at, run(&mut begun[at], counts)?),
                 None if begun.is_empty() => return Ok(()),
                 None if starts.has_next() => return Err(no_room(&begun)),
-                None => self.nudge(&mut begun, counts, &starts)?,
+                None => self.retry_waiting(&mut begun, counts, &starts)?,
             };
             yielded = pause == PauseReason::Yields;
             begun[at].waits = pause == PauseReason::Waits;
@@ -169,7 +169,7 @@ impl<'a> Setting<'a> {
 
     /// Selects a block that has begun, unless it is the turn of a new one.
     fn choose(&self, begun: &[ResidentBlock<'_>], last: usize, yielded: bool, rng: &mut Rng) -> Option<usize> {
-        let ready = |at: &usize| begun[*at].has_news() || (!yielded && !begun[*at].waits);
+        let ready = |at: &usize| begun[*at].flags_changed() || (!yielded && !begun[*at].waits);
         if self.options.order == Order::Seeded {
             let all: Vec<usize> = (0..begun.len()).filter(ready).collect();
             return (!all.is_empty()).then(|| all[rng.below(all.len())]);
@@ -188,7 +188,7 @@ impl<'a> Setting<'a> {
 
     /// When all begun blocks wait and no more can begin: blocks with loops that count retry. Returns a block that made
     /// progress.
-    fn nudge(
+    fn retry_waiting(
         &self,
         begun: &mut [ResidentBlock<'_>],
         counts: &mut Vec<Counts>,
@@ -198,12 +198,12 @@ impl<'a> Setting<'a> {
             let mut moved = None;
             for at in 0..begun.len() {
                 let block = &mut begun[at];
-                if !block.cta.look_again(&mut block.course) {
+                if !block.cta.wake_pollers(&mut block.course) {
                     continue;
                 }
                 let before = block.cta.state(&block.course);
                 let pause = run(block, counts)?;
-                if pause != PauseReason::Waits || begun.iter().any(ResidentBlock::has_news) {
+                if pause != PauseReason::Waits || begun.iter().any(ResidentBlock::flags_changed) {
                     return Ok((at, pause));
                 }
                 if begun[at].cta.state(&begun[at].course) != before {

@@ -79,7 +79,7 @@ impl Cta<'_> {
                     return Err(self.cancelled(&warps[pick]));
                 }
                 if let Err(report) = self.turn(warps, pick) {
-                    return Err(self.blame(warps, pick, report, rng));
+                    return Err(self.explain(warps, pick, report, rng));
                 }
                 // A waiter may use a signal at once, or after this block has run as far as possible.
                 if std::mem::take(&mut self.signalled) && rng.below(2) == 0 {
@@ -121,8 +121,8 @@ impl Cta<'_> {
     }
 
     /// Wakes all fragments that may continue by themselves. The result says whether there was one.
-    pub(super) fn look_again(&self, course: &mut WarpScheduler) -> bool {
-        wake_all(&mut course.warps) | self.wake_restless(&mut course.warps)
+    pub(super) fn wake_pollers(&self, course: &mut WarpScheduler) -> bool {
+        wake_all(&mut course.warps) | self.wake_independent(&mut course.warps)
     }
 
     /// A hash of the block's state.
@@ -157,12 +157,12 @@ impl Cta<'_> {
             if let Err((pc, lanes, fail)) = self.end_stores(&mut warps[i]) {
                 return Err(self.report(i, pc as usize, lanes, *fail));
             }
-            if let Err((pc, fail)) = self.land_all(&mut warps[i]) {
+            if let Err((pc, fail)) = self.land_unawaited(&mut warps[i]) {
                 return Err(self.report(i, pc as usize, 1, *fail));
             }
         }
-        self.races.hand_in(self.grid, self.block, true);
-        self.left_over().map_or(Ok(()), Err)
+        self.races.publish_accesses(self.grid, self.block, true);
+        self.report_unwaited_arrivals().map_or(Ok(()), Err)
     }
 
     /// Lands a bulk copy to shared memory.

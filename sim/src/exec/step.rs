@@ -88,7 +88,7 @@ impl Cta<'_> {
             Op::Ld(ref access) => {
                 self.load(w, access, m, pc)?;
                 if access.order.waits && m != 0 {
-                    return Ok(self.looked(w, at));
+                    return Ok(self.after_poll(w, at));
                 }
             }
             Op::St(ref access) => {
@@ -116,7 +116,7 @@ impl Cta<'_> {
             Op::Atom(ref atom) => {
                 self.atomic(w, atom, m, pc)?;
                 if atom.order.waits && m != 0 {
-                    return Ok(self.looked(w, at));
+                    return Ok(self.after_poll(w, at));
                 }
                 if self.gives_way && m != 0 && atom.order.is_signal() {
                     return Ok(self.signal(w, at));

@@ -29,14 +29,14 @@ impl<'a> Cta<'a> {
 
     /// The lock during a strong access to global memory, if other blocks are in its scope. `sees`: the thread acquires
     /// what was there.
-    pub(crate) fn meeting(&mut self, order: &Semantics, warp: usize, sees: bool) -> Option<MutexGuard<'a, Logs>> {
+    pub(crate) fn lock_grid(&mut self, order: &Semantics, warp: usize, sees: bool) -> Option<MutexGuard<'a, Logs>> {
         let mut logs = self.grid.filter(|_| order.strength == Strength::Wide)?.meetings.enter();
-        self.races.at_moment(logs.moment(!order.guess && self.races.clocks.tells_others(warp)), sees);
+        self.races.at_moment(logs.moment(!order.guess && self.races.clocks.may_publish(warp)), sees);
         Some(logs)
     }
 
     /// After that access, before [`Cta::strong_done`].
-    pub(crate) fn met(
+    pub(crate) fn strong_access_done(
         &mut self,
         held: Option<MutexGuard<'a, Logs>>,
         order: &Semantics,
@@ -46,7 +46,7 @@ impl<'a> Cta<'a> {
     ) {
         let Some(mut logs) = held.filter(|logs| logs.any() && !order.guess) else { return };
         for_lanes!(lane in m => {
-            self.races.touch_beyond(&mut logs, (warp, lane, live), (self.block, at[lane], touch));
+            self.races.access_global_flag(&mut logs, (warp, lane, live), (self.block, at[lane], touch));
         });
     }
 

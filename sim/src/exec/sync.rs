@@ -337,7 +337,7 @@ impl Cta<'_> {
     }
 
     /// Reports arrivals at a barrier for which no thread waits.
-    pub(crate) fn left_over(&self) -> Option<Box<Report>> {
+    pub(crate) fn report_unwaited_arrivals(&self) -> Option<Box<Report>> {
         let (id, barrier) = self.barriers.iter().enumerate().find(|(_, b)| b.arrived > 0)?;
         let id = id % 16;
         let (warp, lanes) = *barrier.participants.last()?;

@@ -216,7 +216,7 @@ impl Cta<'_> {
         for (layout, from, n) in a.iter().map(|a| (a, rows, 16)).chain([(&b, 0, op.form.n)]) {
             layout.units(from, n, op.form.k(), |at| {
                 self.check_room(0, at, 16)?;
-                self.races.async_read(who, reader, at as usize, 16).map_err(|e| self.offence(e, 0, false))
+                self.races.async_read(who, reader, at as usize, 16).map_err(|e| self.proxy_error(e, 0, false))
             })?;
         }
         let a = match (op.a, a) {

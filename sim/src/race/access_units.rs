@@ -1,6 +1,6 @@
 //! The accesses that are kept for a word or byte of global memory, and runs of words with equal contents.
 
-use super::packed_access::{Kind, NONE, block_of, spoke};
+use super::packed_access::{Kind, NONE, block_of, was_strong};
 
 /// An access with its moment, or that of the strong access it follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +32,18 @@ pub(super) const NOTHING: Unit = Unit { lowest: [Access::NONE; 2], extreme: [Acc
 impl Unit {
     /// Inserts an access among those of the two lowest blocks; returns the access that must be kept separately.
     pub(super) fn insert(&mut self, kind: Kind, new: Access) -> Option<Access> {
-        if (kind.after() || kind.strong()) && !spoke(new.v) {
+        if (kind.after() || kind.strong()) && !was_strong(new.v) {
             self.extend(kind, new);
         }
         let [low, high] = &mut self.lowest;
         for old in [&mut *low, &mut *high] {
             if old.v != NONE && old.block() == new.block() {
-                if spoke(old.v) || spoke(new.v) {
+                if was_strong(old.v) || was_strong(new.v) {
                     return (*old != new).then_some(new);
                 }
                 if old.moment == new.moment {
                     old.v = old.v.min(new.v);
-                } else if tells_more(kind, new, *old) {
+                } else if is_more_extreme(kind, new, *old) {
                     *old = new;
                 }
                 return None;
@@ -57,13 +57,13 @@ impl Unit {
             new
         };
         // Two blocks without release or acquire represent all others.
-        (lost.v != NONE && (spoke(lost.v) || spoke(low.v) || spoke(high.v))).then_some(lost)
+        (lost.v != NONE && (was_strong(lost.v) || was_strong(low.v) || was_strong(high.v))).then_some(lost)
     }
 
     /// Inserts an access among the extreme ones of two blocks.
     fn extend(&mut self, kind: Kind, new: Access) {
         let [first, second] = &mut self.extreme;
-        let more = |new: Access, old: Access| old.v == NONE || tells_more(kind, new, old);
+        let more = |new: Access, old: Access| old.v == NONE || is_more_extreme(kind, new, old);
         if first.v != NONE && first.block() == new.block() {
             if more(new, *first) {
                 *first = new;
@@ -78,7 +78,7 @@ impl Unit {
 
 /// Whether `new` is more extreme: the later one of strong accesses; the one that follows the earlier strong access of
 /// plain ones.
-fn tells_more(kind: Kind, new: Access, old: Access) -> bool {
+fn is_more_extreme(kind: Kind, new: Access, old: Access) -> bool {
     if kind.after() { new.moment < old.moment } else { new.moment > old.moment }
 }
 

@@ -140,8 +140,8 @@ impl Races {
     }
 
     /// Remembers a strong access of a warp. Called before the access is checked.
-    pub(crate) fn took_step(&mut self, warp: usize, step: Step) {
-        self.steps.took(warp, step);
+    pub(crate) fn record_strong(&mut self, warp: usize, step: Step) {
+        self.steps.record_strong(warp, step);
     }
 
     /// The access that a strong access of a lane to shared byte `at` depends on in lockstep ([`Steps::with`]).
@@ -151,7 +151,7 @@ impl Races {
 
     /// A strong access of a thread of `block` to a flag in global memory with a scope beyond the block: publishes to
     /// and acquires from other blocks.
-    pub(crate) fn touch_beyond(
+    pub(crate) fn access_global_flag(
         &mut self,
         logs: &mut Logs,
         (warp, lane, live): (usize, usize, u32),
@@ -171,7 +171,7 @@ impl Races {
 
     /// Adds this block's accesses to global memory to the grid: when they are many, or at the end of the block.
     #[inline]
-    pub(crate) fn hand_in(&mut self, grid: Option<&Grid>, block: u64, end: bool) {
+    pub(crate) fn publish_accesses(&mut self, grid: Option<&Grid>, block: u64, end: bool) {
         if !end && !self.global.is_full() {
             return;
         }
@@ -215,7 +215,7 @@ impl Races {
     }
 
     /// The copy has landed but only its mbarrier observes that: it is a write of the engine at `clock`.
-    pub(crate) fn land_unseen(&mut self, (warp, lane): (usize, u8), seq: u32, clock: u32, at: usize, n: usize) {
+    pub(crate) fn land_at_mbarrier(&mut self, (warp, lane): (usize, u8), seq: u32, clock: u32, at: usize, n: usize) {
         let engine = self.clocks.engine(warp) as u16;
         self.shared.each(at, n, |cell| {
             if cell.flying && (cell.write_seq, cell.write_lane) == (seq, lane) {

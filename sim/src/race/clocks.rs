@@ -79,7 +79,7 @@ impl Clocks {
 
     /// Whether an agent is not a warp.
     #[inline(always)]
-    pub(super) fn is_beside(&self, agent: usize) -> bool {
+    pub(super) fn is_async_agent(&self, agent: usize) -> bool {
         agent >= self.warps
     }
 
@@ -116,7 +116,7 @@ impl Clocks {
     }
 
     /// Whether strong writes of the warp may publish anything to other blocks.
-    pub(crate) fn tells_others(&self, warp: usize) -> bool {
+    pub(crate) fn may_publish(&self, warp: usize) -> bool {
         self.rows[warp].fenced[WIDE].is_some() || self.lanes[warp].iter().any(|(_, known)| known.fenced[WIDE].is_some())
     }
 
@@ -194,7 +194,7 @@ impl Clocks {
             let Front { all, parts, .. } = &mut self.rows[warp].front;
             parts.retain(|p| all.get(usize::from(p.of)).is_none_or(|known| p.clock > *known));
         } else {
-            self.learn_apart(warp, lanes, from);
+            self.acquire_lanes(warp, lanes, from);
         }
         if let Some(seen) = &from.seen {
             self.see(warp, lanes, seen);
@@ -202,7 +202,7 @@ impl Clocks {
     }
 
     /// Whether acquiring `from` would order more accesses before `lane` of `warp`.
-    pub(crate) fn would_learn(&self, (warp, lane): (usize, usize), live: u32, from: &Known) -> bool {
+    pub(crate) fn acquires_more(&self, (warp, lane): (usize, usize), live: u32, from: &Known) -> bool {
         let alone = self.whole(warp, live) == 1 << lane;
         let row = &self.rows[warp].front;
         let covers = |of: usize, of_lane: usize, clock: u32| {
@@ -220,7 +220,7 @@ impl Clocks {
         from.front.all.iter().enumerate().any(whole) || from.front.parts.iter().any(part)
     }
 
-    fn learn_apart(&mut self, warp: usize, lanes: u32, from: &Known) {
+    fn acquire_lanes(&mut self, warp: usize, lanes: u32, from: &Known) {
         let own = &mut self.lanes[warp];
         let mut rest = lanes;
         let mut divided = Vec::new();

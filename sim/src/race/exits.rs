@@ -23,7 +23,7 @@ impl Races {
         let unknown = |cell: &Cell, at: usize| {
             let by = |agent: usize, lane: usize, clock: u32, pc: u32, wrote: bool| {
                 let (warp, lane_of) = self.clocks.thread(agent, lane);
-                let copy = self.clocks.is_beside(agent);
+                let copy = self.clocks.is_async_agent(agent);
                 let begun = || !wrote && begun.front.covers(agent, lane, clock) && begins(at);
                 (!own.contains(&warp) && !known.front.covers(agent, lane, clock) && !begun())
                     .then_some((at, Conflict { warp, lane: lane_of, pc, wrote, copy, constant: false, byte: 0 }))

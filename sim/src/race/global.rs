@@ -167,7 +167,7 @@ impl Global {
             }
         }
         if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
-            self.keep_older(sets, index, (at, n), (foreign, who.strength), false);
+            self.keep_replaced(sets, index, (at, n), (foreign, who.strength), false);
             self.pages[index].mark(foreign, 1, at, n);
             self.pages[index].at_moment(self.moment, who.strength, 1, at, n);
         }
@@ -210,7 +210,7 @@ impl Global {
             }
         }
         if foreign > 0 || who.strength.is_strong() || self.pages[index].is_special(at, n) {
-            self.keep_older(sets, index, (at, n), (foreign, who.strength), true);
+            self.keep_replaced(sets, index, (at, n), (foreign, who.strength), true);
             self.pages[index].mark(foreign, 0, at, n);
             self.pages[index].at_moment(self.moment, who.strength, 0, at, n);
         }
@@ -237,7 +237,7 @@ impl Global {
     }
 
     /// Attributes the last write at `address` to another agent, at that agent's clock.
-    pub(super) fn hand_over(&mut self, (address, n): (u64, usize), (agent, clock): (usize, u32)) {
+    pub(super) fn reattribute_write(&mut self, (address, n): (u64, usize), (agent, clock): (usize, u32)) {
         let (at, index) = (address as usize % (4 * WORDS), self.page(address / (4 * WORDS as u64)));
         let page = &mut self.pages[index];
         for word in at / 4..(at + n).div_ceil(4) {
@@ -287,7 +287,7 @@ impl Global {
 
     /// Keeps an access that is about to be replaced in the shadow, if it must be compared with other blocks.
     #[inline(never)]
-    fn keep_older(
+    fn keep_replaced(
         &mut self,
         sets: &Sets,
         index: usize,

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use super::access_units::Access;
 use super::block_sync::{BlockOrder, BlockSync, GridSync, Seen};
 use super::global::{Global, ReplacedAccess, WORDS};
-use super::packed_access::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, spoke, thread_of};
+use super::packed_access::{Kind, MAX_BLOCKS, MAX_PLACES, block_of, place_of, thread_of, was_strong};
 use super::page_summary::{BlockAccesses, MAX_CELL_ACCESSES, Site, Summary};
 use super::shadow_cell::Sets;
 
@@ -119,7 +119,7 @@ struct OrderCheck<'a> {
 
 impl OrderCheck<'_> {
     fn site(&self, v: u64) -> Option<&Site> {
-        self.sites.get(&block_of(v)).filter(|_| spoke(v)).and_then(|sites| sites.get(place_of(v)))
+        self.sites.get(&block_of(v)).filter(|_| was_strong(v)).and_then(|sites| sites.get(place_of(v)))
     }
 
     fn side(&self, kind: Kind, v: u64) -> Side {
@@ -143,8 +143,9 @@ impl OrderCheck<'_> {
                 }
                 self.pairs += 1;
                 let constant = one.0 == Kind::Constant || other.0 == Kind::Constant;
-                let ordered =
-                    settled(*one, *other) || self.ordered(one.1.v, other.1.v) || self.ordered(other.1.v, one.1.v);
+                let ordered = ordered_by_flag(*one, *other)
+                    || self.ordered(one.1.v, other.1.v)
+                    || self.ordered(other.1.v, one.1.v);
                 if ordered && !constant {
                     continue;
                 }
@@ -166,7 +167,7 @@ impl OrderCheck<'_> {
 /// Whether a plain access is ordered after a strong one of another block because its own block has read the word by a
 /// strong access between them. The block that takes the last ticket may reset the counter with a plain store (PTX ISA
 /// 8.9: what a strong read observes happens before what follows the read).
-fn settled(one: (Kind, Access), two: (Kind, Access)) -> bool {
+fn ordered_by_flag(one: (Kind, Access), two: (Kind, Access)) -> bool {
     let (plain, strong) = if one.0.after() { (one, two) } else { (two, one) };
     plain.0.after() && strong.0.strong() && strong.1.moment < plain.1.moment
 }

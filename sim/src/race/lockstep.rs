@@ -40,7 +40,7 @@ impl Steps {
     }
 
     /// Remembers a strong access. Called before the access is checked.
-    pub(super) fn took(&mut self, warp: usize, step: Step) {
+    pub(super) fn record_strong(&mut self, warp: usize, step: Step) {
         if let Some(steps) = self.of.get_mut(warp) {
             steps.truncate(KEPT - 1);
             steps.push_front(step);

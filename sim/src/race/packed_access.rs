@@ -74,7 +74,7 @@ pub(super) fn block_of(v: u64) -> u64 {
     v >> BLOCK_BIT
 }
 
-pub(super) fn spoke(v: u64) -> bool {
+pub(super) fn was_strong(v: u64) -> bool {
     v >> SPOKE_BIT & 1 != 0
 }
 

@@ -77,7 +77,7 @@ impl Races {
             lane,
             pc: cell.write_pc,
             wrote: true,
-            copy: self.clocks.is_beside(writer),
+            copy: self.clocks.is_async_agent(writer),
             constant: false,
             byte: 0,
         }))
@@ -206,7 +206,7 @@ impl Races {
 
     /// Attributes the last write to global memory to `agent` at `clock`.
     pub(crate) fn async_global(&mut self, address: u64, n: usize, agent: usize, clock: u32) {
-        self.global.hand_over((address, n), (agent, clock));
+        self.global.reattribute_write((address, n), (agent, clock));
     }
 
     /// Releases the operations of `lanes` of an agent up to `clock` into `into`.

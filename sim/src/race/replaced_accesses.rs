@@ -71,7 +71,7 @@ impl Hidden {
             if let Some((agent, lane, clock, pc)) = entry.write
                 && !clocks.ordered((who.warp, who.lane), (agent, lane), clock)
             {
-                let copy = clocks.is_beside(agent);
+                let copy = clocks.is_async_agent(agent);
                 let (warp, lane) = clocks.thread(agent, lane);
                 return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false, byte: behind });
             }

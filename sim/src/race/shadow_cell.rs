@@ -251,7 +251,7 @@ pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Agent) -> Optio
     }
     let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
     let ordered = !cell.flying && clocks.ordered((who.warp, who.lane), (writer, lane), cell.write_clock);
-    let copy = cell.flying || clocks.is_beside(writer);
+    let copy = cell.flying || clocks.is_async_agent(writer);
     let (warp, lane) = clocks.thread(writer, lane);
     (!ordered).then_some(Conflict { warp, lane, pc: cell.write_pc, wrote: true, copy, constant: false, byte: 0 })
 }
@@ -266,7 +266,7 @@ pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Ag
         let lane = lanes.trailing_zeros() as usize;
         lanes &= lanes - 1;
         if !clocks.ordered((who.warp, who.lane), (reader, lane), read.clock) {
-            let copy = clocks.is_beside(reader);
+            let copy = clocks.is_async_agent(reader);
             let (warp, lane) = clocks.thread(reader, lane);
             return Some(Conflict { warp, lane, pc: read.pc, wrote: false, copy, constant: false, byte: 0 });
         }

@@ -196,14 +196,14 @@ impl Shared {
 fn after_write(cell: &Cell, row: &[u32], warp: usize, lanes: u32) -> bool {
     let writer = cell.write_agent;
     (writer == NOBODY
-        || met(row, writer, cell.write_clock)
+        || includes_agent(row, writer, cell.write_clock)
         || (usize::from(writer) == warp && 1u32 << (cell.write_lane & 31) == lanes))
         && !cell.flying
 }
 
 /// Whether the row includes an agent up to `clock`.
 #[inline(always)]
-fn met(row: &[u32], agent: u16, clock: u32) -> bool {
+fn includes_agent(row: &[u32], agent: u16, clock: u32) -> bool {
     row.get(usize::from(agent)).is_some_and(|known| clock <= *known)
 }
 
@@ -225,7 +225,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets,
         cell.read_pc = who.pc;
         return true;
     }
-    if cell.read_agent == NOBODY || met(row, cell.read_agent, cell.read_clock) {
+    if cell.read_agent == NOBODY || includes_agent(row, cell.read_agent, cell.read_clock) {
         (cell.read_agent, cell.read_clock, cell.read_pc, cell.read_lanes) = (mine, now, who.pc, lanes);
         cell.read_strength = Strength::Weak;
     } else if cell.read_agent == mine && !cell.read_strength.is_strong() {
@@ -245,7 +245,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets,
 #[inline(always)]
 pub(super) fn write_fast(cell: &mut Cell, row: &[u32], now: u32, who: Agent) -> bool {
     let after_read = cell.read_agent == NOBODY
-        || met(row, cell.read_agent, cell.read_clock)
+        || includes_agent(row, cell.read_agent, cell.read_clock)
         || (cell.read_agent == who.warp as u16 && cell.read_lanes == 1 << who.lane);
     if !after_read || !after_write(cell, row, who.warp, 1 << who.lane) {
         return false;

@@ -4,7 +4,7 @@ use super::convert::{Text, diagnostic};
 use super::open::BUG;
 use crate::CompileOptions;
 use crate::compile::Compiled;
-use crate::editor::decisions::{Decisions, decide, judge};
+use crate::editor::decisions::{Decisions, decide, register_demands};
 use crate::editor::lines::Lines;
 use lsp_server::{Message, Notification, Request, RequestId};
 use lsp_types::{PublishDiagnosticsParams, Uri};
@@ -155,7 +155,7 @@ fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
             let left = compile_one(&job, shared);
             unjudged.extend(left.map(|program| (uri, (job, program))));
         } else if let Some((_, (job, program))) = unjudged.pop_first() {
-            judge_one(&job, program, shared);
+            add_register_demands(&job, program, shared);
         }
     }
 }
@@ -191,11 +191,11 @@ fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Compiled> {
 }
 
 /// Adds what is to be said of demands that registers have a part in.
-fn judge_one(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
+fn add_register_demands(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
     if !lock(shared).is_newest(job) {
         return;
     }
-    let judged = catch_unwind(AssertUnwindSafe(|| judge(program)));
+    let judged = catch_unwind(AssertUnwindSafe(|| register_demands(program)));
     let mut shared = lock(shared);
     if !shared.is_newest(job) {
         return;

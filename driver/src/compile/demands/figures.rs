@@ -43,7 +43,7 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
         )
     }));
     let places = by.spilled.iter().filter_map(|s| s.place(source)).collect();
-    let change = several_blocks(code).into_iter().chain([fewer_registers(code)]).collect();
+    let change = resident_blocks_scheduled(code).into_iter().chain([fewer_registers(code)]).collect();
     (stored + loaded > 0).then(|| Broken { places, notes, change, ..Broken::new(message) })
 }
 
@@ -58,7 +58,7 @@ pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile
 }
 
 /// Where the schedule keeps several blocks resident, which leaves a thread fewer registers: whether the program says so, or the compiler.
-fn several_blocks(code: &Code<'_>) -> Option<String> {
+fn resident_blocks_scheduled(code: &Code<'_>) -> Option<String> {
     let k = code.tile.kernel;
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
     // As many as a thread can have at all leave it no fewer.
@@ -140,14 +140,18 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
     );
     let change = vec![match wanted {
         n if n > MAX_SLOTS as f64 => format!("a loop has at most {MAX_SLOTS} slots"),
-        n if n <= fit as f64 => said(code, n),
-        n => format!("tiles of at most {} bytes together leave room for {n}; then {}", room / n as u64, said(code, n)),
+        n if n <= fit as f64 => stages_text(code, n),
+        n => format!(
+            "tiles of at most {} bytes together leave room for {n}; then {}",
+            room / n as u64,
+            stages_text(code, n)
+        ),
     }];
     Some(Broken { places: attribution::buffers(k, report), notes: vec![note], change, ..broken })
 }
 
 /// How so many stages are said: in the schedule, or at channels that are written.
-fn said(code: &Code<'_>, wanted: f64) -> String {
+fn stages_text(code: &Code<'_>, wanted: f64) -> String {
     let written = code.tile.specialized.values.values();
     if written.into_iter().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
         return format!("write `slots {wanted}` at the channels that the program declares");

@@ -18,7 +18,7 @@ const LAUNCH: f64 = 0.5;
 /// A prediction that is too far from the work of the busiest unit: with what is between them, where, and what takes less.
 pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken {
     let (busiest, _) = p.busiest();
-    let beside = p.beside_busiest();
+    let beside = p.beyond_busiest_unit();
     let all: f64 = beside.iter().map(|(_, seconds)| seconds).sum();
     let from = |share: f64| beside.iter().filter(move |(_, seconds)| *seconds > share * all).copied();
     let named: Vec<String> =
@@ -38,7 +38,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     for (term, _) in from(ADVISED) {
         places.extend(attribution::of_term(code.tile.kernel, code.report, p, term));
-        path = path.or_else(|| lost(code, term));
+        path = path.or_else(|| missed_path(code, term));
         change.extend(ways_out(code, p, term));
     }
     Broken { notes, places, change, path, ..broken }
@@ -62,7 +62,7 @@ fn words(term: Term) -> String {
 }
 
 /// The fast path whose loss a term is for.
-fn lost(code: &Code<'_>, term: Term) -> Option<FastPath> {
+fn missed_path(code: &Code<'_>, term: Term) -> Option<FastPath> {
     let paths: &[FastPath] = match term {
         Term::Latency => &[FastPath::Ahead, FastPath::Asynchronous, FastPath::Overlap],
         Term::Shared => &[FastPath::Banks, FastPath::Wgmma],
@@ -109,7 +109,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
                 true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
-                false => more_resident(code, p)
+                false => one_more_block(code, p)
                     .map(|n| {
                         format!("more resident warps hide the latency of products (`tilec why --not 'resident {n}'`)")
                     })
@@ -149,7 +149,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
 }
 
 /// One block more than are resident, if a multiprocessor has places for it and the launch has blocks for it.
-fn more_resident(code: &Code<'_>, p: &Prediction) -> Option<u64> {
+fn one_more_block(code: &Code<'_>, p: &Prediction) -> Option<u64> {
     let report = code.report;
     let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
     let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
@@ -159,8 +159,8 @@ fn more_resident(code: &Code<'_>, p: &Prediction) -> Option<u64> {
 
 /// What hides the ends of a block.
 fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
-    let another =
-        more_resident(code, p).map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
+    let another = one_more_block(code, p)
+        .map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
     let (what, longer) = match p.atom {
         Some(_) => (
             "a block has no products in flight while it fills its pipeline and stores its result",
@@ -213,7 +213,7 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
             counted(bytes as usize, "byte")
         ));
     }
-    if let Some(2) = more_resident(code, p) {
+    if let Some(2) = one_more_block(code, p) {
         out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
     }
     out

@@ -57,7 +57,7 @@ enum Turn {
 }
 
 /// Microseconds of each of `ways` ways to do a call, each a few times alternately; infinite where it fails.
-pub(super) fn first_look(
+pub(super) fn estimate_times(
     device: &Device,
     stream: &Stream,
     sets: Sets,

@@ -105,7 +105,7 @@ pub(crate) fn build(
     kernel: Option<&str>,
 ) -> Result<(Built, Vec<Chosen>), Diagnostics> {
     let mut compiled = compile(source, options)?;
-    machine_code::meet_demands(&mut compiled)?;
+    machine_code::check_demands(&mut compiled)?;
     let selected = select(&compiled, kernel, &Args::new()).map_err(|list| Diagnostics {
         source: compiled.source.clone(),
         errors: list.len(),

@@ -306,7 +306,7 @@ impl fmt::Display for BenchReport {
             for line in &lines {
                 write_line(f, line, &widths)?;
             }
-            self.asides(f, problem)?;
+            self.notes(f, problem)?;
             for reference in &problem.references {
                 if let (Some(why), Some(Library { version: Some(_), .. })) = (&reference.refused, &self.cublas) {
                     writeln!(f, "  note: no cuBLAS: {why}")?;
@@ -410,13 +410,13 @@ impl BenchReport {
                 }
             }
             lines.iter().try_for_each(|line| write_line(f, line, &widths))?;
-            self.asides(f, problem)?;
+            self.notes(f, problem)?;
         }
         self.unchecked(f)
     }
 
     /// Notes on the rows of a problem below its table: mismatches, and chosen values.
-    fn asides(&self, f: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
+    fn notes(&self, f: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
         for row in &problem.rows {
             for line in &row.check.shown {
                 writeln!(f, "    {}: {line}", self.variants[row.variant].label)?;

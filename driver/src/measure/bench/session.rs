@@ -83,7 +83,7 @@ impl Session {
     }
 
     /// The program, by its place in the job, that was launched for the first time when the last request came to nothing.
-    pub(crate) fn to_blame(&self) -> Option<usize> {
+    pub(crate) fn first_launched(&self) -> Option<usize> {
         self.first
     }
 

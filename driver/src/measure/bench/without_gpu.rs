@@ -28,7 +28,7 @@ pub(super) fn simulate(
     args: &Args,
     launcher: &mut Command,
 ) -> Result<(Counts, Check), String> {
-    let selected = crate::run::select(program, options.kernel.as_deref(), args).map_err(|d| said(&d))?;
+    let selected = crate::run::select(program, options.kernel.as_deref(), args).map_err(|d| message(&d))?;
     let bound = bind_program(&selected.contracts(), args)
         .map_err(|e| e.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
     let product = super::programs::product_of(&selected).and_then(|p| p.extents(&bound.tensors));
@@ -80,7 +80,7 @@ pub(crate) fn interpret(
 ) -> Check {
     let selected = match crate::run::select(program, options.kernel.as_deref(), args) {
         Ok(selected) => selected,
-        Err(d) => return skipped(said(&d)),
+        Err(d) => return skipped(message(&d)),
     };
     let bound = bind_program(&selected.contracts(), args);
     let elements = bound.map_or(u64::MAX, |b| b.tensors.iter().map(|t| t.count()).sum());
@@ -118,7 +118,7 @@ fn compared(report: &RunReport) -> Check {
     check
 }
 
-fn said(list: &[tilec_ir::diag::Diagnostic]) -> String {
+fn message(list: &[tilec_ir::diag::Diagnostic]) -> String {
     list.iter().map(|d| d.message.as_str()).collect::<Vec<_>>().join("; ")
 }
 

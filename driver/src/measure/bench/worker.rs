@@ -223,7 +223,7 @@ impl Worker<'_> {
                 let at = |i: usize| group.at(&call.tensors[i], set);
                 plan.launch(stream, choice, call.scalars, [at(0)?, at(1)?, at(2)?])
             };
-            let looked_us = measure::first_look(self.device, stream, group.sets, plan.choices(), &run)?;
+            let looked_us = measure::estimate_times(self.device, stream, group.sets, plan.choices(), &run)?;
             let best = measure::fastest(&looked_us);
             let refused = best.is_none().then(|| "every algorithm of cuBLAS failed".to_owned());
             references.push(Reference {

@@ -230,7 +230,7 @@ impl<'a> Space<'a> {
     }
 
     /// A candidate, compiled.
-    pub(super) fn made(&mut self, index: usize) -> Result<&CompiledCandidate, &str> {
+    pub(super) fn compile_candidate(&mut self, index: usize) -> Result<&CompiledCandidate, &str> {
         if self.made[index].is_none() {
             let explicit = self.list[index].settings.iter().any(|s| !s.items().is_empty());
             let made = if explicit || !self.plain.target.has_tensor_copies() {

@@ -46,7 +46,7 @@ fn what_is_written_is_what_is_measured() {
             let own = CompileOptions { sizes: vec![space.sizes().clone()], ..options.clone() };
             let own = compile(source, &own).expect("it compiles");
             let plain = CompileOptions { target, ..CompileOptions::default() };
-            let made = space.made(0).unwrap_or_else(|why| panic!("{place}: {why}"));
+            let made = space.compile_candidate(0).unwrap_or_else(|why| panic!("{place}: {why}"));
             let again = compile(&made.text, &plain).expect("it compiles");
             assert_eq!(code_only(&again.ptx), code_only(&own.ptx), "{place}");
             // Positions in the text equal those in the source: no line was added.
@@ -54,7 +54,7 @@ fn what_is_written_is_what_is_measured() {
             let count = space.list.len();
             for index in [1, count / 2, count - 1] {
                 let candidate = space.list[index].clone();
-                let Ok(made) = space.made(index) else { continue };
+                let Ok(made) = space.compile_candidate(index) else { continue };
                 let again = compile(&made.text, &plain).expect("it compiles");
                 assert_eq!(code_only(&again.ptx), code_only(&made.built.compiled.ptx), "{place}: {candidate}");
                 let setting = &space.list[index].settings[0];
@@ -78,7 +78,7 @@ fn who_stores_is_written_where_sizes_decided_it() {
     let sizes = args("M=512 N=512 K=512");
     let mut space = Space::new(source, &options, None, &sizes).expect("it compiles");
     assert_eq!(space.list[0].settings[0].stage_stores, Some(false));
-    let text = space.made(0).map(|m| m.text.clone()).expect("it compiles");
+    let text = space.compile_candidate(0).map(|m| m.text.clone()).expect("it compiles");
     assert!(text.contains(" stage_stores 0 }"), "{text}");
     let more = space.variations(0);
     assert!(more.iter().any(|&i| space.list[i].settings[0].stage_stores == Some(true)));
@@ -92,7 +92,7 @@ fn shared_tiles_are_written_where_sizes_decided_them() {
     let sizes = args("M=64 N=4096 K=14336");
     let mut space = Space::new(source, &options, None, &sizes).expect("it compiles");
     assert_eq!(space.list[0].settings[0].stream_k, Some(true));
-    let text = space.made(0).map(|m| m.text.clone()).expect("it compiles");
+    let text = space.compile_candidate(0).map(|m| m.text.clone()).expect("it compiles");
     assert!(text.contains("stream_k 1"), "{text}");
 }
 
@@ -104,7 +104,7 @@ fn clusters_are_written_where_sizes_decided_them() {
     let sizes = args("M=384 N=256 K=512");
     let mut space = Space::new(source, &options, None, &sizes).expect("it compiles");
     assert_eq!(space.list[0].settings[0].cluster, Some([1, 1]));
-    let (own, text) = space.made(0).map(|m| (m.code.clone(), m.text.clone())).expect("it compiles");
+    let (own, text) = space.compile_candidate(0).map(|m| (m.code.clone(), m.text.clone())).expect("it compiles");
     assert!(text.contains(" cluster (1, 1) }"), "{text}");
     let more = space.variations(0);
     assert!(more.iter().all(|&i| i == 0 || space.list[i] != space.list[0]));
@@ -112,7 +112,7 @@ fn clusters_are_written_where_sizes_decided_them() {
     assert!(clusters.contains(&Some([2, 1])), "{clusters:?}");
     let different = more.into_iter().filter(|&i| i != 0);
     for i in different.collect::<Vec<_>>() {
-        assert_ne!(space.made(i).map(|m| m.code.clone()).expect("it compiles"), own, "{}", space.list[i]);
+        assert_ne!(space.compile_candidate(i).map(|m| m.code.clone()).expect("it compiles"), own, "{}", space.list[i]);
     }
 }
 
@@ -150,7 +150,7 @@ fn copies_to_aligned_rows_are_written() {
         let mut space = Space::new(source, &options, None, &args(sizes)).unwrap_or_else(|d| panic!("{sizes}: {d}"));
         let own = CompileOptions { sizes: vec![space.sizes().clone()], ..options };
         let own = compile(source, &own).expect("it compiles");
-        let text = space.made(0).map(|m| m.text.clone()).expect("it compiles");
+        let text = space.compile_candidate(0).map(|m| m.text.clone()).expect("it compiles");
         assert!(text.contains(says), "{text}");
         let plain = CompileOptions { target: Target::Sm90a, ..CompileOptions::default() };
         let again = compile(&text, &plain).unwrap_or_else(|d| panic!("{sizes}: {d}"));

@@ -101,8 +101,8 @@ struct Broken {
 impl OnDevice<'_, '_> {
     /// The cache's key of a candidate; `None`: it does not compile.
     fn key(&mut self, candidate: usize) -> Option<String> {
-        let own = self.space.made(0).ok()?.code.clone();
-        let code = self.space.made(candidate).ok()?.code.clone();
+        let own = self.space.compile_candidate(0).ok()?.code.clone();
+        let code = self.space.compile_candidate(candidate).ok()?.code.clone();
         let args: Vec<String> = self.args.iter().map(|(name, x)| format!("{name}={x}")).collect();
         let cc = self.machine.cc.to_string();
         Some(hash(&[
@@ -125,7 +125,7 @@ impl OnDevice<'_, '_> {
             self.state.open = None;
             let mut programs = Vec::new();
             for &i in list {
-                let made = self.space.made(i).map_err(|why| broken(why.to_owned(), Some(i), false))?;
+                let made = self.space.compile_candidate(i).map_err(|why| broken(why.to_owned(), Some(i), false))?;
                 programs.push(made.built.program.clone());
             }
             let limit = SETUP_LIMIT + SETUP_LIMIT_EACH * u32::try_from(list.len()).unwrap_or(u32::MAX);
@@ -154,7 +154,7 @@ impl OnDevice<'_, '_> {
         let patience = |s: f64| PATIENCE + Duration::try_from_secs_f64(TIMES * s).unwrap_or(self.timeout);
         let limit = expected.map_or(self.timeout, patience).min(self.timeout);
         let answer = session.ask(&Request::Measure(job), limit, &mut |_, _| ());
-        let blamed = session.to_blame().and_then(|place| list.get(place)).copied();
+        let blamed = session.first_launched().and_then(|place| list.get(place)).copied();
         let result = match answer {
             Ok(Answer::Measured(measured)) => {
                 for note in measured.notes {
@@ -235,7 +235,7 @@ impl Measurer for OnDevice<'_, '_> {
     }
 
     fn known(&mut self, candidate: usize) -> Option<Result<Measurement, DropReason>> {
-        if let Err(why) = self.space.made(candidate) {
+        if let Err(why) = self.space.compile_candidate(candidate) {
             let why = why.to_owned();
             self.state.refused += 1;
             return Some(Err(DropReason { why, for_good: false }));
@@ -286,7 +286,7 @@ impl Measurer for OnDevice<'_, '_> {
         let work = self.state.work;
         // The device is free for the launch.
         self.state.open = None;
-        let Ok(made) = self.space.made(candidate) else { return Ok(()) };
+        let Ok(made) = self.space.compile_candidate(candidate) else { return Ok(()) };
         let mut command = (self.launcher)(without_gpu::CHILD);
         let check = without_gpu::interpret(&made.built.compiled, &options, &self.args, &mut command, work);
         match check.skipped {
@@ -306,7 +306,7 @@ impl Measurer for OnDevice<'_, '_> {
         self.began.elapsed().as_secs_f64()
     }
 
-    fn say(&mut self, what: &str) {
+    fn progress(&mut self, what: &str) {
         let done = self.elapsed() / self.budget.max(0.01);
         (self.progress)(what, done);
     }

@@ -147,7 +147,7 @@ impl<'a> Tuner<'a> {
 fn check(space: &mut Space<'_>, args: &Args, options: &TuneOptions) -> Result<String, Diagnostics> {
     let file = SourceFile::new(&options.compile.source_name, "");
     let fail = |list: Vec<Diagnostic>| Diagnostics { source: file.clone(), errors: list.len(), list };
-    let Ok(made) = space.made(0) else { return Ok(String::new()) };
+    let Ok(made) = space.compile_candidate(0) else { return Ok(String::new()) };
     let bound = bind_program(&made.built.program.contracts(), args)
         .map_err(|errors| fail(errors.iter().map(diagnostic).collect()))?;
     let bytes = bound.tensors.iter().fold(0u64, |sum, t| sum.saturating_add(t.bytes()));

@@ -144,7 +144,7 @@ impl Schedule {
 
 impl Tuned {
     pub(super) fn new(device: &mut OnDevice<'_, '_>, found: &SearchResult) -> Result<Tuned, Diagnostics> {
-        let text = device.space.made(found.winner).map(|m| m.text.clone()).map_err(|why| {
+        let text = device.space.compile_candidate(found.winner).map(|m| m.text.clone()).map_err(|why| {
             let d = Diagnostic::error(
                 codes::LAUNCH_FAILED,
                 Span::default(),

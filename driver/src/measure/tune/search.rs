@@ -88,7 +88,7 @@ pub(super) trait Measurer {
     /// Seconds since the search began.
     fn elapsed(&self) -> f64;
     /// Hears what is done now.
-    fn say(&mut self, what: &str);
+    fn progress(&mut self, what: &str);
 }
 
 /// Candidates that met, and their times, round by round.
@@ -128,7 +128,7 @@ pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<Searc
     let candidates: Vec<usize> = (0..m.count()).collect();
     let mut search =
         Search { m, looks: BTreeMap::new(), dropped: BTreeMap::new(), reference: None, each: None, left: 0 };
-    search.look(&candidates, budget * LOOK)?;
+    search.measure_until(&candidates, budget * LOOK)?;
     for _ in 0..VARIATIONS {
         let mut more: Vec<usize> = Vec::new();
         for best in search.best().into_iter().take(VARIED) {
@@ -140,7 +140,7 @@ pub(super) fn search<M: Measurer>(m: &mut M, budget: f64) -> Result<Result<Searc
         if more.is_empty() {
             break;
         }
-        search.look(&more, budget * VARY)?;
+        search.measure_until(&more, budget * VARY)?;
     }
     loop {
         // Each time that there is no result, something has been dropped.
@@ -181,7 +181,7 @@ impl<M: Measurer> Search<'_, M> {
     }
 
     /// Looks at candidates until `until`.
-    fn look(&mut self, list: &[usize], until: f64) -> Result<(), M::Error> {
+    fn measure_until(&mut self, list: &[usize], until: f64) -> Result<(), M::Error> {
         let mut next = list.iter().copied();
         loop {
             let room = match self.each {
@@ -223,7 +223,7 @@ impl<M: Measurer> Search<'_, M> {
             let done =
                 format!("looking at {} of {}", self.looks.len() + self.dropped.len() + batch.len(), self.m.count());
             let faster = 1.0 / self.fastest();
-            self.m.say(&if faster > 1.0 { format!("{done}, best {faster:.3}x") } else { done });
+            self.m.progress(&if faster > 1.0 { format!("{done}, best {faster:.3}x") } else { done });
             self.batch(&batch)?;
         }
     }
@@ -272,12 +272,12 @@ impl<M: Measurer> Search<'_, M> {
                 self.learn(candidate, found);
             }
         }
-        self.settle();
+        self.choose_reference();
         Ok(())
     }
 
     /// Holds against the first that works, if what was held against does not.
-    fn settle(&mut self) {
+    fn choose_reference(&mut self) {
         if self.reference.is_some_and(|r| self.looks.contains_key(&r)) {
             return;
         }
@@ -292,11 +292,11 @@ impl<M: Measurer> Search<'_, M> {
     fn drop(&mut self, candidate: usize, why: DropReason) {
         self.m.keep(candidate, &Err(why.clone()));
         self.learn(candidate, Err(why));
-        self.settle();
+        self.choose_reference();
     }
 
     /// Measures candidates against the reference; `None` if one of them fails.
-    fn meet(&mut self, others: &[usize], effort: Effort) -> Result<Option<Times>, M::Error> {
+    fn measure_against_reference(&mut self, others: &[usize], effort: Effort) -> Result<Option<Times>, M::Error> {
         let Some(reference) = self.reference else { return Ok(None) };
         let mut all = vec![reference];
         all.extend(others.iter().filter(|i| **i != reference));
@@ -318,15 +318,15 @@ impl<M: Measurer> Search<'_, M> {
         let near = |i: &usize| *i != reference && self.looks.get(i).is_some_and(|look| look.ratio <= limit);
         let mut finalists: Vec<usize> = self.best().into_iter().filter(near).take(FINALISTS).collect();
         if finalists.len() > LAST {
-            self.m.say(&format!("{} meet again", finalists.len() + 1));
-            let Some(times) = self.meet(&finalists, A_HEAT)? else { return Ok(None) };
+            self.m.progress(&format!("{} meet again", finalists.len() + 1));
+            let Some(times) = self.measure_against_reference(&finalists, A_HEAT)? else { return Ok(None) };
             finalists = ranked(&times).into_iter().map(|(i, _)| i).take(LAST).collect();
         }
-        self.m.say("the final");
-        let Some(finals) = self.meet(&finalists, THE_FINAL)? else { return Ok(None) };
+        self.m.progress("the final");
+        let Some(finals) = self.measure_against_reference(&finalists, THE_FINAL)? else { return Ok(None) };
         let better = |(_, ratio): &(usize, Summary)| 1.0 - ratio.median > ratio.spread().max(LEAST_GAIN);
         let winner = ranked(&finals).into_iter().find(better).map_or(reference, |(i, _)| i);
-        self.m.say("checking the winner");
+        self.m.progress("checking the winner");
         if let Err(why) = self.m.verify(winner) {
             // The next final includes a candidate that this one kept out.
             self.drop(winner, why);

@@ -122,7 +122,7 @@ impl Measurer for Card {
         self.now
     }
 
-    fn say(&mut self, _: &str) {}
+    fn progress(&mut self, _: &str) {}
 }
 
 fn dropped(why: &str) -> DropReason {

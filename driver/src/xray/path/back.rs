@@ -161,7 +161,7 @@ impl Back<'_, '_> {
     /// An element of a window: of a tensor where it is read, of a tile what that is made of.
     fn window(&mut self, view: &ResolvedView, spot: &[Option<u64>]) {
         let k = self.way.written;
-        let kept = view.kept();
+        let kept = view.base_dims();
         if kept.len() != spot.len() {
             return;
         }
@@ -216,7 +216,7 @@ impl Back<'_, '_> {
                     let span = k.stmt_spans[s];
                     let how = self.way.copy_at(span, false).map_or("moved".to_owned(), |(_, attrs)| by(attrs));
                     let copied = self.way.push("copy", print_head(k, s), how, span);
-                    let kept = view.kept().into_iter().zip(inside);
+                    let kept = view.base_dims().into_iter().zip(inside);
                     let spot: Spot = kept.map(|(d, n)| spot[d].map(|_| n)).collect();
                     self.from(copied, |back| back.of(src, &spot));
                 }

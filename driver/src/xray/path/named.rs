@@ -107,7 +107,7 @@ fn accesses(k: &Kernel, s: Stmt, v: Value, coords: &[Coord]) -> Vec<Access> {
     let of = |(side, store): (Expr, bool)| {
         let view = resolve_view(k, side).filter(|view| view.base == v)?;
         let shape = copy_shape(k, src, dst)?;
-        let kept = view.kept();
+        let kept = view.base_dims();
         let (mut any, mut at, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut known = Numbers::new();
         for (d, coord) in coords.iter().enumerate() {
@@ -180,7 +180,7 @@ fn named_by(k: &Kernel, dim: &ViewDim, name: &str, own: &[u64]) -> Option<NamedB
         }
         ViewDim::Fixed(_) | ViewDim::From { .. } => dim.starts().iter().find_map(|&e| {
             let (rows, view) = read_index(k, e).filter(|(_, view)| k.values[view.base].name == name)?;
-            let shape = vec![1; view.kept().len()];
+            let shape = vec![1; view.base_dims().len()];
             let coords = if own.is_empty() { vec![0; view.dims.len()] } else { own.to_vec() };
             let (numbers, spot) =
                 spot_beside(k, &view, &shape, &coords, &[]).filter(|_| coords.len() == view.dims.len())?;

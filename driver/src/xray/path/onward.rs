@@ -182,7 +182,7 @@ impl<'a> Way<'a> {
         let Some(to) = resolve_view(k, dst) else { return };
         let span: Span = k.stmt_spans[s];
         let name = &k.values[to.base].name;
-        let kept = to.kept();
+        let kept = to.base_dims();
         let inside = |d: usize| kept.iter().position(|&kept| kept == d).and_then(|i| own.spot.get(i).copied());
         let dims: Vec<String> =
             to.dims.iter().enumerate().map(|(d, dim)| Way::along(k, dim, inside(d), &own.numbers)).collect();
@@ -230,7 +230,7 @@ impl<'a> Way<'a> {
                 numbers.extend(self.numbers.iter().map(|(v, n)| (*v, *n)));
                 // Along a dimension that repeats it is every element of the tile.
                 let repeats = |d: &usize| k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(d));
-                let spot = inside.into_iter().zip(view.kept()).map(|(n, d)| (!repeats(&d)).then_some(n)).collect();
+                let spot = inside.into_iter().zip(view.base_dims()).map(|(n, d)| (!repeats(&d)).then_some(n)).collect();
                 Use { spot, reduced: false, product: false, numbers }
             };
             return place.map(own).into_iter().collect();

@@ -143,7 +143,7 @@ fn extents_of_operand(k: &Kernel, notes: &Notes, e: Expr) -> [Option<Extent>; 2]
     match type_of(k, e) {
         Ok(Type::Tile(tile)) if tile.shape.len() == 2 => [Some(tile.shape[0]), Some(tile.shape[1])],
         _ => match window(k, notes, e).map(|window| window.dims) {
-            Some(dims) if dims.len() == 2 => [0, 1].map(|d: usize| dims[d].said().or(dims[d].all)),
+            Some(dims) if dims.len() == 2 => [0, 1].map(|d: usize| dims[d].given_extent().or(dims[d].all)),
             _ => [None, None],
         },
     }

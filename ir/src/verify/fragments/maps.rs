@@ -97,7 +97,7 @@ pub(super) struct Maps {
 pub(super) type Failure = (usize, String);
 
 /// Statement 3: `operand` holds what a value bit of the accumulator moves to.
-pub(super) fn held(
+pub(super) fn check_operand_bits(
     span: &[u64],
     to: [u64; 2],
     (c, bit): (&Operand, usize),
@@ -110,7 +110,7 @@ pub(super) fn held(
 }
 
 /// Statement 4: a warp bit moves `operand` to what it multiplies where it moves the accumulator to.
-pub(super) fn moved_alike(
+pub(super) fn check_warp_bits(
     span: &[u64],
     w: u32,
     operand: &Operand,

@@ -12,7 +12,7 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::verify::context::Cx;
 use crate::verify::fragments::maps::{
-    Failure, LANE_BITS, Maps, Operand, basis, held, moved_alike, one_operand, pack, pure,
+    Failure, LANE_BITS, Maps, Operand, basis, check_operand_bits, check_warp_bits, one_operand, pack, pure,
 };
 
 /// A wgmma product: its B is in shared memory, and so is its A, or it fits the sums.
@@ -96,13 +96,13 @@ fn prove_registers(
     facts += 1;
     let span_a = basis(ra.iter().map(|&p| pack(p)));
     for (i, &[row, _]) in rc.iter().enumerate() {
-        held(&span_a, [row, 0], (c, fc.value.len() + i), (a, "rows")).map_err(|why| (facts, why))?;
+        check_operand_bits(&span_a, [row, 0], (c, fc.value.len() + i), (a, "rows")).map_err(|why| (facts, why))?;
         facts += 1;
     }
     let threads = a.layout.thread_bits().max(c.layout.thread_bits());
     for w in group.len() as u32..threads.saturating_sub(LANE_BITS) {
         let [row, _] = c.warp(w);
-        moved_alike(&span_a, w, a, (c, [row, 0])).map_err(|why| (facts, why))?;
+        check_warp_bits(&span_a, w, a, (c, [row, 0])).map_err(|why| (facts, why))?;
         facts += 1;
     }
     Ok(())

@@ -18,7 +18,7 @@ use tilec_ir::typing::{Extent, Type, fixed_shape, let_init, resolve_view, type_o
 const TERMS: usize = 32;
 
 /// The values of variables that are written once, by their declaration or by a copy of one element.
-pub(super) fn held(k: &Kernel) -> BTreeMap<Value, Expr> {
+pub(super) fn single_writes(k: &Kernel) -> BTreeMap<Value, Expr> {
     let stmts = all_stmts(k, k.body);
     let (mut held, mut again) = (BTreeMap::new(), BTreeSet::new());
     for &s in &stmts {
@@ -118,7 +118,7 @@ impl Inequalities<'_> {
             return sum.clone();
         }
         // Names first, in order of definition, so that a chain of names needs no recursion.
-        let known = |v: Value| self.k.stands_for(v).is_some_and(|init| self.sums.borrow().contains_key(&init));
+        let known = |v: Value| self.k.definition(v).is_some_and(|init| self.sums.borrow().contains_key(&init));
         for (_, init) in self.k.names_below(e, known) {
             let sum = self.added(init);
             self.sums.borrow_mut().insert(init, sum);
@@ -229,7 +229,7 @@ impl Inequalities<'_> {
         if let Some(cases) = self.conditions.borrow().get(&(e, holds)) {
             return cases.clone();
         }
-        let known = |v: Value| self.k.stands_for(v).is_some_and(|e| self.conditions.borrow().contains_key(&(e, holds)));
+        let known = |v: Value| self.k.definition(v).is_some_and(|e| self.conditions.borrow().contains_key(&(e, holds)));
         for (_, init) in self.k.names_below(e, known) {
             for holds in [!holds, holds] {
                 let cases = self.cases(init, holds);

@@ -18,7 +18,7 @@ impl Inequalities<'_> {
             let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, dst).filter(|_| !attrs.is_prefetch()) else { continue };
             let (Some(tensor), Ok(Type::Tile(tile))) = (k.tensor_ty(view.base), type_of(k, src)) else { continue };
-            let kept = view.kept();
+            let kept = view.base_dims();
             if kept.len() != tile.shape.len() {
                 continue;
             }

@@ -104,7 +104,7 @@ impl Work<'_> {
         let own = NewTile { elem, shape: &shared.shape, layout: partial.clone(), what: "parts", is_part: true };
         let value = self.own_tile(k, at, part, own);
         let source = Source { value, elem, shape: shared.shape.clone(), layout: partial.clone() };
-        let all = self.gathered(k, at, &source, to);
+        let all = self.gather(k, at, &source, to);
         (k.values[value].name.clone(), all)
     }
 
@@ -163,12 +163,12 @@ impl Work<'_> {
     }
 
     /// A tile in the layout `to` with the elements of `source`, through a buffer of its own, which saves a barrier.
-    fn gathered(&mut self, k: &mut Kernel, at: Stmt, source: &Source, to: &RegLayout) -> Value {
-        self.all_gathered(k, at, std::slice::from_ref(source), to)[0]
+    fn gather(&mut self, k: &mut Kernel, at: Stmt, source: &Source, to: &RegLayout) -> Value {
+        self.gather_all(k, at, std::slice::from_ref(source), to)[0]
     }
 
-    /// [`Self::gathered`] for several tiles, with one barrier between all stores and all loads.
-    pub(super) fn all_gathered(&mut self, k: &mut Kernel, at: Stmt, sources: &[Source], to: &RegLayout) -> Vec<Value> {
+    /// [`Self::gather`] for several tiles, with one barrier between all stores and all loads.
+    pub(super) fn gather_all(&mut self, k: &mut Kernel, at: Stmt, sources: &[Source], to: &RegLayout) -> Vec<Value> {
         let (block, index) = place_of(k, at);
         let span = k.stmt_spans[at];
         let (mut first, mut then, mut found) = (Vec::new(), Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use super::{Source, Work};
 use crate::analysis::uses::place_of;
 use crate::assign_layouts::materialise::tile;
 use crate::assign_layouts::storage_types::is_truth;
-use crate::bool_storage::{NUMBERS, as_condition, as_held};
+use crate::bool_storage::{NUMBERS, as_condition, as_stored};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 
@@ -32,7 +32,7 @@ impl Work<'_> {
             let ty = tile(k, named, NUMBERS, &source.shape, Some(source.layout.clone()));
             let v = k.value(&name, span, ValueDef::Var(ty));
             let condition = k.value_ref(source.value, span);
-            let init = Some(as_held(k, condition));
+            let init = Some(as_stored(k, condition));
             let declared = k.stmt(StmtData::Var { value: v, init }, span);
             let (block, index) = place_of(k, named);
             k.blocks[block].insert(index + 1, declared);

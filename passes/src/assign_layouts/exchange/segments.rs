@@ -61,7 +61,7 @@ impl Work<'_> {
         let all = self.totals_of(k, at, (name, combine), node, (layout, parts));
         let tile = k.value_ref(all[0], span);
         k.exprs[leaf] = ExprData::Scan { op, axis, exclusive, totals: Some(Totals { parts, tile }), arg };
-        say(cx, k, leaf, parts);
+        remark(cx, k, leaf, parts);
     }
 
     /// [`Self::scan_across_warps`] for tuples that a statement names.
@@ -80,7 +80,7 @@ impl Work<'_> {
         let totals = all.into_iter().map(|all| k.value_ref(all, span)).collect();
         let combine = combined(k, e);
         k.exprs[e] = ExprData::Combine(Box::new(Combine { how: How::Scan { parts }, totals, ..combine }));
-        say(cx, k, e, parts);
+        remark(cx, k, e, parts);
     }
 
     /// Tiles in which each thread has the totals of all segments of its rows.
@@ -99,11 +99,11 @@ impl Work<'_> {
         let to =
             layout.of_totals(&node.shape, axis, parts.count_ones()).expect("bug: threads hold what segments come to");
         let (_, sources) = parts_of(k, at, named, parts, (&partial, &shape));
-        self.all_gathered(k, at, &sources, &to)
+        self.gather_all(k, at, &sources, &to)
     }
 }
 
-fn say(cx: &mut Cx<'_>, k: &Kernel, e: Expr, parts: u32) {
+fn remark(cx: &mut Cx<'_>, k: &Kernel, e: Expr, parts: u32) {
     let message = format!(
         "a row is scanned in {} segments, whose totals are exchanged between warps through shared memory",
         1u64 << parts.count_ones()

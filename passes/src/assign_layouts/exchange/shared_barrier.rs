@@ -18,7 +18,7 @@ use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::modified_values::changes;
 
 /// Moves the loads of parts; each entry of `loads` is a list of adjacent statements in the order of the text.
-pub(super) fn settle(k: &mut Kernel, loads: &[Vec<Stmt>]) {
+pub(super) fn merge_barriers(k: &mut Kernel, loads: &[Vec<Stmt>]) {
     let mut firsts: Vec<Stmt> = loads.iter().filter_map(|of| of.first().copied()).collect();
     let order = all_stmts(k, k.body);
     firsts.sort_by_key(|&s| order.iter().position(|&other| other == s));

@@ -51,7 +51,7 @@ impl Work<'_> {
         let of_parts = Combine { args: args.clone(), ..combined(k, again) };
         let (by, sources) = parts_of(k, at, (v, of_parts), parts, (&partial, &shape));
         self.moved.extend(args.into_iter().map(|e| Moved { from: at, to: by, e }));
-        let all = self.all_gathered(k, at, &sources, &to);
+        let all = self.gather_all(k, at, &sources, &to);
         let span = k.expr_spans[e];
         let args = all.into_iter().map(|all| k.value_ref(all, span)).collect();
         let combine = combined(k, e);

@@ -4,7 +4,7 @@
 //! distance that is a multiple of their extents: then an element in both windows has the same place in both tiles, and
 //! belongs to the same thread.
 
-use super::statement_paths::{commute, exclusive, is_apart, loops};
+use super::statement_paths::{commute, exclusive, is_marked_apart, loops};
 use super::windows::{Window, Windows};
 use crate::analysis::uses::path_to;
 use crate::analysis::views::{accessed_views, memory_views, moved_shape, plain_var};
@@ -36,7 +36,7 @@ impl<'k> Pairs<'k> {
 
     /// Whether `later` may access an element of a tensor that other threads accessed by `earlier`, or by itself in a
     /// previous iteration, in an order that matters.
-    pub(in crate::barriers) fn meet(&mut self, tensor: Value, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
+    pub(in crate::barriers) fn may_conflict(&mut self, tensor: Value, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
         let k = self.all.k();
         let (x, y) = (path_to(k, earlier), path_to(k, later));
         if earlier != later && exclusive(k, &x, &y) {
@@ -50,7 +50,7 @@ impl<'k> Pairs<'k> {
             return false;
         }
         let combined = commute(k, earlier, later);
-        let apart = [earlier, later].into_iter().any(|s| is_apart(k, s));
+        let apart = [earlier, later].into_iter().any(|s| is_marked_apart(k, s));
         if (combined || apart) && kind == Kind::WriteAfterWrite {
             return false;
         }
@@ -61,7 +61,7 @@ impl<'k> Pairs<'k> {
             combined,
         ));
         let Some((before, behind)) = windows else { return true };
-        let alike = self.dealt_alike(kind, [earlier, later]);
+        let alike = self.same_distribution(kind, [earlier, later]);
         before.iter().any(|p| {
             behind.iter().any(|q| {
                 let (alike, windows) = (alike && p.kept == q.kept, [&p.window, &q.window]);
@@ -69,7 +69,9 @@ impl<'k> Pairs<'k> {
                 let mut apart = (0..common.len()).all(|i| {
                     all.differ_in(common[i], &common[..i], windows) || alike && all.congruent(&common[..i], windows)
                 });
-                apart &= !in_front || all.beside(&common, windows) || alike && all.congruent(&common, windows);
+                apart &= !in_front
+                    || all.disjoint_in_iteration(&common, windows)
+                    || alike && all.congruent(&common, windows);
                 !apart
             })
         })
@@ -86,13 +88,13 @@ impl<'k> Pairs<'k> {
         }
         let shape = moved_shape(k, src, dst);
         let own = views.into_iter().filter(|view| view.base == tensor);
-        own.map(|view: ResolvedView| Some(WindowAccess { window: self.all.of(&view, &shape)?, kept: view.kept() }))
+        own.map(|view: ResolvedView| Some(WindowAccess { window: self.all.of(&view, &shape)?, kept: view.base_dims() }))
             .collect()
     }
 
     /// Whether two statements distribute their tiles over threads in the same way. One of several threads with the same
     /// element stores it, but all of them load it.
-    fn dealt_alike(&self, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
+    fn same_distribution(&self, kind: Kind, [earlier, later]: [Stmt; 2]) -> bool {
         let k = self.all.k();
         if [earlier, later].into_iter().any(|s| tensor_store(k, s).is_some()) {
             return false;

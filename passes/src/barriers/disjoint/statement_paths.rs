@@ -25,12 +25,12 @@ pub(super) fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
 }
 
 /// [`exclusive`] for two statements.
-pub(in crate::barriers) fn never_both(k: &Kernel, a: Stmt, b: Stmt) -> bool {
+pub(in crate::barriers) fn exclusive_statements(k: &Kernel, a: Stmt, b: Stmt) -> bool {
     exclusive(k, &path_to(k, a), &path_to(k, b))
 }
 
 /// Whether a store promises that no other store writes its elements.
-pub(in crate::barriers) fn is_apart(k: &Kernel, s: Stmt) -> bool {
+pub(in crate::barriers) fn is_marked_apart(k: &Kernel, s: Stmt) -> bool {
     matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.apart)
 }
 

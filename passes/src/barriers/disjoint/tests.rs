@@ -4,7 +4,7 @@ use super::super::prove;
 use tilec_ir::diag::Sink;
 
 /// The diagnostics for a kernel.
-fn said(source: &str) -> Vec<String> {
+fn diagnostics(source: &str) -> Vec<String> {
     let mut sink = Sink::new();
     let parsed = tilec_ir::parser::parse(source, &mut sink);
     let mut kernel = parsed.unwrap_or_else(|_| panic!("{source}\n{:#?}", sink.diagnostics())).kernels.remove(0);
@@ -94,7 +94,7 @@ const SOUND: [(&str, Walk); 7] = [
 #[test]
 fn every_tile_is_stored_once_however_the_indices_are_folded() {
     for (tensor, walk) in &SOUND {
-        assert_eq!(said(&walk.in_place(tensor)), Vec::<String>::new(), "{}", walk.in_place(tensor));
+        assert_eq!(diagnostics(&walk.in_place(tensor)), Vec::<String>::new(), "{}", walk.in_place(tensor));
     }
 }
 
@@ -107,7 +107,7 @@ fn tiles_dealt_out_from_both_ends_are_stored_once() {
     );
     let right = PLAIN.in_place("M, N").replace(&format!("for tile in {} {{\n", PLAIN.bounds), &dealt);
     assert!(right.contains(&dealt));
-    assert_eq!(said(&right), Vec::<String>::new(), "{right}");
+    assert_eq!(diagnostics(&right), Vec::<String>::new(), "{right}");
     for (old, new) in [
         ("% 2 == 0", "% 3 == 0"),
         ("unit / 14 * 7", "unit / 14 * 6"),
@@ -119,7 +119,7 @@ fn tiles_dealt_out_from_both_ends_are_stored_once() {
         let changed = right.replace(old, new);
         assert_ne!(right, changed, "{old}");
         assert!(
-            said(&changed).iter().any(|m| m.contains("may overlap") || m.contains("may not have arrived")),
+            diagnostics(&changed).iter().any(|m| m.contains("may overlap") || m.contains("may not have arrived")),
             "{changed}"
         );
     }
@@ -156,7 +156,7 @@ fn tiles_of_two_iterations_or_blocks_that_are_one_are_found() {
         let right = walk.in_place(tensor);
         let changed = right.replace(old, new);
         assert_ne!(right, changed, "{old}");
-        let found = said(&changed);
+        let found = diagnostics(&changed);
         assert!(
             found.iter().any(|m| m.contains("may not have arrived") || m.contains("may overlap")),
             "{changed}\n{found:#?}"
@@ -166,7 +166,7 @@ fn tiles_of_two_iterations_or_blocks_that_are_one_are_found() {
 
 /// The diagnostics for these stores from two buffers.
 fn stored(body: &str) -> Vec<String> {
-    said(&format!(
+    diagnostics(&format!(
         "kernel t(A: gmem f16[M, N] multiple 8, C: gmem f16[M, N] multiple 8, D: gmem f16[Z, M, N] multiple 8, beta: f32 = 0.0) grid (i: ceildiv(M, 64))\n{{\n\
          let s = smem f16[64, 32]\nlet t = smem f16[64, 32]\ncopy A[0.., 0..] -> s\ncopy A[0.., 0..] -> t\nbarrier\n{body}\n\
          await s, 0\n}}\n"
@@ -215,7 +215,7 @@ fn tensor_stores_of_a_block_lie_apart() {
 
 /// A loop that stores a tile of a batch in every iteration.
 fn batch(tensor: &str, window: &str, end: &str) -> Vec<String> {
-    said(&format!(
+    diagnostics(&format!(
         "kernel t(C: gmem f16[{tensor}, 64, 64] multiple 8, V: gmem f16[Z, H, W])\n{{\nlet s = smem f16[64, 64]\nfor z in 0..{end} {{\nawait s, 0\n\
          copy s -> C[{window}, 0.., 0..] tma\n}}\nawait s, 0\n}}\n"
     ))

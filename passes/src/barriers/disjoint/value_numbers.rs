@@ -163,7 +163,7 @@ impl<'k> Forms<'k> {
         let folded = match ints[..] {
             [Some(x)] => index::unary(op, x).ok().and_then(Scalar::int),
             [Some(x), Some(y)] => index::binary(op, x, y).ok().and_then(Scalar::int),
-            [x, y] if index::vanishes(op, [x, y]) => Some(0),
+            [x, y] if index::is_zero(op, [x, y]) => Some(0),
             _ => None,
         };
         if let Some(x) = folded {
@@ -235,7 +235,7 @@ impl<'k> Forms<'k> {
     }
 
     /// Whether an expression consists only of literals and of names that `names` accepts.
-    pub(super) fn made_of(&self, form: Form, names: &dyn Fn(Value) -> bool) -> bool {
+    pub(super) fn only_names(&self, form: Form, names: &dyn Fn(Value) -> bool) -> bool {
         let mut seen = BTreeSet::from([form]);
         let mut rest = vec![form];
         while let Some(form) = rest.pop() {
@@ -294,7 +294,7 @@ impl<'k> Forms<'k> {
 
     /// The value of an expression that depends on a name only through its remainder, for the remainder `rest` modulo
     /// `by`.
-    pub(super) fn at_rest(&self, form: Form, name: Form, by: i64, rest: i64) -> Option<i64> {
+    pub(super) fn at_remainder(&self, form: Form, name: Form, by: i64, rest: i64) -> Option<i64> {
         let mut work = WORK;
         self.valued(form, (name, by, rest), &mut work)
     }

@@ -58,7 +58,7 @@ impl<'k> Windows<'k> {
 
     /// The window of a resolved view.
     pub(super) fn of(&mut self, view: &ResolvedView, shape: &[u64]) -> Option<Window> {
-        let kept = view.kept();
+        let kept = view.base_dims();
         let mut dims = Vec::new();
         for (d, dim) in view.dims.iter().enumerate() {
             let (starts, extent) = match dim {
@@ -81,7 +81,7 @@ impl<'k> Windows<'k> {
     }
 
     /// Whether a name keeps its value while only the loops inside `outer` iterate.
-    fn settled(&self, outer: &[Stmt]) -> impl Fn(Value) -> bool + use<'k> {
+    fn is_invariant(&self, outer: &[Stmt]) -> impl Fn(Value) -> bool + use<'k> {
         let k = self.forms.k;
         let vars: Vec<Value> = outer.iter().filter_map(|&s| variable(k, s)).collect();
         move |v| is_of_launch(k, v) || matches!(k.values[v].def, ValueDef::Grid) || vars.contains(&v)
@@ -91,8 +91,9 @@ impl<'k> Windows<'k> {
     /// `outer`.
     pub(super) fn differ_in(&mut self, s: Stmt, outer: &[Stmt], windows: [&Window; 2]) -> bool {
         let ways = digits(&mut self.forms, s);
-        let settled = self.settled(outer);
-        self.beside(outer, windows) || ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
+        let settled = self.is_invariant(outer);
+        self.disjoint_in_iteration(outer, windows)
+            || ways.iter().any(|way| self.differ(way, &settled, &BTreeMap::new(), windows))
     }
 
     /// Whether windows are disjoint if one of these indices differs. `ranges`: of other variables that change.
@@ -103,12 +104,12 @@ impl<'k> Windows<'k> {
         ranges: &BTreeMap<Form, Range>,
         [a, b]: [&Window; 2],
     ) -> bool {
-        digits.iter().all(|&digit| self.told(digit, settled, ranges, [a, b], PARTS))
+        digits.iter().all(|&digit| self.disjoint_if_different(digit, settled, ranges, [a, b], PARTS))
     }
 
     /// Whether windows are disjoint if an index differs by at least the given number: directly, or because its quotient
     /// or remainder (`z / H`, `z % H`) then differs. These may be divided again, up to `parts` times.
-    fn told(
+    fn disjoint_if_different(
         &self,
         (digit, by): (Form, i64),
         settled: &dyn Fn(Value) -> bool,
@@ -126,7 +127,7 @@ impl<'k> Windows<'k> {
                     })
                 })
         });
-        let told = |form: Form| self.told((form, 1), settled, ranges, [a, b], parts - 1);
+        let told = |form: Form| self.disjoint_if_different((form, 1), settled, ranges, [a, b], parts - 1);
         by_itself
             || parts > 0
                 && self.divisors(digit, a).into_iter().any(|n| {
@@ -173,7 +174,7 @@ impl<'k> Windows<'k> {
         let own: Vec<Form> = a.0.terms.keys().chain(b.0.terms.keys()).copied().filter(|&f| Some(f) != but).collect();
         for (i, &form) in own.iter().enumerate() {
             let times = [&a.0, &b.0].map(|sum| sum.terms.get(&form).copied().unwrap_or(0));
-            if own[..i].contains(&form) || (times[0] == times[1] && self.forms.made_of(form, settled)) {
+            if own[..i].contains(&form) || (times[0] == times[1] && self.forms.only_names(form, settled)) {
                 continue;
             }
             let &(first, last) = ranges.get(&form).or_else(|| self.ranges.get(&form))?;
@@ -186,8 +187,8 @@ impl<'k> Windows<'k> {
     }
 
     /// Whether windows are disjoint within one iteration of each of these loops.
-    pub(super) fn beside(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
-        let settled = self.settled(outer);
+    pub(super) fn disjoint_in_iteration(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
+        let settled = self.is_invariant(outer);
         a.0.iter().zip(&b.0).any(|(x, y)| {
             let reach = self.rest(x, y, None, &settled, &BTreeMap::new());
             reach.is_some_and(|[(a, b), (c, d)]| b <= c || d <= a)
@@ -197,13 +198,13 @@ impl<'k> Windows<'k> {
     /// Whether the starts of windows differ by multiples of their extents, within one iteration of each of these loops.
     /// Then an element in both windows has the same place in both.
     pub(super) fn congruent(&self, outer: &[Stmt], [a, b]: [&Window; 2]) -> bool {
-        let settled = self.settled(outer);
+        let settled = self.is_invariant(outer);
         a.0.iter().zip(&b.0).all(|((x, extent), (y, other))| {
             let multiple = |n: i64| n.checked_rem(*extent) == Some(0);
             let terms = |form: &Form| {
                 let times = [x, y].map(|sum| sum.terms.get(form).copied().unwrap_or(0));
                 let by = self.steps.get(form).copied().unwrap_or(1);
-                times[0] == times[1] && self.forms.made_of(*form, &settled)
+                times[0] == times[1] && self.forms.only_names(*form, &settled)
                     || times.into_iter().all(|times| times.checked_mul(by).is_some_and(multiple))
             };
             let first = x.first.checked_sub(y.first);
@@ -216,7 +217,8 @@ impl<'k> Windows<'k> {
         let k = self.forms.k;
         let axes: Digits = k.grid.iter().map(|axis| (self.forms.name(axis.index), 1)).collect();
         let settled = |v: Value| is_of_launch(k, v);
-        self.differ(&axes, &settled, &BTreeMap::new(), windows) || self.dealt_out(s, windows).unwrap_or(false)
+        self.differ(&axes, &settled, &BTreeMap::new(), windows)
+            || self.distinct_block_tiles(s, windows).unwrap_or(false)
     }
 
     /// [`Self::blocks_differ`] for blocks with one tile each, where grid axes number the tiles.
@@ -229,7 +231,7 @@ impl<'k> Windows<'k> {
 
     /// Whether no two blocks have the same tile: each begins with the tile of its number, or of its cluster, and steps
     /// by their number.
-    fn dealt_out(&mut self, s: Stmt, windows: [&Window; 2]) -> Option<bool> {
+    fn distinct_block_tiles(&mut self, s: Stmt, windows: [&Window; 2]) -> Option<bool> {
         let k = self.forms.k;
         let ([axis], &StmtData::For { start, step, .. }) = (&k.grid[..], &k.stmts[s]) else { return None };
         let (block, extent) = (self.forms.name(axis.index), self.forms.of(axis.extent));
@@ -252,7 +254,7 @@ impl<'k> Windows<'k> {
         let mut places: BTreeMap<Form, Vec<i64>> = BTreeMap::new();
         let terms = windows.iter().flat_map(|w| &w.0).flat_map(|(sum, _)| sum.terms.keys().copied());
         for form in terms {
-            let values: Option<Vec<i64>> = (0..each).map(|n| self.forms.at_rest(form, block, each, n)).collect();
+            let values: Option<Vec<i64>> = (0..each).map(|n| self.forms.at_remainder(form, block, each, n)).collect();
             places.extend(values.map(|values| (form, values)));
         }
         let ranges: BTreeMap<Form, Range> =

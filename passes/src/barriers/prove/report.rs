@@ -195,7 +195,7 @@ fn absent(k: &Kernel, fault: &Fault, cell: &str) -> FaultText {
         );
     }
     assert!(fault.why == FaultKind::NotAllocated, "bug: no words for {:?}", fault.why);
-    match taken_over(k, fault.value) {
+    match reusing_buffer(k, fault.value) {
         Some(by) => FaultText(
             format!("{cell} is used after `{by}` reused its memory"),
             "",
@@ -206,7 +206,7 @@ fn absent(k: &Kernel, fault: &Fault, cell: &str) -> FaultText {
 }
 
 /// The buffer that reuses the memory of `value`.
-fn taken_over(k: &Kernel, value: Value) -> Option<&str> {
+fn reusing_buffer(k: &Kernel, value: Value) -> Option<&str> {
     let overlays = Overlays::of(k);
     let over = overlays.iter().find(|(_, over)| over.contains(&value)).map(|(by, _)| by);
     let by = over.or_else(|| overlays.sharing(value).first().copied())?;

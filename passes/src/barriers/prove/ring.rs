@@ -102,7 +102,7 @@ impl Ring {
     }
 
     /// The slot being filled.
-    pub(super) fn put_slot(&self) -> Option<u32> {
+    pub(super) fn filling_slot(&self) -> Option<u32> {
         self.acquired.then(|| self.head.checked_sub(1).unwrap_or(self.slots - 1))
     }
 

@@ -5,7 +5,7 @@ use super::ring::{Cell, FaultKind, Ring};
 use super::uses::uses;
 use super::{Run, State};
 use crate::analysis::access_width::slots_of;
-use crate::barriers::disjoint::is_apart;
+use crate::barriers::disjoint::is_marked_apart;
 use crate::barriers::hazard_kind::Kind;
 use crate::barriers::prove::report::Trace;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl Run<'_> {
                 state.rings.values_mut().for_each(Ring::pass_barrier);
             }
             StmtData::Alloc { value, .. } => {
-                let past = take_over(&self.overlays, *value, state, trace)?;
+                let past = end_reused(&self.overlays, *value, state, trace)?;
                 match k.values[*value].def {
                     ValueDef::Smem(_) => {
                         let cell = state.buffers.entry(*value).or_default();
@@ -63,7 +63,7 @@ impl Run<'_> {
                 match op {
                     ChannelOp::Publish if channels.iter().any(|&v| k.fills_asynchronously(v)) => state.close_group(),
                     ChannelOp::Wait if channels.iter().any(|&v| k.fills_asynchronously(v)) => {
-                        state.land(pending.unwrap_or(0) as usize);
+                        state.complete_groups(pending.unwrap_or(0) as usize);
                     }
                     _ => {}
                 }
@@ -85,7 +85,7 @@ impl Run<'_> {
                 Some(which) => {
                     let ring = state.rings.get_mut(&u.value);
                     let slot = ring.as_ref().and_then(|r| match which {
-                        Slot::Put => r.put_slot(),
+                        Slot::Put => r.filling_slot(),
                         Slot::Get => r.get_slot(),
                     });
                     let why = if which == Slot::Put { FaultKind::NotAcquired } else { FaultKind::NotWaited };
@@ -152,7 +152,7 @@ impl Run<'_> {
             let touched = state.tensors.entry(value).or_default();
             let last = trace.last.entry((value, None)).or_default();
             let fault = |why, other| Fault { value, slot: None, why, other };
-            let apart = stores && is_apart(self.k, s);
+            let apart = stores && is_marked_apart(self.k, s);
             if stores && by_tma {
                 if touched.written && !apart {
                     return Err(fault(FaultKind::StoredTwice, last.0));
@@ -174,7 +174,7 @@ impl Run<'_> {
 }
 
 /// Ends the buffers whose memory `value` reuses. Returns the accesses of this epoch to that memory.
-fn take_over(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
+fn end_reused(overlays: &Overlays, value: Value, state: &mut State, trace: &mut Trace) -> Result<Cell, Fault> {
     let mut past = Cell::default();
     for other in overlays.sharing(value) {
         let mut cells = Vec::new();
@@ -204,17 +204,17 @@ fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut 
     let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
     let result = match op {
         ChannelOp::Acquire => {
-            ring.acquire().map_err(|why| (why, Some(ring.head), held(ring.put_slot().or(Some(ring.head)))))
+            ring.acquire().map_err(|why| (why, Some(ring.head), held(ring.filling_slot().or(Some(ring.head)))))
         }
         ChannelOp::Publish => ring.publish().map_err(|why| (why, None, None)),
-        ChannelOp::Wait => ring.wait().map_err(|why| (why, ring.put_slot(), held(ring.put_slot()))),
+        ChannelOp::Wait => ring.wait().map_err(|why| (why, ring.filling_slot(), held(ring.filling_slot()))),
         ChannelOp::Release => ring.release().map_err(|why| (why, None, None)),
     };
     match result {
         Err((why, slot, other)) => Err(Fault { value, slot, why, other }),
         Ok(()) => {
             if op == ChannelOp::Acquire
-                && let Some(slot) = ring.put_slot()
+                && let Some(slot) = ring.filling_slot()
             {
                 trace.acquired.insert((value, slot), s);
             }

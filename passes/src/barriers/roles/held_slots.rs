@@ -1,6 +1,6 @@
 //! The slots that a role holds and its pending products, statement by statement.
 
-use super::super::disjoint::never_both;
+use super::super::disjoint::exclusive_statements;
 use crate::analysis::uses::{for_each_ref, stmt_exprs};
 use crate::barriers::prove::uses::slot_uses;
 use crate::barriers::roles::messages::{ended, fault, slots, took};
@@ -66,7 +66,7 @@ impl State {
     }
 
     /// Joins the pending products and copies of another path.
-    fn meet(&mut self, other: State) {
+    fn join(&mut self, other: State) {
         while self.pending.len() < other.pending.len() {
             self.pending.push_front(Vec::new());
         }
@@ -140,7 +140,7 @@ impl Walk<'_> {
                 if after.counts() != self.state.counts() {
                     self.say(s, "the branches leave channels in different states".to_owned());
                 }
-                self.state.meet(after);
+                self.state.join(after);
             }
             _ => self.uses(s),
         }
@@ -157,7 +157,7 @@ impl Walk<'_> {
                 return self.say(s, message);
             }
             let mut met = entry.clone();
-            met.meet(std::mem::take(&mut self.state));
+            met.join(std::mem::take(&mut self.state));
             // The order in which slots were taken does not matter.
             self.state = met;
             if self.state.pending == entry.pending && self.state.copied == entry.copied {
@@ -300,7 +300,9 @@ impl Walk<'_> {
         let put = used.iter().filter(|(_, slot)| *slot == Slot::Put).map(|&(v, _)| v);
         for v in put.chain(filled).collect::<BTreeSet<Value>>() {
             let copied = self.state.copied.get(&v).map_or(&[][..], Vec::as_slice);
-            let Some(other) = copied.iter().copied().find(|&other| !never_both(k, other, s)) else { continue };
+            let Some(other) = copied.iter().copied().find(|&other| !exclusive_statements(k, other, s)) else {
+                continue;
+            };
             let kind = match k.stmts[other] {
                 StmtData::Copy { ref attrs, .. } if attrs.is_tensor() => "a TMA copy",
                 _ => "an asynchronous copy",

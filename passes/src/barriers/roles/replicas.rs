@@ -16,7 +16,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel, StmtData, ValueDef};
-use tilec_ir::roles::{dealt_out, replicas};
+use tilec_ir::roles::{distributed_loop, replicas};
 use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::typing::resolve_view;
 
@@ -25,7 +25,7 @@ pub(super) fn check(k: &Kernel, role: Stmt, body: Block, found: &mut Vec<Diagnos
     if replicas(k, role) == Some(1) {
         return;
     }
-    let inner = dealt_out(k, body).map(|turns| &k.stmts[turns]);
+    let inner = distributed_loop(k, body).map(|turns| &k.stmts[turns]);
     let Some(StmtData::For { body, .. }) = inner else {
         found.push(fault(k, role, "a role with replicas that is not one loop".to_owned()));
         return;

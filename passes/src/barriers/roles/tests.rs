@@ -4,7 +4,7 @@ use super::*;
 use tilec_ir::diag::Sink;
 
 /// The diagnostics for roles with these bodies, over two channels `a` and `b`.
-fn said(producer: &str, consumer: &str) -> Vec<String> {
+fn diagnostics(producer: &str, consumer: &str) -> Vec<String> {
     let source = format!(
         "kernel t(A: gmem f16[M, K] multiple 8, C: gmem f32[M, N])\n{{\n\
          let a = channel f16[64, 64] slots 2\nlet b = channel f16[64, 64] slots 2\n\
@@ -24,20 +24,20 @@ fn looped(body: &str) -> String {
 }
 
 fn one(producer: &str, consumer: &str, what: &str) {
-    let found = said(producer, consumer);
+    let found = diagnostics(producer, consumer);
     assert!(found.iter().any(|m| m.contains(what)), "{what}: {found:#?}");
 }
 
 #[test]
 fn what_is_in_order_passes() {
-    assert_eq!(said(&looped(FILL), &looped(USE)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(FILL), &looped(USE)), Vec::<String>::new());
     // Two tiles, each with its own loop; the products of an iteration overlap the wait of the next one.
     let tiles = |body: &str| format!("for t in 0..M {{\n{}\n}}", looped(body));
-    assert_eq!(said(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
+    assert_eq!(diagnostics(&tiles(FILL), &tiles(USE)), Vec::<String>::new());
     // Only one of the channels is filled, and read.
     let half = FILL.replace("copy A[0.., k..] -> b.put tma\n", "");
     let read = "wait a, b\nvar x = reg f16[64, 64]\ncopy a.get -> x\nrelease a, b";
-    assert_eq!(said(&looped(&half), &looped(read)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(&half), &looped(read)), Vec::<String>::new());
 }
 
 /// Roles that load and store tiles of one tensor in the order of the tiles; `from` and `to` replace text in the loading
@@ -105,14 +105,14 @@ fn a_slot_is_filled_once() {
     one(&looped(&FILL.replace(copy, &format!("{copy}\ncopy A[64.., k..] -> a.put"))), &looped(USE), again);
     // One copy or the other, each to another slot.
     let either = FILL.replace(copy, &format!("if K > 64 {{\n{copy}\n}} else {{\ncopy A[64.., k..] -> a.put tma\n}}"));
-    assert_eq!(said(&looped(&either), &looped(USE)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(&either), &looped(USE)), Vec::<String>::new());
     let decided = FILL.replace(
         copy,
         &format!("if K > 64 {{\n{copy}\n}}\nif K > 64 {{\n}} else {{\ncopy A[64.., k..] -> a.put tma\n}}"),
     );
-    assert_eq!(said(&looped(&decided), &looped(USE)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(&decided), &looped(USE)), Vec::<String>::new());
     let steps = |body: &str| format!("for k in 0..K step 128 {{\n{body}\n{body}\n}}");
-    assert_eq!(said(&steps(FILL), &steps(USE)), Vec::<String>::new());
+    assert_eq!(diagnostics(&steps(FILL), &steps(USE)), Vec::<String>::new());
 }
 
 #[test]
@@ -141,7 +141,7 @@ const LAST: &str = "await acc, 0\nrelease a, b";
 #[test]
 fn a_product_may_be_pending_while_the_next_is_issued() {
     let [producer, consumer] = peeled(STEP, LAST);
-    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    assert_eq!(diagnostics(&producer, &consumer), Vec::<String>::new());
     let wrong = [
         // The slot that the last product reads, or release before the older product is done.
         (STEP.replace("await acc, 1\n", ""), LAST, "released while products read it"),
@@ -170,7 +170,7 @@ fn behind_a_loop_there_may_have_been_no_iteration() {
     let [producer, consumer] = peeled(&step, "release a, b");
     one(&producer, &consumer, "released while products read it");
     let [producer, consumer] = peeled(&step, LAST);
-    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    assert_eq!(diagnostics(&producer, &consumer), Vec::<String>::new());
     // After the loop, the last product writes one of two accumulators; awaiting all but one product covers neither.
     let step = STEP.replace("acc = mma<m64k16>(a.get, b.get, acc)", "other = mma<m64k16>(a.get, b.get, other)");
     let of = |last: &str| {
@@ -178,7 +178,7 @@ fn behind_a_loop_there_may_have_been_no_iteration() {
         (producer, format!("var other = reg f32[64, 64] = 0\n{consumer}"))
     };
     let (producer, consumer) = of(LAST);
-    assert_eq!(said(&producer, &consumer), Vec::<String>::new());
+    assert_eq!(diagnostics(&producer, &consumer), Vec::<String>::new());
     for used in ["acc = acc + 1.0", "other = other + 1.0"] {
         let (producer, consumer) = of(&format!("{used}\n{LAST}"));
         one(&producer, &consumer, "while products that add to it are pending");
@@ -198,7 +198,7 @@ fn sides_of_a_branch_may_leave_other_products_pending() {
     let turned = "other = mma<m64k16>(b.get, a.get, other)";
     for otherwise in ["", "acc = mma<m64k16>(b.get, a.get, acc)", turned] {
         assert_eq!(
-            said(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "await acc, 0"))),
+            diagnostics(&looped(FILL), &format!("{other}{}", sides(product, otherwise, "await acc, 0"))),
             Vec::<String>::new()
         );
         // The product on either side reads the slot.
@@ -221,7 +221,7 @@ fn no_role_waits_for_a_slot_that_is_held() {
         let read = "acc = mma<m64k16>(a.get, b.get, acc)\nawait acc, 0";
         let waits = "wait a\n".repeat(slots);
         let rest = "release a\n".repeat(slots);
-        said(&format!("{more}{tail}"), &format!("{waits}wait b\n{read}\nrelease b\n{rest}wait a\nrelease a"))
+        diagnostics(&format!("{more}{tail}"), &format!("{waits}wait b\n{read}\nrelease b\n{rest}wait a\nrelease a"))
     };
     assert!(!ahead(1).iter().any(|m| m.contains("wait forever")), "{:#?}", ahead(1));
     assert!(ahead(2).iter().any(|m| m.contains("may wait forever (deadlock): all slots of `a`")), "{:#?}", ahead(2));
@@ -256,7 +256,7 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
     let tile = "var f = reg f16[64, 64]\nvar g = reg f16[64, 64]";
     let step = "wait a, b\ncopy a.get -> f\nacc = mma<m64k16>(f, b.get, acc)\nawait acc, 0\nrelease a, b";
     let of = |step: &str| format!("{tile}\n{}", looped(step));
-    assert_eq!(said(&looped(FILL), &of(step)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(FILL), &of(step)), Vec::<String>::new());
     let used = "`f` is used while products that read it are pending";
     // The register tile is overwritten for the next product, or read.
     let early = step.replace("await acc, 0\nrelease a, b", "copy b.get -> f\nawait acc, 0\nrelease a, b");
@@ -265,10 +265,10 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
     one(&looped(FILL), &of(&early.replace("copy b.get -> f", "f = 0")), used);
     // Another product may read the same registers.
     let twice = early.replace("copy b.get -> f", "acc = mma<m64k16>(f, b.get, acc)");
-    assert_eq!(said(&looped(FILL), &of(&twice)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(FILL), &of(&twice)), Vec::<String>::new());
     // The slot's copy in registers is used, so the slot may be released; but products still read other slots.
     let sooner = step.replace("await acc, 0\nrelease a, b", "release a\nawait acc, 0\nrelease b");
-    assert_eq!(said(&looped(FILL), &of(&sooner)), Vec::<String>::new());
+    assert_eq!(diagnostics(&looped(FILL), &of(&sooner)), Vec::<String>::new());
     let sooner = step.replace("await acc, 0\nrelease a, b", "release b\nawait acc, 0\nrelease a");
     one(&looped(FILL), &of(&sooner), "released while products read it");
 
@@ -292,7 +292,7 @@ fn operands_in_registers_are_not_used_before_their_products_are_awaited() {
         let next = fill.replace("k..", "k + 64..");
         format!("if K > 0 {{\n{}\nfor k in 64..K step 128 {{\n{fill}\n{next}\n}}\n}}", fill.replace("k..", "0.."))
     };
-    assert_eq!(said(&twice(FILL), &in_turns(settle)), Vec::<String>::new());
+    assert_eq!(diagnostics(&twice(FILL), &in_turns(settle)), Vec::<String>::new());
     one(
         &twice(FILL),
         &in_turns(&settle.replace("await acc, 1", "await acc, 2")),

@@ -3,7 +3,7 @@
 use crate::Cx;
 use crate::analysis::live_ranges;
 use crate::select_mma::atoms::{best_atom, slice_depth};
-use crate::select_mma::warps::warp_tile::{LEAST, Product, share_out};
+use crate::select_mma::warps::warp_tile::{LEAST, Product, warp_tile};
 use tilec_ir::atoms::{Bit, Fragment};
 use tilec_ir::bits::Bits;
 use tilec_ir::kernel::Kernel;
@@ -19,7 +19,7 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
         let threads = warps * u64::from(WARP);
         let elements = match like {
             Some(p) => {
-                let (wm, wn) = share_out(p, warps);
+                let (wm, wn) = warp_tile(p, warps);
                 wm * wn / u64::from(WARP)
             }
             // In a broadcast row, four lanes have the same elements.
@@ -36,7 +36,7 @@ pub(super) fn registers(k: &Kernel, cx: &Cx<'_>, products: &[Product], warps: u6
     // With a single product, fragments are loaded a slice ahead; with several, the assembler loads the operands of the
     // next instruction.
     let alone = products.len() == 1;
-    let product = |p: &Product| fragments(cx, p, share_out(p, warps), alone) + staged(cx, p, warps);
+    let product = |p: &Product| fragments(cx, p, warp_tile(p, warps), alone) + staged(cx, p, warps);
     sum + products.iter().map(product).max().unwrap_or(0)
 }
 

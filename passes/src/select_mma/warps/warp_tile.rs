@@ -48,12 +48,12 @@ pub(crate) fn usual_tile(shape: (u64, u64), whole: [bool; 2]) -> (u64, u64) {
 }
 
 /// Whether a warp has room for this number of accumulator elements.
-pub(super) fn is_room(elems: u64) -> bool {
+pub(super) fn fits(elems: u64) -> bool {
     elems <= USUAL * USUAL
 }
 
 /// The tile of each of `warps` warps: as many different tiles as possible, as square as possible.
-pub(crate) fn share_out(p: &Product, warps: u64) -> (u64, u64) {
+pub(crate) fn warp_tile(p: &Product, warps: u64) -> (u64, u64) {
     tile_of(p.shape, p.whole, warps)
 }
 

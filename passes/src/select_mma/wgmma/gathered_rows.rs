@@ -10,7 +10,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 pub(super) fn numbers_of_producer(k: &mut Kernel, fill: Stmt) {
     let StmtData::Copy { src, .. } = k.stmts[fill] else { unreachable!("a feed is a copy") };
     let mut seen: Vec<Value> = Vec::new();
-    for rows in producer_fills::gathered_by(k, src) {
+    for rows in producer_fills::index_tiles(k, src) {
         if !seen.contains(&rows) {
             seen.push(rows);
             tile_of_producer(k, fill, (src, rows));

@@ -40,7 +40,7 @@ pub(super) struct ProductSite {
 
 /// The division of all products among warpgroups, with the first number of them that has enough registers.
 /// `converting`: operands are converted in registers, although threads could convert them on the way to buffers.
-pub(super) fn shared_out(
+pub(super) fn divide_products(
     k: &Kernel,
     sites: &[ProductSite],
     converting: bool,
@@ -52,7 +52,7 @@ pub(super) fn shared_out(
     let reduced = Reduced::of(k);
     let reduced: Vec<Vec<usize>> = sites.iter().map(|s| reduced.along(&[s.shape.0, s.shape.1])).collect();
     let wanted: Vec<WgmmaQuery<'_>> =
-        sites.iter().zip(&reduced).map(|(site, reduced)| wanted(k, sites, site, reduced)).collect::<Result<_, _>>()?;
+        sites.iter().zip(&reduced).map(|(site, reduced)| query(k, sites, site, reduced)).collect::<Result<_, _>>()?;
     // An exchange between warps in each iteration costs more than conversion in registers gains; after an accumulating
     // loop it is needed once.
     let exchanges = !converting || sites.iter().all(|s| in_reduction(k, s.product.s));
@@ -85,7 +85,7 @@ pub(super) fn shared_out(
             Some(other) => format!("its tiles take {} threads, the schedule says others", threads(other.groups)),
             None => "`threads` is not a multiple of 128 up to 512".to_owned(),
         };
-        Refused::asked_at(span, why)
+        Refused::by_request_at(span, why)
     };
     Err(first.unwrap_or_else(none).asked_if(k.schedule.warp_tile.is_some()))
 }
@@ -97,7 +97,7 @@ fn in_reduction(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// The requirements for dividing a product.
-fn wanted<'a>(
+fn query<'a>(
     k: &Kernel,
     sites: &[ProductSite],
     site: &ProductSite,
@@ -108,7 +108,7 @@ fn wanted<'a>(
     // Ping-pong warpgroups each compute a whole tile.
     let whole = ping_pong(k).map(|_| Some(site.shape));
     let scheduled = match scheduled_tile(k).or(whole) {
-        Some(None) => return Err(Refused::asked("the warp tile is not constant")),
+        Some(None) => return Err(Refused::by_request("the warp tile is not constant")),
         scheduled => scheduled.flatten().map(|(wm, wn)| (wm.min(bm), wn.min(bn))),
     };
     // Tiles that are computed from one another should be divided alike.
@@ -165,7 +165,7 @@ fn no_tile(k: &Kernel, wanted: &WgmmaQuery<'_>, why: NoTile) -> Refused {
         let why = format!(
             "`warp_tile` gives a warp {rows} x {cols}, and `wgmma` needs a multiple of 64 rows (columns, if transposed) for each warpgroup"
         );
-        return Refused::asked_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
+        return Refused::by_request_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
     }
     if wanted.way.registers {
         let dim = if wanted.way.swap { "columns" } else { "rows" };
@@ -216,7 +216,7 @@ fn room(k: &Kernel, sites: &[ProductSite], shared: Shared, tiles: &[(u64, u64)])
             .zip(tiles)
             .any(|(site, &own)| tile.shape == [site.shape.0, site.shape.1] && shared.repeats(site.shape, own) == 1)
     };
-    let held = live_ranges::most_within(k, &places, |tile| if shared.beside && !split(tile) { 1 } else { groups });
+    let held = live_ranges::peak_within(k, &places, |tile| if shared.beside && !split(tile) { 1 } else { groups });
     let warps = u32::try_from(groups).expect("a few warpgroups") * WARPGROUP;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
     let plain = sites.iter().all(|s| s.parts.is_none() && s.registers.is_none());

@@ -164,7 +164,7 @@ impl<'f, 'k> Flow<'f, 'k> {
     fn copy(&mut self, src: Expr, dst: Expr, attrs: &CopyAttrs) {
         let k = self.k;
         let (Some(view), Some(shape)) = (resolve_view(k, dst), copy_shape(k, src, dst)) else { return };
-        let kept = view.kept();
+        let kept = view.base_dims();
         if view.space(k).has_bounds() {
             self.scatter(src, &view, &shape, attrs);
             return;
@@ -191,7 +191,7 @@ impl<'f, 'k> Flow<'f, 'k> {
         if self.rounds > 0 || attrs.when.is_some() {
             return;
         }
-        for (w, index) in view.gathered() {
+        for (w, index) in view.gathered_dims() {
             let Some(own) = fixed_shape(self.k, index) else { continue };
             for axis in 0..own.len() {
                 let along = self.along(index, &own, axis);
@@ -281,7 +281,7 @@ impl<'f, 'k> Flow<'f, 'k> {
 
     fn window(&self, e: Expr, view: &ResolvedView, shape: &[u64], axis: usize) -> Along {
         let k = self.k;
-        let kept = view.kept();
+        let kept = view.base_dims();
         let Some(&d) = kept.get(axis).filter(|_| kept.len() == shape.len()) else { return Along::FIXED };
         let Some(tensor) = k.tensor_ty(view.base) else {
             let one = self.own_shape(view.base).is_some_and(|own| own.get(d) == Some(&1));

@@ -112,7 +112,7 @@ impl Cta<'_> {
             let (at, n) = (piece.shared as usize + usize::from(piece.from), usize::from(piece.to - piece.from));
             self.races
                 .async_read(who, (reads, clocks[0], 1 << lane), at, n)
-                .map_err(|e| self.offence(e, lane, false))?;
+                .map_err(|e| self.proxy_error(e, lane, false))?;
             let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
             while at < end {
                 let address = piece.global.wrapping_add(at);
@@ -136,7 +136,7 @@ impl Cta<'_> {
     /// Records a write of global memory that may happen later.
     fn note_write(&mut self, who: Agent, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
         self.writable(who.lane, address, n)?;
-        self.races.hand_in(self.grid, self.block, false);
+        self.races.publish_accesses(self.grid, self.block, false);
         if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {
             return Err(self.global_race(conflict, who.lane, address, true));
         }

@@ -87,7 +87,7 @@ impl<'k> Finder<'k> {
     pub(super) fn source(&self, e: Expr, hops: usize) -> Option<Operand> {
         let k = self.kernel;
         let view = resolve_view(k, e).filter(|view| !view.is_gathered())?;
-        let &[rows, cols] = view.kept().as_slice() else { return None };
+        let &[rows, cols] = view.base_dims().as_slice() else { return None };
         if view.space(k).has_bounds() {
             let batch = self.batch(&view)?;
             return Some(Operand { tensor: k.values[view.base].name.clone(), dims: [rows, cols], batch });
@@ -100,7 +100,7 @@ impl<'k> Finder<'k> {
                 StmtData::Copy { src, dst, .. } => {
                     let Some(into) = resolve_view(k, *dst).filter(|into| into.base == view.base) else { return };
                     (|| {
-                        let &[into_rows, into_cols] = into.kept().as_slice() else { return None };
+                        let &[into_rows, into_cols] = into.base_dims().as_slice() else { return None };
                         let from = self.source(*src, hops)?;
                         let dim = |d: usize| match d {
                             d if d == into_rows => Some(from.dims[0]),

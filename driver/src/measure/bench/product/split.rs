@@ -119,6 +119,6 @@ fn slice(k: &Kernel, e: Expr, workspace: &str, dims: [usize; 2], at: Value) -> O
     }
     let index = (0..view.dims.len()).find(|d| !dims.contains(d))?;
     let by_index = matches!(view.dims[index], ViewDim::Fixed(e) if matches!(k.exprs[e], ExprData::Ref(v) if v == at));
-    let same = k.values[view.base].name == workspace && view.dims.len() == 3 && view.kept() == dims;
+    let same = k.values[view.base].name == workspace && view.dims.len() == 3 && view.base_dims() == dims;
     (by_index && same).then(|| k.tensor_ty(view.base)?.shape.get(index).copied())?
 }

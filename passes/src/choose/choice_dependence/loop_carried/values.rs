@@ -38,7 +38,7 @@ impl Tiles<'_> {
             ExprData::Op { .. } if self.is_group(e) => Kind::Group,
             ExprData::Op { op, args } => {
                 let kind = self.operator(e, *op, args);
-                self.beside(kind, args)
+                self.combined(kind, args)
             }
             ExprData::Cast { elem, arg } => {
                 let kind = self.of(*arg);
@@ -48,13 +48,13 @@ impl Tiles<'_> {
                 }
             }
             ExprData::Reduce { op, axis, parts: 0, arg } => {
-                let kind = self.apart(*arg);
+                let kind = self.reshaped_operand(*arg);
                 let along = self.is_along_tile(*arg, *axis);
                 self.reduced(*op, *axis, kind, along)
             }
-            ExprData::Reduce { arg, .. } => mixed(&[self.apart(*arg)]),
+            ExprData::Reduce { arg, .. } => mixed(&[self.reshaped_operand(*arg)]),
             ExprData::Scan { axis, arg, .. } => {
-                let kind = self.apart(*arg);
+                let kind = self.reshaped_operand(*arg);
                 match kind {
                     _ if self.is_along_tile(*arg, *axis) => mixed(&[kind]),
                     Kind::Zero | Kind::Fixed => Kind::Fixed,
@@ -64,12 +64,14 @@ impl Tiles<'_> {
             }
             ExprData::Combine(combine) => self.tuples(combine),
             ExprData::Part { of, .. } => self.of(*of),
-            ExprData::Transpose(arg) => self.apart(*arg).transposed(),
-            ExprData::Reshape { arg, .. } => match self.apart(*arg) {
+            ExprData::Transpose(arg) => self.reshaped_operand(*arg).transposed(),
+            ExprData::Reshape { arg, .. } => match self.reshaped_operand(*arg) {
                 Kind::Zero | Kind::Fixed => Kind::Fixed,
                 other => mixed(&[other]),
             },
-            ExprData::Concat { args, .. } => mixed(&args.iter().map(|&arg| self.apart(arg)).collect::<Vec<_>>()),
+            ExprData::Concat { args, .. } => {
+                mixed(&args.iter().map(|&arg| self.reshaped_operand(arg)).collect::<Vec<_>>())
+            }
             ExprData::Iota { axis, like } => match type_of(k, *like) {
                 Ok(Type::Tile(tile)) if tile.shape.get(*axis as usize).is_some_and(|x| self.is_of_tile(x)) => {
                     Kind::Number { axis: *axis, negative: false }
@@ -82,7 +84,7 @@ impl Tiles<'_> {
             }
             ExprData::Mma(m) => {
                 let of_rank_two = type_of(k, m.c).is_ok_and(|t| t.rank() == 2);
-                let (a, b, c) = (self.apart(m.a), self.apart(m.b), self.apart(m.c));
+                let (a, b, c) = (self.reshaped_operand(m.a), self.reshaped_operand(m.b), self.reshaped_operand(m.c));
                 let along = self.is_along_tile(m.a, 1) || self.is_along_tile(m.b, 0);
                 let product = matrix_product(a, b, self.padded, along);
                 let product = if of_rank_two { product } else { mixed(&[product]) };
@@ -101,7 +103,7 @@ impl Tiles<'_> {
     /// Tuples that are combined along a dimension: an element for each position along the other dimensions.
     fn tuples(&mut self, combine: &Combine) -> Kind {
         let along = combine.args.iter().any(|&arg| self.is_along_tile(arg, combine.axis));
-        let kinds: Vec<Kind> = combine.args.iter().map(|&arg| self.apart(arg)).collect();
+        let kinds: Vec<Kind> = combine.args.iter().map(|&arg| self.reshaped_operand(arg)).collect();
         match elementwise(&kinds, Pad::UNKNOWN) {
             kind @ Kind::Fixed if !along => kind,
             kind @ Kind::Each { axes, .. } if !along && axes >> combine.axis & 1 == 0 => kind,
@@ -116,7 +118,7 @@ impl Tiles<'_> {
     }
 
     /// The kind of an operand with another shape.
-    fn apart(&mut self, e: Expr) -> Kind {
+    fn reshaped_operand(&mut self, e: Expr) -> Kind {
         let shape = self.shape.take();
         let kind = self.of(e);
         self.shape = shape;
@@ -154,7 +156,7 @@ impl Tiles<'_> {
 
     /// A value for each position can only be combined with one that has a single number along the tile, or also one for
     /// each position.
-    fn beside(&mut self, kind: Kind, args: &[Expr]) -> Kind {
+    fn combined(&mut self, kind: Kind, args: &[Expr]) -> Kind {
         let (Kind::Each { axes, .. } | Kind::Share { axes, .. }) = kind else { return kind };
         let differs = |&e: &Expr| {
             let along = (0..32).filter(|d| axes >> d & 1 == 1);
@@ -264,7 +266,7 @@ impl Tiles<'_> {
             _ => None,
         };
         let shape = self.shape.clone().or(own);
-        let kept = view.kept();
+        let kept = view.base_dims();
         let mut axes = 0;
         for (d, dim) in view.dims.iter().enumerate() {
             let end = match dim {
@@ -302,7 +304,7 @@ impl Tiles<'_> {
 
     /// Whether the loop stores to other elements of a tensor than a moving window reads, along these dimensions.
     fn stores_elsewhere(&self, view: &ResolvedView, axes: u32) -> bool {
-        let kept = view.kept();
+        let kept = view.base_dims();
         let same = |a: &ViewDim, b: &ViewDim| {
             let (a, b) = (a.starts(), b.starts());
             a.len() == b.len()
@@ -323,7 +325,7 @@ impl Tiles<'_> {
             return if view.transposed { base.transposed() } else { base };
         }
         let Some(axes) = self.moves(e, view) else { return mixed(&[base]) };
-        let kept = view.kept();
+        let kept = view.base_dims();
         match base {
             Kind::Fixed if self.stores_elsewhere(view, axes) => Kind::Other { carried: true },
             Kind::Fixed if axes == 0 && self.stored.iter().any(|stored| stored.base == view.base) => {

@@ -1,8 +1,8 @@
-//! What the assembler did on its own, and the lines that it did it for: registers that it spilled, and what it says of products and
+//! Messages of the assembler about a program, at source lines: spilled registers, and warnings about wgmma products and
 //! registers of roles.
 //!
-//! Spills have lines by the line table. A message has a line if ptxas names one; else the instructions that it names are candidates, and the
-//! message says that ptxas names no line.
+//! Spills get their lines from the line table. Some messages of ptxas name a line. For others, the instructions that
+//! they are about are candidates, and the message says that ptxas names no line.
 
 use crate::assembler::{self, Assembled, Disassembly, PtxasMessage, tile_location};
 use crate::compile::Compiled;
@@ -15,7 +15,8 @@ use tilec_ir::diag::{Code, Diagnostic, Severity, Span, counted};
 /// Places that a message shows, of those that it is about.
 const SHOWN: usize = 4;
 
-/// What the assembler said of a program that it accepted, at the lines that it said it of. `listing`: the disassembly with lines of the source.
+/// Messages of the assembler about a program that it accepted, at source lines. `listing`: the disassembly with source
+/// lines.
 pub(super) fn messages(program: &Compiled, assembled: &Assembled, listing: Option<&Disassembly>) -> Vec<Diagnostic> {
     let complaint = |m: &PtxasMessage| {
         let severity = match m.severity {

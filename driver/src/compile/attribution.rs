@@ -1,7 +1,8 @@
-//! Which statements a figure of the model is made of: the copies with most bytes, the products, the loop that waits.
+//! The statements that contribute to a figure of the model: the copies with most bytes, the products, the loop that
+//! waits.
 //!
-//! The model predicts a kernel as a whole. What a statement has of that is read off the kernel and the emitter's report: bytes of a copy's
-//! window, wavefronts of an access to shared memory.
+//! The model predicts a kernel as a whole. The contribution of a statement is computed from the kernel and the
+//! emitter's report: bytes of a copy's window, wavefronts of an access to shared memory.
 
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};

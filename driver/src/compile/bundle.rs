@@ -17,7 +17,7 @@ pub enum Cubins {
     Required,
 }
 
-/// A bundle, and what was said besides.
+/// A bundle, and its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Bundled {
     /// The bundle.

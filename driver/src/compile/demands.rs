@@ -1,7 +1,7 @@
-//! Code against what its kernel demands: `require no spills, wgmma, registers <= 168`.
+//! Checks code against the demands of its kernel: `require no spills, wgmma, registers <= 168`.
 //!
-//! A demand that does not hold is an error, at the demand; the statements that break it are shown beside it, with what the
-//! passes said of the fast path that they have not taken.
+//! A demand that does not hold is an error, at the demand. The error also shows the statements that violate it, with
+//! the remarks of the passes about the missed fast path.
 
 mod code;
 mod figures;
@@ -30,12 +30,12 @@ const SHOWN: usize = 4;
 /// The share of the bytes of sectors from which on they count as used, rounding aside.
 const WHOLE_SECTORS: f64 = 0.999;
 
-/// How code stands to a demand.
+/// Whether code meets a demand.
 #[derive(Clone, Debug)]
 pub(crate) enum DemandStatus {
     /// It holds.
     Holds,
-    /// Nobody can tell here; the text says why.
+    /// Unknown on this machine; the text gives the reason.
     Unknown(Broken),
     /// It does not.
     Broken(Broken),
@@ -197,7 +197,8 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
                 at = attribution::filled_by_threads(code.tile.specialized);
             }
             let message = if has { "not every load is a TMA load" } else { "no load is a TMA load" };
-            // TMA loads are for wgmma products: where nothing is said of the loads, what keeps products from being these is the reason.
+            // TMA loads need wgmma products. If no pass reports on the loads, the reason is why the products are not
+            // wgmma.
             let of_products = code.tile.target.has_tensor_copies()
                 && code.declined(FastPath::TensorLoads).is_empty()
                 && !code.declined(FastPath::Wgmma).is_empty();
@@ -261,7 +262,7 @@ fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagn
     if broken.path == Some(FastPath::Wide) {
         d = d.with_left_out(places.iter().find_map(|(span, _)| kernel.clause(*span, "vec")));
     }
-    // What the passes said of the fast path that is missing: of widths, at these statements alone.
+    // The remarks of the passes about the missed fast path. For access widths: only those at these statements.
     let of_these =
         |d: &&Diagnostic| broken.path != Some(FastPath::Wide) || places.iter().any(|(span, _)| *span == d.span);
     for remark in broken.path.into_iter().flat_map(|path| declined(tile, path)).filter(of_these).take(SHOWN) {

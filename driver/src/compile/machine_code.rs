@@ -44,10 +44,10 @@ fn arch(target: Target) -> Arch {
     target.name().parse().expect("every target is an architecture")
 }
 
-/// The disassembly of every kernel beside the source lines it came from.
+/// The disassembly of every kernel, with the source lines.
 ///
 /// # Errors
-/// No assembler or disassembler for the target on this machine, or one of them fails.
+/// There is no assembler or disassembler for the target on this machine, or one of them fails.
 pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
     let assembled = cubin(program)?;
     let mut disassembly = disassemble(&assembled.cubin, arch(program.target))
@@ -64,13 +64,13 @@ pub fn listing(program: &mut Compiled) -> Result<String, Diagnostics> {
 pub struct ByLine {
     /// The version of the assembler.
     pub version: String,
-    /// What the assembler says of each entry.
+    /// Statistics of the assembler for each entry.
     pub entries: Vec<EntryStats>,
     /// The functions; lines of their instructions are those of the PTX.
     pub functions: Vec<SassFunction>,
     /// The registers in use at each instruction of each function.
     pub live: Vec<Live>,
-    /// What the assembler said, at lines of the source.
+    /// Messages of the assembler, at source lines.
     pub said: Vec<Diagnostic>,
     /// Of each entry the registers that it spilled, by lines of the source.
     pub spilled: Vec<(String, Vec<Spilled>)>,
@@ -78,10 +78,10 @@ pub struct ByLine {
 
 /// The machine code with the PTX line of every instruction; `None`: this machine has no tools for it.
 ///
-/// The assembler is given the same PTX with lines of its own in place of those of the source. It makes the same code of it.
+/// The assembler gets the same PTX, with PTX line numbers instead of source lines. It generates the same code.
 ///
 /// # Errors
-/// There are tools, and one of them fails; or an environment variable names one that cannot be used.
+/// The tools exist and one of them fails, or an environment variable names one that cannot be used.
 pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     let arch = arch(program.target);
     for tool in [assembler::Tool::Ptxas, assembler::Tool::Nvdisasm] {
@@ -112,7 +112,8 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
 }
 
-/// PTX whose source is itself: in front of every instruction stands its line as it is without these. The nearest line counts, whatever others are there.
+/// PTX whose line table refers to itself: in front of every instruction is its line number in the PTX without these
+/// directives. The last such directive in front of an instruction counts.
 fn numbered(ptx: &str, lines: &[InstLine]) -> String {
     let mut lines = lines.iter().map(|l| l.line).peekable();
     let mut out = String::with_capacity(2 * ptx.len());
@@ -161,10 +162,10 @@ fn listing_of(disassembly: &Disassembly, stats: &[SassStats], source: &SourceFil
     out
 }
 
-/// Adds what the assembler knows to the reports of the kernels, if there is an assembler; says whether there is.
+/// Adds the assembler's figures to the reports of the kernels, if there is an assembler. Returns whether there is one.
 ///
 /// # Errors
-/// There is one, and it fails; or an environment variable names one that cannot be used.
+/// The assembler exists and fails, or an environment variable names one that cannot be used.
 pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
     let arch = arch(program.target);
     if let Err(missing) = assembler::find(assembler::Tool::Ptxas, arch)
@@ -203,8 +204,9 @@ pub fn measure(program: &mut Compiled) -> Result<bool, Diagnostics> {
     Ok(true)
 }
 
-/// Holds the code against the demands that registers have a part in (`no spills`, `registers <= 168`, `resident >= 2`); the others were judged when it
-/// was made. Without an assembler `resident` is judged by an estimate, and a warning says what was not checked.
+/// Checks demands that depend on registers (`no spills`, `registers <= 168`, `resident >= 2`). Compilation has checked
+/// the others. Without an assembler, `resident` is checked with an estimate, and a warning lists the demands that were
+/// not checked.
 ///
 /// # Errors
 /// A demand does not hold, or the assembler fails.

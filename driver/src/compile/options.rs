@@ -18,18 +18,18 @@ pub struct CompileOptions {
     pub target: Target,
     /// Compile-time parameters, name and value as text. A file with several kernels gives each what it declares.
     pub defines: Vec<(String, String)>,
-    /// What `auto` parameters are chosen for: values of sizes; those that are absent are large. Several make variants, one for
-    /// each choice, and a rule that says which to launch.
+    /// Sizes for which `auto` parameters are chosen. Absent sizes are large. Several entries give variants, one for
+    /// each different choice, and a rule that selects one at launch.
     pub sizes: Vec<Sizes>,
     /// Variants by definitions, in the order in which they are tried at launch: the first whose preconditions hold. Empty: none.
     pub variants: Vec<Vec<(String, String)>>,
-    /// Sizes that are 0: kernels are compiled for them as if they said `where K == 0`.
+    /// Sizes that are 0: kernels are compiled as if they had `where K == 0`.
     pub zeros: Vec<String>,
     /// Sizes that no kernel takes are an error; otherwise the host must check them.
     pub refuse_sizes: bool,
-    /// The card they are chosen for; `None`: the one that stands for the target.
+    /// The card for which they are chosen; `None`: the default card of the target.
     pub card: Option<&'static Card>,
-    /// Who is told of ways out: options of the command, or keyword arguments.
+    /// The caller, whose syntax messages use for options: command-line options or keyword arguments.
     pub caller: Caller,
     /// Passes that make only plain decisions.
     pub disabled: BTreeSet<String>,
@@ -38,11 +38,11 @@ pub struct CompileOptions {
     pub disabled_in_choice: Option<BTreeSet<String>>,
     /// Remarks of these kinds are errors.
     pub deny: BTreeSet<String>,
-    /// What is demanded of the code of every kernel, beside what each demands itself.
+    /// Demands on the code of every kernel, besides the kernel's own.
     pub demands: Vec<Demand>,
-    /// After which passes (or [`PARSED`](crate::compile::PARSED)) the program is kept as text.
+    /// Passes (or [`PARSED`](crate::compile::PARSED)) after which the program's text is stored.
     pub keep: Keep,
-    /// With each text of a kernel that is kept goes where its lines come from.
+    /// Whether stored texts have the source lines of their lines.
     pub keep_places: bool,
     /// Verify the program after every pass.
     pub verify_each: bool,
@@ -52,7 +52,7 @@ pub struct CompileOptions {
     pub show_broken: bool,
 }
 
-/// After which passes the program is kept as text.
+/// The passes after which the program's text is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Keep {
     /// After every pass.
@@ -93,7 +93,7 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// Whether the text after `pass` is kept.
+    /// Whether the text after `pass` is stored.
     pub(crate) fn keeps(&self, pass: &str) -> bool {
         match &self.keep {
             Keep::All => true,
@@ -111,7 +111,7 @@ impl CompileOptions {
         options
     }
 
-    /// What passes over the whole file are told of a variant; `None`: of all of them.
+    /// The options of file passes for a variant; `None`: for all variants.
     pub(crate) fn file_options(&self, variant: Option<&[(String, String)]>) -> tilec_passes::Options {
         let mut options = self.pass_options();
         options.defines = self.defines.iter().chain(variant.into_iter().flatten()).cloned().collect();

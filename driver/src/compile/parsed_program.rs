@@ -37,10 +37,11 @@ pub(super) fn written(source: &Module, module: &Module) -> BTreeMap<String, Pars
     all
 }
 
-/// What kernels mean that are launched together, as far as `meant` says what each completes.
+/// The source programs of kernels that are launched together. `meant` gives the source program that each kernel
+/// completes.
 ///
 /// # Errors
-/// What they mean has more launches: the kernel that is launched as a part of it.
+/// A source program has more launches: the kernel that is launched as a part of it.
 pub(crate) fn whole<'a, T>(
     meant: impl Iterator<Item = (&'a str, Option<(ParsedKernel, T)>)>,
 ) -> Result<Vec<(ParsedKernel, T)>, &'a str> {

@@ -26,7 +26,7 @@ use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
 use tilec_ptx::report::Report;
 
-/// The name of the text before the first pass, beside those of the passes.
+/// The name of the text before the first pass, like the names of passes.
 pub const PARSED: &str = "parse";
 /// The pass after which the parameters of a kernel are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
@@ -37,7 +37,7 @@ const SCHEDULED: &str = "residue";
 pub struct Diagnostics {
     /// The source that the spans refer to.
     pub source: SourceFile,
-    /// Everything that was said, remarks too.
+    /// All diagnostics, including remarks.
     pub list: Vec<Diagnostic>,
     /// How many errors there were; more than `list` holds if there were very many.
     pub errors: usize,
@@ -66,7 +66,7 @@ pub struct Optimized {
     pub source: SourceFile,
     /// The target.
     pub target: Target,
-    /// Its kernels in source order, the variants of one beside each other.
+    /// Its kernels in source order; variants of a kernel are adjacent.
     pub kernels: Vec<OptimizedKernel>,
     /// Its sequences in source order.
     pub sequences: Vec<Sequence>,
@@ -74,7 +74,7 @@ pub struct Optimized {
     pub dispatch: Vec<Dispatch>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those requested, in order.
     pub texts: Vec<(&'static str, String)>,
-    /// Of each line of these texts where it comes from, if that is kept.
+    /// The source line of each line of these texts, if stored.
     pub places: Vec<Vec<Place>>,
     /// Warnings and remarks.
     pub diagnostics: Vec<Diagnostic>,
@@ -96,23 +96,23 @@ pub struct OptimizedKernel {
     pub prediction: Option<Prediction>,
     /// Why there is none.
     pub unseen: Option<String>,
-    /// What the kernel means, which it completes if it is the last of several that were made of one; those in front of it mean nothing by themselves.
+    /// The source kernel. If several kernels were made from it, the last one completes it, and the others have none.
     pub written: Option<ParsedKernel>,
     /// With its compile-time parameters bound.
     pub specialized: Kernel,
-    /// What the passes said of fast paths that they have not taken, lost or given up.
+    /// Fast paths that the passes have not taken.
     pub lost: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
     pub paces: Vec<IterationTime>,
-    /// With its loops scheduled and not yet expanded, if places are kept.
+    /// The kernel with scheduled loops, before `expand`, if source lines are stored.
     pub scheduled: Option<Kernel>,
     /// After the last pass.
     pub kernel: Kernel,
     /// Name of a pass and the program after it, for the passes requested, in order.
     pub texts: Vec<(&'static str, String)>,
-    /// Of each line of these texts where it comes from, if that is kept.
+    /// The source line of each line of these texts, if stored.
     pub places: Vec<Vec<Place>>,
-    /// What the passes were told.
+    /// The options of the passes.
     options: tilec_passes::Options,
 }
 
@@ -133,8 +133,8 @@ impl OptimizedKernel {
         }
     }
 
-    /// What the kernel means, with other extents of tiles than were chosen where it has `auto` ones and others are legal, and whether one of these is promised
-    /// (`auto promised`) not to matter.
+    /// The source kernel with other extents for `auto` parameters than the chosen ones, if others are legal. The flag
+    /// says whether one of these is `auto promised`, so that results may differ by rounding.
     pub fn reference(&self) -> Option<(ParsedKernel, bool)> {
         let written = self.written.as_ref()?;
         let other = tilec_passes::choose::with_other_values(&written.kernel, &self.options, &self.parameters);
@@ -156,13 +156,13 @@ pub struct Compiled {
     pub ptx_lines: Vec<InstLine>,
     /// Its `.version`.
     pub ptx_version: (u8, u8),
-    /// The kernels in source order, the variants of one beside each other.
+    /// The kernels in source order; variants of a kernel are adjacent.
     pub kernels: Vec<CompiledKernel>,
     /// The programs of several kernels, in source order.
     pub programs: Vec<Program>,
     /// Name of a pass over the whole file (or [`PARSED`]) and the program after it, for those requested, in order.
     pub texts: Vec<(&'static str, String)>,
-    /// Of each line of these texts where it comes from, if that is kept.
+    /// The source line of each line of these texts, if stored.
     pub places: Vec<Vec<Place>>,
     /// The sequences as text.
     pub sequences: Vec<String>,
@@ -183,7 +183,7 @@ pub struct CompiledKernel {
     pub contract: Contract,
     /// What the compiler did, in numbers.
     pub report: KernelReport,
-    /// What the emitter did: what the report is made of.
+    /// The emitter's output, from which the report is made.
     pub lowered: Report,
     /// The kernel before and after the passes.
     pub tile: OptimizedKernel,
@@ -232,7 +232,7 @@ impl Optimized {
         self.sequences.iter().map(tilec_ir::print::print_sequence)
     }
 
-    /// The program after `pass`, if its text was kept.
+    /// The program after `pass`, if its text was stored.
     pub fn text_after(&self, pass: &str) -> String {
         if let Some((_, text)) = self.texts.iter().find(|(p, _)| *p == pass) {
             return text.clone();
@@ -341,7 +341,7 @@ fn check_zeros(module: &Module, zeros: &[String], sink: &mut Sink) {
     }
 }
 
-/// What is to be done. Of an error the sink knows. `kept`: of the passes over the file.
+/// The planned kernels. Errors are in the sink. `kept`: the texts of the file passes.
 fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sink: &mut Sink) -> Option<Plan> {
     if let Some(d) = is_ptx(source.text()) {
         sink.push(d);
@@ -360,7 +360,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
         for_zeros(kernel, &options.zeros);
     }
     for kernel in &module.kernels {
-        // The proof that there was an error is in the sink, which is asked below.
+        // The error itself is in the sink, which is checked below.
         let _ = stages::verify(kernel, sink);
     }
     sink.check().ok()?;
@@ -393,10 +393,10 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
     Some((module, planned, dispatch))
 }
 
-/// The program after the passes over the whole file, as text, where these have put kernels or statements into it; `None`: they have not.
+/// The program's text after the file passes, if they have added kernels or statements; otherwise `None`.
 ///
 /// # Errors
-/// Everything that is wrong with the program, as far as can be told by then.
+/// All errors of the program that are known at this point.
 pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Result<Option<String>, Diagnostics> {
     let source = SourceFile::new(&options.source_name, source);
     let mut sink = Sink::new();
@@ -408,7 +408,7 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
     Ok(changed.map(|(module, ..)| tilec_ir::print::print_module(&module)))
 }
 
-/// Runs the passes. The texts after them are beside the kernel, which has none yet: they are there if a pass refuses it.
+/// Runs the passes. The stored texts are returned separately, so that they exist even if a pass refuses the kernel.
 fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
     let VariantPlan { mut kernel, written, options: pass_options, parameters, choice, prediction, unseen, .. } =
         planned;
@@ -462,7 +462,7 @@ pub struct SourceProgram {
     pub source: SourceFile,
     /// The target that values were chosen for.
     pub target: Target,
-    /// How to launch the kernels, as far as their text says, and the sequences of them.
+    /// Launches of the kernels, as far as they follow from the source, and the sequences of them.
     pub file: LaunchFile,
     /// The kernels, in the same order, with their parameters bound.
     pub kernels: Vec<Kernel>,

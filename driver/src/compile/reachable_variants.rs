@@ -97,7 +97,7 @@ pub(crate) fn forbidden(
     said
 }
 
-/// The condition of a contract that fails for these sizes, whatever the strides are.
+/// The condition of a contract that fails for these sizes with any strides.
 fn breaks<'c>(contract: &'c Contract, given: &Sizes) -> Option<&'c String> {
     let values: Args = given.iter().map(|(name, x)| (name.clone(), Number::Int(*x))).collect();
     let value = |name: &str| values.get(name).and_then(|v| v.to_i64());

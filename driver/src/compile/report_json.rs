@@ -1,5 +1,5 @@
-//! The compile report as JSON, `tilec.report/1`: what each copy, shared-memory access and product became, and with an
-//! assembler at hand what that cost in registers and instructions.
+//! The compile report as JSON, `tilec.report/1`: how each copy, shared-memory access and product was lowered. With an
+//! assembler, also registers and instruction counts.
 
 use super::register_lines::{MostLive, Spilled};
 use crate::assembler::{CalledSpills, Counts};
@@ -78,7 +78,7 @@ pub struct KernelReport {
     /// What the model predicts; absent where it cannot see through the kernel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prediction: Option<Predicted>,
-    /// What the assembler made of it; absent where none was asked or found.
+    /// The assembler's figures; absent if it was not requested or not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assembler: Option<Assembler>,
 }
@@ -153,7 +153,7 @@ pub struct Copy {
     pub sector_use: f64,
     /// Sectors of 32 bytes that a full warp access touches; 0: no global access.
     pub sectors: u32,
-    /// What kept the access from being 16 bytes wide; empty if it is.
+    /// Why the access is less than 16 bytes wide; empty if it is not.
     pub why: String,
     /// In an innermost loop.
     pub in_loop: bool,
@@ -209,7 +209,7 @@ impl Mma {
 /// Bytes of the widest access.
 const WIDEST: u32 = 16;
 
-/// What kept a copy from being 16 bytes wide; empty if it is.
+/// Why a copy is less than 16 bytes wide; empty if it is not.
 fn why_narrow(copy: &tilec_ptx::report::CopyReport, remarks: &[Diagnostic]) -> String {
     if copy.global_bytes.max(copy.shared_bytes) >= WIDEST {
         return String::new();
@@ -224,7 +224,7 @@ fn why_narrow(copy: &tilec_ptx::report::CopyReport, remarks: &[Diagnostic]) -> S
     }
 }
 
-/// What the assembler made of a kernel.
+/// The assembler's figures for a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct Assembler {
     /// Its version.

@@ -32,7 +32,7 @@ impl Places<'_> {
         Places { kernel, around, starts }
     }
 
-    /// Where a statement comes from; none: the header, which stands for the kernel as a whole.
+    /// The statement's source line; `None`: the header, for the kernel as a whole.
     pub(crate) fn of_statement(&self, stmt: Option<Stmt>) -> Place {
         Place { stmt, span: stmt.map_or_else(|| self.header(), |s| self.own(self.kernel.stmt_spans[s])) }
     }

@@ -8,7 +8,7 @@ use tilec_ir::kernel::Module;
 /// Names of passes and the text after each.
 pub(super) type Texts = Vec<(&'static str, String)>;
 
-/// The texts after the passes over a whole file, and of each line of each where it comes from, if that is kept.
+/// The texts after file passes, with the source line of each of their lines, if stored.
 #[derive(Default)]
 pub(super) struct FileTexts {
     pub(super) texts: Texts,

@@ -63,7 +63,7 @@ pub(crate) fn lower(
     tilec_ptx::lower::lower(kernel, target, source, report_accesses, sink)
 }
 
-/// How a kernel whose compile-time parameters are bound is launched, as far as its text says.
+/// The launch of a kernel with bound compile-time parameters, as far as it follows from the source.
 pub(crate) fn interface(kernel: &Kernel, target: Target) -> Launch {
     tilec_ptx::lower::interface(kernel, target)
 }

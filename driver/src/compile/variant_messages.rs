@@ -1,4 +1,4 @@
-//! What is said of the variants of a kernel, put together.
+//! Merges the diagnostics of the variants of a kernel.
 
 use crate::compile::variants::{VariantPlan, differing};
 use tilec_ir::diag::{Diagnostic, Severity, Sink, Span};
@@ -23,8 +23,9 @@ pub(super) fn labels(planned: &[VariantPlan]) -> Vec<Label> {
     planned.iter().map(label).collect()
 }
 
-/// What was said of each kernel. A warning of several variants stands once, and says which where it is not about all. That a variant knows less of rows than
-/// another, which loses nothing there, is meant: it stays a remark.
+/// Merges the diagnostics of kernels. A warning of several variants appears once, and names the variants if it is not
+/// about all. A variant for unaligned rows misses fast paths on purpose: if another variant takes them, this stays a
+/// remark.
 pub(super) fn merge_variant_messages(labels: Vec<Label>, mut said: Vec<Sink>) -> Vec<Diagnostic> {
     let of_rows = |d: &Diagnostic| d.loss.as_ref().filter(|l| l.rows || l.path == FastPath::Wide).map(|l| l.path);
     let lost: Vec<Vec<(FastPath, Span)>> = said

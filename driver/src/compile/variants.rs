@@ -1,9 +1,10 @@
-//! Variants of a kernel in one file: one for each set of definitions, and for each choice that the sizes of `--for` lead to.
+//! Variants of a kernel in one file: one for each set of definitions, and for each choice for the sizes of `--for`.
 //!
-//! Definitions stand for what is known at launch only (`ALIGN=8` where rows are aligned, else `ALIGN=1`): which is launched
-//! follows from the preconditions, in the order given. Choices are distinguished by a rule over sizes.
+//! Definitions represent facts that are only known at launch (`ALIGN=8` if rows are aligned, otherwise `ALIGN=1`). The
+//! preconditions decide which variant is launched, in the order given. A rule over sizes selects among choices.
 //!
-//! Of a kernel that takes sizes of 0 (`where K >= 0`) there are those for each of them being 0, too, in front of the others: their preconditions say so.
+//! A kernel that accepts sizes of 0 (`where K >= 0`) also has a variant for each such size. These come first, and their
+//! preconditions say that the size is 0.
 
 use crate::compile::options::{CompileOptions, Sizes};
 use crate::compile::parsed_program::ParsedKernel;
@@ -53,7 +54,8 @@ fn has_size(kernel: &Kernel, name: &str) -> bool {
     kernel.sizes.iter().any(|&v| kernel.values[v].name == name)
 }
 
-/// What is wrong with definitions for a file whose kernels have no compile-time parameters at all. Of others each kernel is asked by itself (`specialize`).
+/// The error of definitions for a file whose kernels have no compile-time parameters. Other errors are found per kernel
+/// (`specialize`).
 pub(crate) fn without_parameters(module: &Module, options: &CompileOptions) -> Vec<Diagnostic> {
     let Some(first) = module.kernels.first().filter(|_| module.kernels.iter().all(|k| k.const_params.is_empty()))
     else {
@@ -80,10 +82,10 @@ pub(crate) fn without_parameters(module: &Module, options: &CompileOptions) -> V
     wrong.collect()
 }
 
-/// Every kernel of `module` as it is after `choose`, once for each variant, and which variants to launch.
+/// Every kernel of `module` after `choose`, once for each variant, and the rule that selects a variant.
 ///
 /// # Errors
-/// Something cannot be chosen; the sink says what.
+/// No value can be chosen; the sink has the reason.
 pub(crate) fn plan(
     module: &Module,
     options: &CompileOptions,

@@ -15,7 +15,7 @@ use tilec_ptx::print::InstLine;
 /// What every asynchronous product is called in PTX.
 const OPCODE: &str = "wgmma.mma_async.";
 
-/// What is kept of a product when it is assembled.
+/// The facts about a product that remain in assembled code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Product<'a> {
     /// Rows, columns, depth; as printed.
@@ -41,7 +41,8 @@ pub(super) fn of_the_source(source: &SourceFile) -> impl Fn(&Kernel, &InstLine) 
     }
 }
 
-/// Gives asynchronous products the lines of the instructions that they came from. Returns what is said of functions where the order does not tell.
+/// Gives wgmma instructions of machine code their source lines. Returns messages about functions in which the order is
+/// ambiguous.
 pub(super) fn attribute_wgmma(
     program: &Compiled,
     functions: &mut [SassFunction],
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(of_ptx("\twgmma.commit_group.sync.aligned;"), None);
     }
 
-    /// Of other products than the PTX has none gets another line, and that is said at the statements.
+    /// Other products than those of the PTX keep their lines, and a message at the statements says so.
     #[test]
     fn other_products_keep_the_line_table() {
         let source = include_str!("../../../examples/gemm.tile");

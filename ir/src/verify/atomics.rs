@@ -1,4 +1,4 @@
-//! Copies that combine with memory: where old values go, and what the word for it allows.
+//! Copies that combine with memory: the place of old values, and the types that each operation allows.
 
 use crate::atomics::Combining;
 use crate::codes;
@@ -9,14 +9,15 @@ use crate::space::Space;
 use crate::typing::{Extent, ResolvedView, Type, shape_text};
 use crate::verify::context::Cx;
 
-/// Rule 13 for `add`, `min`, `max` and `exchange` with `old`. `sides`: what is stored, and the window that it is stored to.
+/// Rule 13 for `add`, `min`, `max` and `exchange` with `old`. `sides`: the stored value, and the window to which it is
+/// stored.
 pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &CopyAttrs, target: &ResolvedView) {
     let k = cx.k;
     let place = attrs.old.and_then(|old| cx.types.resolve_view(old));
     let place = place.filter(|view| matches!(k.values[view.base].def, ValueDef::Smem(_)));
     let found = attrs.old.and_then(|old| cx.type_of(old));
     let moved = extents(cx, sides.0).or_else(|| extents(cx, sides.1)).unwrap_or_default();
-    // `word`: what is to be left out; empty: nothing.
+    // `word`: the part to be removed; empty: none.
     let mut bad = |word: &str, message: String, note: &str| {
         let d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message).with_note(note);
         cx.report(d.with_left_out(k.clause(k.stmt_spans[s], word)));

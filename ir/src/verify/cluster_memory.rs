@@ -1,10 +1,12 @@
-//! Rule 33: an entry of distributed shared memory is passed on once.
+//! Rule 35: each entry of distributed shared memory is passed on once.
 //!
-//! Its mbarrier goes through one phase: a second `signal` would complete the next one, which nobody awaits. So statements that pass entries on stand in no loop but one over the
-//! entries, and not all blocks of a cluster execute them for one entry.
+//! The mbarrier of an entry has one phase. A second `signal` would complete the next phase, which nobody awaits. So
+//! statements that pass on entries are in no loop, except one over the entries. Not all blocks of a cluster may execute
+//! them for the same entry.
 //!
-//! The phase ends when the entry is signalled and all of its bytes are there: the block that awaits it waits forever if one of the two is missing. So what is stored is signalled, what is
-//! signalled is stored and awaited, and what is read is awaited. Of an index that is not a number it is not known which entry it is; it may be any.
+//! The phase ends when the entry is signalled and all of its bytes have arrived. If either is missing, the block that
+//! awaits it never continues. So every stored entry must be signalled, every signalled entry must be stored and
+//! awaited, and every entry that is read must be awaited. An entry whose index is not a literal counts as any entry.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -38,7 +40,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// What a statement does with an entry.
+/// How a statement uses an entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Does {
     Store,
@@ -53,9 +55,9 @@ struct Use {
     does: Does,
     memory: Value,
     index: Expr,
-    /// The variable of a loop in each of whose iterations it uses the same entry.
+    /// The variable of a surrounding loop, if every iteration uses the same entry.
     again: Option<Value>,
-    /// All blocks execute it, for one entry.
+    /// All blocks execute it for one entry.
     by_all: bool,
 }
 
@@ -73,11 +75,11 @@ impl Use {
     }
 }
 
-/// What is around a statement.
+/// The blocks around a statement.
 #[derive(Default)]
 struct Around {
     loops: Vec<Value>,
-    /// How many statements decide whether it is executed: branches, and loops whose bounds are not numbers.
+    /// The number of statements that decide whether it is executed: branches, and loops whose bounds are not literals.
     conditions: usize,
 }
 
@@ -136,13 +138,13 @@ fn entries(k: &Kernel, s: Stmt) -> Vec<(Does, Value, Expr)> {
     found
 }
 
-/// Whether two uses may be of one entry.
+/// Whether two statements may use the same entry.
 fn may_meet(k: &Kernel, a: &Use, b: &Use) -> bool {
     let numbers = const_int(k, a.index).zip(const_int(k, b.index));
     a.memory == b.memory && numbers.is_none_or(|(a, b)| a == b)
 }
 
-/// Reports entries that are used without what must go with it.
+/// Reports entries with a missing store, signal or wait.
 fn missing(cx: &mut Cx<'_, '_>, uses: &[Use]) {
     let k = cx.k;
     let any = |of: &Use, does: Does| uses.iter().any(|other| other.does == does && may_meet(k, of, other));
@@ -211,7 +213,7 @@ fn by_all_blocks(cx: &mut Cx<'_, '_>, uses: &[Use]) {
     }
 }
 
-/// Whether an index is a loop's variable, or so much more or less.
+/// Whether an index is a loop variable plus a constant.
 fn counts(k: &Kernel, index: Expr, var: Value) -> bool {
     match &k.exprs[index] {
         ExprData::Ref(v) => *v == var,

@@ -1,4 +1,4 @@
-//! What the rules share.
+//! The state that all rules share.
 
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
@@ -8,12 +8,12 @@ use crate::typing::{Type, TypeError, Types, const_int};
 use crate::verify::structure;
 use std::collections::BTreeSet;
 
-/// What the rules share.
+/// The state that all rules share.
 pub(super) struct Cx<'k, 's> {
     pub(super) k: &'k Kernel,
     pub(super) types: Types<'k>,
     pub(super) sink: &'s mut Sink,
-    /// An untypable `let` is an error at the `let` and not again at every use.
+    /// `let`s without a type. The error is reported at the `let`, not at each use.
     pub(super) reported: BTreeSet<(Code, Span, String)>,
     pub(super) last: Option<Reported>,
 }
@@ -30,7 +30,7 @@ impl Cx<'_, '_> {
         self.report(if note.is_empty() { d } else { d.with_note(note) });
     }
 
-    /// The type of `e`; what is wrong with it is reported.
+    /// The type of `e`. Reports an error if there is none.
     pub(super) fn type_of(&mut self, e: Expr) -> Option<Type> {
         let ty = self.types.type_of(e);
         self.ok(ty)
@@ -44,7 +44,7 @@ impl Cx<'_, '_> {
         &self.k.values[v].name
     }
 
-    /// Checks that `e` is an index over values of some kinds, described by `over`.
+    /// Checks that `e` is an index over certain kinds of values, which `over` describes.
     pub(super) fn index_over(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
         let typed = self.types.index(e);
         if self.ok(typed).is_some() {
@@ -52,7 +52,7 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// Checks that `e` mentions values of some kinds only.
+    /// Checks that `e` mentions only certain kinds of values.
     pub(super) fn check_value_kinds(&mut self, e: Expr, over: &str, allowed: fn(&ValueDef) -> bool) {
         let k = self.k;
         structure::mentions(k, e, &mut |at, v| {
@@ -68,7 +68,7 @@ impl Cx<'_, '_> {
         });
     }
 
-    /// Checks that a compile-time index, where it is known, is within bounds.
+    /// Checks that a compile-time index is within bounds, if it is known.
     pub(super) fn bounded(&mut self, code: Code, what: &str, e: Expr, min: i64, max: i64) {
         self.index_over(e, "compile-time parameters and integers", is_const);
         if let Some(x) = const_int(self.k, e)
@@ -80,7 +80,7 @@ impl Cx<'_, '_> {
         }
     }
 
-    /// With another number in place of `e` as the change that mends it, if `e` is written as a number.
+    /// Adds a fix that replaces `e` by another number, if `e` is a literal.
     pub(super) fn with_number(&self, d: Diagnostic, e: Expr, x: i64) -> Diagnostic {
         match self.k.literal(e) {
             Some(span) => d.with_fix(span, x.to_string()),

@@ -52,7 +52,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
     atomics::check(cx, s, (src, dst), attrs, &target);
 }
 
-/// A tile in another shape is copied from a register variable to another of its type.
+/// A reshaped tile is copied from one register variable to another of its type.
 fn reshaped(cx: &mut Cx<'_, '_>, src: Expr, dst: Expr) {
     let k = cx.k;
     let ExprData::Reshape { arg, ref numbered, .. } = k.exprs[src] else { return };
@@ -95,7 +95,7 @@ fn leaves(cx: &mut Cx<'_, '_>, src: Expr) {
     }
 }
 
-/// The references and windows of an expression: what it reads.
+/// The references and windows that an expression reads.
 fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut stack = vec![e];
@@ -125,7 +125,7 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
         return;
     }
     if from.rank() == 0 {
-        // A scalar fills whatever has extents.
+        // A scalar fills any destination with extents.
         if matches!(to, Type::View(v) if v.rank > 0) {
             no_extents(cx, span, "a window says how many elements it has: `copy 0.0 -> Z[i * 64..+64, j * 64..+64]`");
         }
@@ -155,7 +155,7 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
     }
 }
 
-/// Of a tensor that repeats along a dimension there is one element to store to.
+/// Reports several elements that are stored to the only element along a broadcast dimension.
 fn once(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, target: &ResolvedView) {
     let (Some(tensor), Type::Tile(tile)) = (cx.k.tensor_ty(target.base), from) else { return };
     let kept = target.base_dims();
@@ -245,7 +245,7 @@ fn attributes(
     }
 }
 
-/// Dimensions whose bounds are checked, and the condition of all.
+/// Dimensions with bounds checks, and the condition of the copy.
 fn bounds(cx: &mut Cx<'_, '_>, s: Stmt, attrs: &CopyAttrs, global: bool, rank: usize) {
     let k = cx.k;
     let span = k.stmt_spans[s];
@@ -275,7 +275,7 @@ fn bounds(cx: &mut Cx<'_, '_>, s: Stmt, attrs: &CopyAttrs, global: bool, rank: u
     }
 }
 
-/// The width of accesses, to each of these sides that is memory.
+/// The access width, for each side that is in memory.
 fn widths(cx: &mut Cx<'_, '_>, s: Stmt, vec: u32, sides: &[Expr]) {
     let k = cx.k;
     let span = k.stmt_spans[s];
@@ -303,7 +303,7 @@ fn widths(cx: &mut Cx<'_, '_>, s: Stmt, vec: u32, sides: &[Expr]) {
     }
 }
 
-/// What a register tile could be loaded from.
+/// The memory from which a register tile could be loaded.
 fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Space) {
     let k = cx.k;
     let from = cx.types.resolve_view(src);
@@ -325,7 +325,7 @@ fn prefetch(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, to: Spac
     }
 }
 
-/// Accesses of 16 bytes to global memory that are made of aligned words.
+/// Accesses of 16 bytes to global memory that consist of aligned words.
 fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned: u32, to: Space) {
     let k = cx.k;
     let from = cx.types.resolve_view(src);
@@ -374,7 +374,7 @@ fn unaligned(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, aligned
     }
 }
 
-/// What is outside the bounds reads as a number of the tensor's type; the hardware's copies know zero alone.
+/// Elements outside the bounds read as a number of the tensor's type. Copies by hardware only support zero.
 fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Literal, to: Space) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
@@ -409,8 +409,8 @@ fn filled(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, attrs: &CopyAttrs, fill: Lite
     }
 }
 
-/// `cp.async` (PTX ISA, section "Data Movement and Conversion Instructions: cp.async"): whole elements of 4, 8 or 16 bytes at
-/// a time from global to shared memory.
+/// `cp.async` (PTX ISA, section "Data Movement and Conversion Instructions: cp.async") copies whole elements, 4, 8 or
+/// 16 bytes at a time, from global to shared memory.
 fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs, target: &ResolvedView) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
@@ -458,7 +458,7 @@ fn asynchronous(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &Copy
     }
 }
 
-/// Scratch memory whose elements lie as registers do: all copies say so, and move whole tiles.
+/// Scratch memory with elements in register order. All copies have the mark, and move whole tiles.
 fn fragments(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs) {
     let k = cx.k;
     let mut windows = Vec::new();
@@ -558,7 +558,7 @@ fn multicast(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr) {
     }
 }
 
-/// `cp.async.bulk.tensor` (PTX ISA 9.7.9.27): whole boxes of a tensor, elements as they are.
+/// `cp.async.bulk.tensor` (PTX ISA 9.7.9.27): whole boxes of a tensor, without conversion.
 fn tensor(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &CopyAttrs, target: &ResolvedView) {
     let k = cx.k;
     let from = cx.types.resolve_view(src);
@@ -646,7 +646,7 @@ fn smallest(cx: &Cx<'_, '_>, elem: ElemRef) -> Bits {
     candidate_elems(cx.k, elem).into_iter().map(Elem::size).min().unwrap_or(Elem::U8.size())
 }
 
-/// Where the elements of a reference or window are; `None` for scalars.
+/// The memory of a reference or window; `None` for scalars.
 fn space_of(cx: &Cx<'_, '_>, e: Expr) -> Option<Space> {
     if let Some(view) = cx.types.resolve_view(e) {
         return (!view.dims.is_empty()).then(|| view.space(cx.k));

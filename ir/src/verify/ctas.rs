@@ -1,6 +1,7 @@
 //! Rule 32: blocks of a cluster that divide tiles (`ctas`) hold them in registers.
 //!
-//! Lowering has what is stored to a buffer stored in all of these blocks. What fills shared memory in another way fills that of one block alone.
+//! Lowering stores the elements of a buffer to all of these blocks. Other ways to fill shared memory fill that of one
+//! block only.
 
 use crate::codes;
 use crate::ctas;
@@ -44,7 +45,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// What a statement does that one block would do for itself.
+/// The operation of a statement that affects one block only.
 fn other_than_registers(k: &Kernel, s: Stmt) -> Option<&'static str> {
     let product = |e: Expr| matches!(k.exprs[e], ExprData::Mma(_));
     match k.stmts[s] {

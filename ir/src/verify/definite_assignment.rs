@@ -1,8 +1,8 @@
-//! Rule 24: no register variable is read that nothing has written.
+//! Rule 24: no register variable is read before it is written (definite assignment).
 //!
-//! What is reported is certain: no write is in front of the read, and none of those after it can come before it in
-//! time. One that can is in a loop around both, and not after the read in the read's own block, where each turn passes the
-//! read first.
+//! Only certain errors are reported: no write precedes the read, and no later write can happen before it. A later write
+//! can happen first only if a loop surrounds both, and if the write is not after the read in the read's own block.
+//! There, each iteration executes the read first.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -11,7 +11,7 @@ use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use crate::verify::context::Cx;
 use std::collections::BTreeMap;
 
-/// Where a statement stands: the index in each block around it, and whether that block is the body of a loop.
+/// The position of a statement: its index in each surrounding block, and whether that block is the body of a loop.
 type Path = Vec<(usize, bool)>;
 
 #[derive(Default)]

@@ -1,35 +1,36 @@
-//! That the register layouts of a product fit its instruction: rule 22.
+//! Rule 22: the register layouts of a product are fragments of its instruction.
 //!
-//! An instruction (a row of [`crate::atoms`]) says for each operand which bit of its own coordinates `m`, `n`, `k` every
-//! value bit and lane bit carries. A warp executes it once per *repetition*; a repetition fixes the remaining value bits of
-//! each operand. Layouts are linear over F2, so both "which tile element" and "which atom element" are xors of columns,
-//! and the product over all repetitions is right if these statements about columns hold:
+//! An instruction (a row of [`crate::atoms`]) says for each operand which bit of its own coordinates `m`, `n`, `k`
+//! every value bit and lane bit carries. A warp executes it once per *repetition*. A repetition fixes the remaining
+//! value bits of each operand. Layouts are linear over F2, so the tile element and the atom element are xors of
+//! columns. The product over all repetitions is right if these statements about columns hold:
 //!
-//! 1. There are maps `rho` (atom row bits to tile rows), `nu` (columns) and `kappa` (reduction) such that every bit of every
-//!    fragment agrees with them: where A's or C's fragment carries `M(i)`, the layout's column is `rho(i)` along rows and
-//!    nothing along the other dimension; likewise `nu` for B and C, `kappa` for A and B. Two bits that carry the same
-//!    coordinate bit must agree. Bits that carry nothing (`Same`) have column 0.
-//! 2. `kappa` and the reduction offsets that A's and B's repetitions have in common together reach every index of the
-//!    reduction exactly once.
-//! 3. Each repetition of C finds its rows among the repetitions of A and its columns among those of B: C's remaining value
-//!    columns, restricted to rows, are combinations of A's remaining value columns; the same for columns and B.
-//! 4. The same for warps: what a warp bit adds to C's rows, it adds to A's rows up to a repetition of A, and to C's
-//!    columns, B's columns up to a repetition of B.
+//! 1. There are maps `rho` (atom row bits to tile rows), `nu` (columns) and `kappa` (reduction), and every bit of every
+//!    fragment agrees with them. Where A's or C's fragment carries `M(i)`, the layout's column is `rho(i)` along rows
+//!    and zero along the other dimension. The same holds for `nu` with B and C, and for `kappa` with A and B. Two bits
+//!    that carry the same coordinate bit must agree. Bits that carry nothing (`Same`) have column 0.
+//! 2. `kappa`, together with the reduction offsets that repetitions of A and B have in common, reaches every index of
+//!    the reduction exactly once.
+//! 3. Each repetition of C finds its rows among the repetitions of A and its columns among those of B. C's remaining
+//!    value columns, restricted to rows, are combinations of A's remaining value columns. The same holds for columns
+//!    and B.
+//! 4. The same holds for warps. What a warp bit adds to C's rows, it adds to A's rows up to a repetition of A. What it
+//!    adds to C's columns, it adds to B's columns up to a repetition of B.
 //!
-//! From 1, repetition `(c, a, b)` with equal row, column and reduction offsets adds `sum over kappa of A·B` to exactly the
-//! elements of C that it should; 3 and 4 say that such `a` and `b` exist for every `c` in every warp, and 2 that summing
-//! over them sums over the whole reduction, each index once. With `swap` the instruction computes the transposed product:
-//! its A is our `b` seen transposed, its B our `a`, and its rows are C's columns.
+//! By 1, a repetition `(c, a, b)` with equal row, column and reduction offsets adds `sum over kappa of A·B` to exactly
+//! the right elements of C. By 3 and 4, such `a` and `b` exist for every `c` in every warp. By 2, the sum over them
+//! covers each index of the reduction once. With `swap` the instruction computes the transposed product: its A is our
+//! `b` transposed, its B our `a` transposed, and its rows are C's columns.
 //!
-//! An accumulator of three dimensions has a sum for each slice of the reduction. Slices are distributed to warps, so the same
-//! holds of every warp within the slice it is in, and:
+//! An accumulator of three dimensions has a sum for each slice of the reduction. Slices are distributed to warps. So
+//! the same holds for every warp within its slice, and also:
 //!
-//! 5. The index of a slice is the upper bits of the reduction. Only warp bits move it, by the same in A, B and C. Statement 2
-//!    is about the lower bits.
+//! 5. The index of a slice is the upper bits of the reduction. Only warp bits change it, equally in A, B and C.
+//!    Statement 2 is about the lower bits.
 //!
-//! If a row has several variants of an operand, one of them has to fit.
+//! If an instruction has several variants of an operand, one of them must fit.
 //!
-//! wgmma products: [`warpgroups`].
+//! For wgmma products, see [`warpgroups`].
 
 mod maps;
 mod warpgroups;

@@ -36,7 +36,7 @@ pub(super) fn check(
     }
 }
 
-/// A gathered window, and the expression of a copy that it is: itself, or transposed.
+/// A gathered window, and the expression of the copy in which it is: the window itself, or its transposition.
 struct Gathered {
     window: Expr,
     seen: Expr,
@@ -71,7 +71,7 @@ fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
     }
 }
 
-/// Checks that a tile of indices has one for each element along dimension `w` of what is copied.
+/// Checks that a tile of indices has an index for each element along dimension `w` of the copied window.
 fn indices(cx: &mut Cx<'_, '_>, (w, numbers): (usize, Expr), shape: Option<&[Extent]>) {
     let k = cx.k;
     let Ok(Type::Tile(tile)) = cx.types.type_of(numbers) else { return };
@@ -88,7 +88,7 @@ fn indices(cx: &mut Cx<'_, '_>, (w, numbers): (usize, Expr), shape: Option<&[Ext
     }
 }
 
-/// Reports gathered windows where nothing is copied element by element.
+/// Reports gathered windows in statements that do not copy element by element.
 pub(super) fn elsewhere(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut allowed = Vec::new();

@@ -18,11 +18,11 @@ use crate::typing::{Type, const_int, elem_name, factors};
 use crate::verify::context::{Cx, is_launch};
 use crate::verify::structure::{mentions, schedule_items};
 
-/// Most dimensions of a tensor or a tile.
+/// Maximum number of dimensions of a tensor or a tile.
 pub(super) const MAX_RANK: usize = 5;
-/// Run-time extents stay below this.
+/// Exclusive upper bound of run-time extents.
 const MAX_EXTENT: i64 = (1 << 31) - 1;
-/// Lines of padding in front of a tensor stay within this.
+/// Maximum number of padding lines in front of a tensor.
 const MAX_PADDING: i64 = 1 << 30;
 /// Grid axes of a launch (CUDA programming guide, "Thread Hierarchy").
 const MAX_AXES: usize = 3;
@@ -67,7 +67,7 @@ fn positive(cx: &mut Cx<'_, '_>, code: crate::diag::Code, what: &str, e: Expr, m
 }
 
 fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
-    // Along what it lacks beside tiles of more dimensions it has no addresses.
+    // A broadcast dimension has no addresses.
     let rank = t.shape.len() - t.repeats.len();
     if !(1..=MAX_RANK).contains(&rank) {
         let message = format!("tensor `{name}` has {rank} dimensions, expected 1 to {MAX_RANK}");
@@ -81,7 +81,7 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
         cx.report(Diagnostic::error(codes::BAD_SHAPE, span, message).with_note("use `u8`, and compare with 0"));
     }
     for (d, &e) in t.shape.iter().enumerate() {
-        // Of several modes each is checked below.
+        // If there are several modes, each one is checked below.
         if t.modes(d).is_none() {
             cx.index_over(e, LAUNCH, is_launch);
         }
@@ -131,7 +131,7 @@ fn tensor(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy
     }
 }
 
-/// A precondition: truth values of what the host knows at the launch.
+/// A precondition: conditions on values that the host knows at the launch.
 fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
     let k = cx.k;
     if let Some((at, tensor)) = tensor_in(k, e) {
@@ -150,7 +150,7 @@ fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
             let message = format!("a precondition is a truth value, found {}", other.describe(k));
             let d = Diagnostic::error(codes::BAD_PRECONDITION, k.expr_spans[e], message);
             let d = d.with_note("compare: `where K % 8 == 0`");
-            // A remainder that is requested is that of a multiple.
+            // A requested remainder is that of a multiple.
             let remainder = matches!(k.exprs[e], ExprData::Op { op: Op::Rem, .. });
             cx.report(if remainder { d.with_fix_around(k.expr_spans[e], "", " == 0") } else { d });
         }
@@ -158,7 +158,7 @@ fn precondition(cx: &mut Cx<'_, '_>, e: Expr) {
     }
 }
 
-/// A tensor that an expression reads, and where.
+/// A tensor that an expression reads, and the position of the read.
 fn tensor_in(k: &Kernel, e: Expr) -> Option<(Expr, Value)> {
     let mut found = None;
     mentions(k, e, &mut |at, v| {
@@ -169,7 +169,7 @@ fn tensor_in(k: &Kernel, e: Expr) -> Option<(Expr, Value)> {
     found
 }
 
-/// Padding: along strides of the tensor that each mode clearly steps by or does not, of a tensor at one address.
+/// Padding. Each mode must clearly step along the padded strides or not. The tensor has a single address.
 fn padding(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
     if t.padded.is_empty() {
         return;
@@ -209,7 +209,7 @@ fn padding(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     }
 }
 
-/// Memory that is not an input and no result.
+/// Memory that is neither an input nor a result.
 fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
     let Some(scratch) = t.scratch else { return };
     let k = cx.k;
@@ -242,7 +242,7 @@ fn scratch(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorT
     cx.report(d.with_left_out(word));
 }
 
-/// Distributed shared memory: whole tiles of words, and a cluster whose blocks hand them on.
+/// Distributed shared memory: whole tiles of words, in a cluster whose blocks pass them on.
 fn of_cluster(cx: &mut Cx<'_, '_>, name: &str, span: crate::diag::Span, t: &TensorTy) {
     let k = cx.k;
     let (message, note) = match t.elem {
@@ -316,7 +316,7 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
         && !(format.min()..=format.max()).contains(&x.into())
     {
         let message = format!("a scalar of type {} cannot have this default", elem.name());
-        // Numbers of the text have 63 bits and a sign.
+        // Literals in the text have 63 bits and a sign.
         let note = match i64::try_from(format.max()) {
             Ok(most) => format!("its numbers are those from {} to {most}", format.min()),
             Err(_) => {
@@ -378,7 +378,7 @@ fn schedule(cx: &mut Cx<'_, '_>) {
     cluster(cx);
 }
 
-/// The blocks of a cluster: as many as every device runs at once, along axes that the grid has.
+/// The blocks of a cluster: at most as many as every device supports, along existing grid axes.
 fn cluster(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let axes = k.grid.len().min(MAX_AXES);
@@ -390,7 +390,7 @@ fn cluster(cx: &mut Cx<'_, '_>) {
         return;
     }
     let Some(along) = k.schedule.cluster.iter().map(|&e| const_int(k, e)).collect::<Option<Vec<i64>>>() else { return };
-    // Axes that are too long by themselves are reported.
+    // Axes that are too long by themselves have been reported.
     if along.iter().any(|n| !(1..=MAX_BLOCKS).contains(n)) {
         return;
     }

@@ -1,4 +1,5 @@
-//! Rule 30: one elected lane does what one lane does for all, a loop is spread over threads that only awaits signals, and warps leave out multiplications by one alone.
+//! Rule 30: the marks `elected` (one lane acts for all), `spread` (a loop that only awaits signals is divided among
+//! threads) and `changing` (warps skip multiplications by one).
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
@@ -37,7 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
             }
         };
         let d = Diagnostic::error(codes::BAD_LANES, k.stmt_spans[s], why).with_note(note);
-        // Of a role or a loop it is in front of those of its body.
+        // For a role or a loop the mark precedes those of its body.
         let word = k.spots_behind(Span { end: k.stmt_spans[s].start, ..k.stmt_spans[s] }, FixLocation::Lanes).next();
         cx.report(d.with_left_out(word));
     }

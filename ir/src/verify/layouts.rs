@@ -14,7 +14,7 @@ use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, const_int, copy_shape};
 use crate::verify::context::Cx;
 
-/// log2 of more elements than any tile has; shifts by it are safe.
+/// log2 of a number above the elements of any tile; shifts by it are safe.
 pub(super) const MAX_BITS: u32 = 31;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -32,7 +32,7 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, threads: Option<i64>) {
         match &k.stmts[s] {
             StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => {
                 if let Some(t) = k.tile_ty(*value) {
-                    // What the producer has in registers is for its threads, from when its slots are.
+                    // Registers of the producer belong to its threads, once its slots are known.
                     tile(cx, (s, *value), t, threads.filter(|_| !k.plans[s].producer));
                 }
             }
@@ -54,7 +54,7 @@ pub(super) fn dim_bits(k: &Kernel, t: &TileTy) -> Option<Vec<u32>> {
     t.shape.iter().map(|&e| Extent::of(k, e).known().map(extent_bits)).collect()
 }
 
-/// A number of threads that are whole warps: others are reported as such.
+/// The number of threads, if it is a multiple of a warp. Other numbers are reported.
 fn whole_warps(threads: Option<i64>) -> Option<u64> {
     threads.and_then(|t| u64::try_from(t).ok()).filter(|t| *t > 0 && t.is_multiple_of(u64::from(WARP)))
 }
@@ -102,7 +102,7 @@ fn tile(cx: &mut Cx<'_, '_>, (s, v): (Stmt, Value), t: &TileTy, threads: Option<
     }
 }
 
-/// That panels at a distance of their own do not overlap, and that a place inside one is exchanged as in any other.
+/// Checks that panels with a pitch do not overlap, and that the swizzle permutes elements within a panel.
 fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, layout: &SmemLayout, pitch: Pitch) {
     let k = cx.k;
     let (span, name) = (k.values[v].span, cx.name(v).to_owned());
@@ -120,13 +120,13 @@ fn panels(cx: &mut Cx<'_, '_>, (v, written): (Value, Option<Span>), t: &TileTy, 
     }
 }
 
-/// Whether threads have different registers of a tile with an extent that is not a power of two: reported.
+/// Reports a tile whose extent is not a power of two, if threads hold different registers of it.
 fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32], written: Option<Span>) -> bool {
     let k = cx.k;
     let shape: Option<Vec<u64>> = t.shape.iter().map(|&e| Extent::of(k, e).known()).collect();
     let (Some(shape), Some(layout)) = (shape, &t.reg_layout) else { return false };
     let odd = t.shape.iter().zip(&shape).find(|(_, n)| !n.is_power_of_two());
-    // A layout for other extents, or one that misses elements, is reported as such.
+    // Layouts for other extents, or that miss elements, are reported elsewhere.
     let Some((&e, n)) = odd.filter(|_| layout.out_bits() == bits.iter().sum() && layout.covers_tile()) else {
         return false;
     };
@@ -143,7 +143,7 @@ fn is_uneven(cx: &mut Cx<'_, '_>, v: Value, t: &TileTy, bits: &[u32], written: O
     true
 }
 
-/// What keeps a shared-memory layout from being a bijection.
+/// The reason why a shared-memory layout is not a bijection.
 fn collision(layout: &SmemLayout) -> String {
     match layout.map().kernel().first() {
         Some(&index) => {
@@ -160,7 +160,7 @@ fn collision(layout: &SmemLayout) -> String {
     }
 }
 
-/// A register tile's layout. `written`: where it stands.
+/// A register tile's layout. `written`: its position in the text.
 fn register(
     cx: &mut Cx<'_, '_>,
     (name, span, written): (&str, Span, Option<Span>),
@@ -184,7 +184,7 @@ fn register(
         cx.report(Diagnostic::error(codes::LAYOUT_COVER, span, message).with_note(note).with_left_out(written));
     }
     let own = layout.threads(shape).unwrap_or(1 << layout.thread_bits());
-    // Of a layout for other extents the bits alone say something.
+    // For a layout of other extents, only the number of bits can be checked.
     let fits = |t: u64| if layout.out_bits() == bits { layout.is_for(shape, t) } else { own == t };
     if let Some(threads) = threads.filter(|&t| !fits(t)) {
         let message = format!("the layout of `{name}` is for {own} threads, the block has {threads}");
@@ -193,7 +193,7 @@ fn register(
     }
 }
 
-/// The threads that run a copy, of those of the block: slots are filled by the producer warps, as they will be in their role.
+/// The threads that run a copy. Producer warps fill slots, also before they have a role.
 fn running(k: &Kernel, s: Stmt, threads: Option<i64>) -> Option<i64> {
     let slot = match k.stmts[s] {
         StmtData::Copy { dst, .. } => matches!(&k.exprs[dst], ExprData::View(v) if v.slot == Some(Slot::Put)),

@@ -1,4 +1,4 @@
-//! What to write where something has fewer dimensions than are wanted.
+//! Fixes for expressions with fewer dimensions than required.
 
 use super::context::Cx;
 use crate::diag::{Diagnostic, Span};
@@ -7,7 +7,7 @@ use crate::kernel::{ExprData, Kernel, Range};
 use crate::print::print_expr;
 use crate::typing::{Extent, Type, shape_text};
 
-/// What to write where `e` has fewer dimensions than are wanted, or one element where a scalar is.
+/// The text to write if `e` has fewer dimensions than required, or one element instead of a scalar.
 pub(super) fn lacking(cx: &Cx<'_, '_>, e: Expr, ty: &Type, wanted: usize) -> Option<String> {
     if let (Type::Tile(t), 0) = (ty, wanted) {
         let extents = shape_text(cx.k, &t.shape);
@@ -30,14 +30,15 @@ pub(super) fn lacking(cx: &Cx<'_, '_>, e: Expr, ty: &Type, wanted: usize) -> Opt
     Some(format!("{note}: `{name}[_, {range}]` in every row, `{name}[{range}, _]` in every column"))
 }
 
-/// With the window that a tile of more dimensions is stored to: `R[i]` of one element is `R[i..]`, and `_` stands for dimensions of extent 1.
+/// Adds the window for a tile of more dimensions: `R[i]` of one element becomes `R[i..]`, and `_` is added for
+/// dimensions of extent 1.
 pub(super) fn window_of_sums(k: &Kernel, d: Diagnostic, dst: Expr, shape: &[Extent], rank: usize) -> Diagnostic {
     let other = "a vector broadcasts along a dimension that it lacks: `L[i.., _]` for a tile of extents `[64, 1]`";
     let ExprData::View(view) = &k.exprs[dst] else { return d.with_note(other) };
     let missing = shape.len() - rank;
     let ones = shape[shape.len() - missing..].iter().all(|n| n.known() == Some(1));
     let first = shape.first().and_then(|n| n.known()) == Some(1);
-    // An index in place of a range, where the tile has one element along that dimension.
+    // An index instead of a range, if the tile has one element along that dimension.
     let index = matches!(view.ranges[..], [.., Range::At(_)]) && first;
     let span = k.expr_spans[dst];
     if !ones || view.ranges.is_empty() || span.is_none() {

@@ -1,4 +1,4 @@
-//! Rule 29: what `ordered` statements need to be done alternately is that of their role, and is apart from everything else.
+//! Rule 29: the barriers of `ordered` statements belong to their role, and share no memory with anything else.
 
 use crate::codes;
 use crate::diag::Diagnostic;

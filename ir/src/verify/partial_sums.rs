@@ -1,4 +1,5 @@
-//! Rule 31: a register tile of parts is changed by statements that do to its value what they do to the parts, and read by copies that put them together.
+//! Rule 31: statements may change a tile of partial sums only in ways that commute with the sum. Only copies that
+//! combine the parts read it.
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
@@ -37,7 +38,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// That lanes whose numbers differ in the bits given hold the same elements.
+/// Checks that lanes whose numbers differ only in the given bits hold the same elements.
 fn lanes(cx: &mut Cx<'_, '_>, v: Value, tile: &TileTy, partial: &Partial) {
     let (span, name) = (cx.k.values[v].span, cx.name(v).to_owned());
     let ascending = partial.lanes.windows(2).all(|w| w[0] < w[1]);
@@ -60,7 +61,7 @@ fn lanes(cx: &mut Cx<'_, '_>, v: Value, tile: &TileTy, partial: &Partial) {
     );
 }
 
-/// Where a statement does what cannot be done to parts, and why.
+/// The first operation of a statement that is not allowed on partial sums, and the reason.
 fn broken(k: &Kernel, s: Stmt, v: Value, tile: &TileTy, partial: &Partial) -> Option<(Span, String)> {
     let name = &k.values[v].name;
     let is_v = |e| matches!(k.exprs[e], ExprData::Ref(w) if w == v);

@@ -72,14 +72,14 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     register_budget(cx, total);
 }
 
-/// Statements outside of roles are not executed by any thread: they declare what roles share.
+/// No thread executes statements outside of roles. They declare the data that roles share.
 fn beside(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let body = &k.blocks[k.body];
     let Some(&role) = body.iter().find(|&&s| matches!(k.stmts[s], StmtData::Role { .. })) else { return };
     let shared = |s: &Stmt| match k.stmts[*s] {
         StmtData::Let { .. } | StmtData::Alloc { .. } | StmtData::Barrier | StmtData::Role { .. } => true,
-        // Is reported as such.
+        // This is reported elsewhere.
         StmtData::Ordered { .. } => true,
         _ => false,
     };
@@ -92,7 +92,7 @@ fn beside(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// A role with replicas does nothing but take turns.
+/// A role with replicas only has the loop whose iterations they execute alternately.
 fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     let k = cx.k;
     if distributed_loop(k, body).is_some() {
@@ -104,12 +104,12 @@ fn replicated(cx: &mut Cx<'_, '_>, name: &str, role: Stmt, body: Block) {
     ));
 }
 
-/// What is done in order is in the loop whose iterations are distributed.
+/// `ordered` statements are in the loop whose iterations the replicas share.
 fn ordered(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut allowed: Vec<Stmt> = Vec::new();
     for &s in &k.blocks[k.body] {
-        // Warpgroups of one role do it one after the other, wherever it stands.
+        // Warpgroups of one role execute it one after the other, in any place.
         if let StmtData::Role { replicas: None, warps, body, .. } = k.stmts[s]
             && const_int(k, warps).is_none_or(|n| n > i64::from(WARPGROUP) && n % i64::from(WARPGROUP) == 0)
         {
@@ -136,7 +136,7 @@ fn ordered(cx: &mut Cx<'_, '_>) {
     });
 }
 
-/// The registers of all roles together: a warpgroup that requests more than the others leave waits for ever.
+/// The registers of all roles together. If a warpgroup requests more than the others release, it waits forever.
 fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
     let k = cx.k;
     let Ok(threads) = u32::try_from(warps.saturating_mul(i64::from(WARP))) else { return };
@@ -173,7 +173,7 @@ fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
     cx.error_at(codes::BAD_ROLE, last, message, &note);
 }
 
-/// Roles fill and empty the same slots: how often they do, loops say that all of them run alike.
+/// Roles fill and empty the same slots. Loops with equal trip counts in all roles show how often.
 fn counted(cx: &mut Cx<'_, '_>, k: &Kernel, s: Stmt) {
     let StmtData::For { cond: Some(_), body, .. } = k.stmts[s] else { return };
     let mut hands_over = None;

@@ -6,7 +6,7 @@ use crate::entities::{Block, Stmt};
 use crate::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, StmtPlan, ValueDef};
 use crate::verify::context::Cx;
 
-/// The highest pipeline stage: as many as there are slots, and a few in front of the first.
+/// The highest pipeline stage: the number of slots, and a few stages for copies before the first slot.
 const MAX_STAGE: u32 = 31;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -99,7 +99,7 @@ fn stages(cx: &mut Cx<'_, '_>, body: Block) {
     }
 }
 
-/// What a plan says of a loop.
+/// The text of a loop's plan.
 fn of_loop(plan: StmtPlan) -> Option<&'static str> {
     match plan {
         StmtPlan { open: true, .. } => Some("open"),
@@ -114,11 +114,11 @@ fn produces(k: &Kernel, s: Stmt) -> bool {
         StmtData::Channel { op, .. } => matches!(op, ChannelOp::Acquire | ChannelOp::Publish),
         StmtData::Copy { dst, .. } => match &k.exprs[*dst] {
             ExprData::View(v) => v.slot == Some(Slot::Put),
-            // Before it becomes a channel, a whole buffer.
+            // A whole buffer, before it becomes a channel.
             ExprData::Ref(v) => matches!(k.values[*v].def, ValueDef::Smem(_) | ValueDef::Var(_)),
             _ => false,
         },
-        // Numbers of rows that it gathers.
+        // Row indices that it gathers.
         StmtData::Var { init, .. } => init.is_none(),
         _ => false,
     }

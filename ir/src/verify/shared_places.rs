@@ -1,4 +1,5 @@
-//! Rules 26 and 27: places in shared memory are aligned, slots of a channel are apart, and its barriers are those of its roles.
+//! Rules 26 and 27: addresses in shared memory are aligned, slots of a channel do not overlap, and the barriers of a
+//! channel match its roles.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -52,7 +53,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// Rule 28: a `publish` expects what TMA copies bring.
+/// Rule 28: a `publish` expects the bytes of the TMA copies.
 fn bytes(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let expected = expected(k);
@@ -76,7 +77,7 @@ fn bytes(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// Rule 27: the barriers of a channel are those of the roles that hand it over, and are apart from everything else.
+/// Rule 27: the barriers of a channel match the roles that fill and empty it, and share no memory with anything else.
 fn barriers(cx: &mut Cx<'_, '_>, s: Stmt, v: Value, limit: u64) {
     let k = cx.k;
     let Some((start, end)) = barrier_range(k, v) else { return };

@@ -15,9 +15,9 @@ use crate::verify::context::{Cx, condition, is_const};
 use crate::{codes, index};
 use std::collections::BTreeSet;
 
-/// Most slots of a channel.
+/// Maximum number of slots of a channel.
 const MAX_SLOTS: i64 = 1024;
-/// Most copies of a body that nested unrolled loops lay out.
+/// Maximum number of copies of a body in nested unrolled loops.
 const MAX_UNROLL: u64 = 4096;
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -26,7 +26,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     work_queue::check(cx);
 }
 
-/// Checks the statements of a block of which `copies` are laid out.
+/// Checks the statements of a block that is unrolled `copies` times.
 fn block(cx: &mut Cx<'_, '_>, b: Block, copies: u64) {
     for &s in &cx.k.blocks[b] {
         let inner = statement(cx, s, copies);
@@ -36,7 +36,7 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, copies: u64) {
     }
 }
 
-/// Checks a statement; the number of copies of its blocks.
+/// Checks a statement. Returns the number of copies of its blocks.
 fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     let k = cx.k;
     match &k.stmts[s] {
@@ -133,7 +133,7 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     copies
 }
 
-/// That the target of an assignment is not a register variable.
+/// Reports that the target of an assignment is not a register variable.
 fn not_assignable(cx: &mut Cx<'_, '_>, s: Stmt, dst: Value) {
     let k = cx.k;
     let name = cx.name(dst).to_owned();
@@ -151,7 +151,7 @@ fn not_assignable(cx: &mut Cx<'_, '_>, s: Stmt, dst: Value) {
     });
 }
 
-/// With a register variable in place of the `let` that is assigned to as the change that mends it, where its type can be written.
+/// Adds a fix that replaces the assigned `let` by a register variable, if its type can be written.
 fn with_variable(cx: &Cx<'_, '_>, d: Diagnostic, v: Value) -> Diagnostic {
     let k = cx.k;
     let Some((s, ty)) = k.let_stmt(v).zip(k.let_init(v).and_then(|init| cx.types.type_of(init).ok())) else { return d };
@@ -239,7 +239,7 @@ fn alloc(cx: &mut Cx<'_, '_>, v: Value) {
     }
 }
 
-/// What a buffer is over has memory of its own, and is named once.
+/// A buffer can be `over` buffers with memory of their own, and names each of them once.
 fn check_reuse(cx: &mut Cx<'_, '_>, s: Stmt, over: &[Value]) {
     let k = cx.k;
     let overlays = if over.is_empty() { Overlays::default() } else { Overlays::of(k) };
@@ -293,12 +293,12 @@ fn assigned(cx: &mut Cx<'_, '_>, dst: Value, src: Expr) {
     }
 }
 
-/// Whether something is reduced in an expression.
+/// Whether an expression contains a reduction.
 fn reduces(k: &Kernel, e: Expr) -> bool {
     matches!(k.exprs[e], ExprData::Reduce { .. }) || k.children(e).into_iter().any(|e| reduces(k, e))
 }
 
-/// Rule 14 for loops that go on while a condition holds.
+/// Rule 14 for `while` loops.
 fn while_condition(cx: &mut Cx<'_, '_>, s: Stmt, end: Expr, cond: Option<Expr>, unroll: bool) {
     let k = cx.k;
     let Some(cond) = cond else {
@@ -320,7 +320,7 @@ fn while_condition(cx: &mut Cx<'_, '_>, s: Stmt, end: Expr, cond: Option<Expr>, 
     }
 }
 
-/// A window of memory that is read other than as an index, which is made of what does not change.
+/// A window of memory that is not read as an index. Only constant values form an index.
 fn read_in_memory(k: &Kernel, e: Expr) -> Option<Expr> {
     if matches!(k.exprs[e], ExprData::Index(_)) {
         return None;
@@ -329,7 +329,7 @@ fn read_in_memory(k: &Kernel, e: Expr) -> Option<Expr> {
     if own { Some(e) } else { k.children(e).into_iter().find_map(|child| read_in_memory(k, child)) }
 }
 
-/// Rule 14 for unrolled loops; the number of copies of the body.
+/// Rule 14 for unrolled loops. Returns the number of copies of the body.
 fn unrolled(cx: &mut Cx<'_, '_>, s: Stmt, bounds: [Expr; 3], copies: u64) -> u64 {
     let k = cx.k;
     let [start, end, step] = bounds.map(|e| const_int(k, e));

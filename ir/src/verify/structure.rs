@@ -1,6 +1,6 @@
 //! Trees, declarations and scopes: rules 1 to 3.
 //!
-//! Everything here is iterative or bounded by [`MAX_DEPTH`], since it runs on kernels of which nothing is known yet.
+//! Everything here is iterative or bounded by [`MAX_DEPTH`], because it runs on unverified kernels.
 
 use crate::codes;
 use crate::combine::{Combine, How, local};
@@ -11,7 +11,7 @@ use crate::types::TileTy;
 use cranelift_entity::SecondaryMap;
 use std::collections::BTreeMap;
 
-/// Deepest nesting of expressions, and of blocks, that the compiler accepts.
+/// Maximum nesting depth of expressions, and of blocks.
 pub(super) const MAX_DEPTH: usize = 256;
 
 /// Checks rules 1 to 3.
@@ -29,7 +29,8 @@ pub(super) fn check(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     scopes.error.map_or(Ok(()), Err)
 }
 
-/// Calls `f` for the values that an expression mentions, with the nodes that do, in text order. Its depth is known to be bounded.
+/// Calls `f` for each value that an expression mentions, with the node that mentions it, in text order. The depth must
+/// be bounded.
 pub(super) fn mentions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, Value)) {
     if let ExprData::Ref(v) | ExprData::View(View { base: v, .. }) | ExprData::Lookup { table: v, .. } = &k.exprs[e] {
         f(e, *v);
@@ -39,10 +40,10 @@ pub(super) fn mentions(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, Value)) {
     }
 }
 
-/// What a value must be: in words, and as a test.
+/// The kind that a value must have: in words, and as a test.
 type Kind = (&'static str, fn(&ValueDef) -> bool);
 
-/// The value that a statement declares, with what it must be.
+/// The value that a statement declares, and the kind that it must have.
 fn declares(stmt: &StmtData) -> Option<(Value, Kind)> {
     match stmt {
         StmtData::Let { value, .. } => Some((*value, ("a `let`", |d| matches!(d, ValueDef::Let)))),
@@ -129,7 +130,7 @@ impl Trees<'_, '_> {
         self.tile_extents(&t.shape);
     }
 
-    /// Extents that are literals may be shared between the types of tiles that passes derive from each other.
+    /// Types of tiles that passes derive from each other may share literal extents.
     fn tile_extents(&mut self, extents: &[Expr]) {
         for &e in extents {
             if self.k.exprs.is_valid(e) && matches!(self.k.exprs[e], ExprData::Int(_)) {
@@ -215,7 +216,7 @@ impl Trees<'_, '_> {
     }
 }
 
-/// What is wrong with tuples that are combined in a statement: a `let` names them, and they have as many names as components.
+/// Errors in combined tuples of a statement: a `let` names them, with one name for each component.
 fn misplaced(k: &Kernel, s: Stmt) -> Option<String> {
     let valid = |v: &Value| k.values.is_valid(*v);
     for e in k.stmts[s].exprs().into_iter().filter(|&e| k.exprs.is_valid(e)) {
@@ -307,7 +308,7 @@ impl<'k> Scopes<'k, '_> {
         self.uses_in(&extents);
         let items: Vec<Expr> = schedule_items(k).into_iter().map(|(_, e)| e).collect();
         self.uses_in(&items);
-        // The host evaluates all of the above.
+        // The host evaluates everything above.
         for axis in &k.grid {
             self.declare(axis.index, "a grid index", |d| matches!(d, ValueDef::Grid));
         }
@@ -395,7 +396,7 @@ impl<'k> Scopes<'k, '_> {
         self.close(outer);
     }
 
-    /// Names of the components of tuples, and of what is computed of them, are known where these are combined alone.
+    /// Names of tuple components, and of values computed from them, are only in scope where the tuples are combined.
     fn combine(&mut self, combine: &Combine) {
         let k = self.k;
         self.uses_in(&combine.args);

@@ -12,12 +12,12 @@ use crate::verify::context::Cx;
 /// Bytes of constant memory that a module may have (PTX ISA 5.1.3).
 const MAX_BYTES: u64 = 64 << 10;
 
-/// Bytes that an element takes: threads read what they compute with.
+/// Bytes of an element in the type in which threads compute with it.
 fn element_bytes(elem: Elem) -> u64 {
     if elem == Elem::F64 { 8 } else { 4 }
 }
 
-/// A table by itself.
+/// Checks a single table.
 pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     let k = cx.k;
     let mut bad = |message: String, note: &str| {
@@ -26,7 +26,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
     if t.values.is_empty() {
         return bad(format!("table `{name}` has no elements"), "write its numbers: `= (0.0, 0.5, 1.0, 2.0)`");
     }
-    // What a parameter stands for is checked once that is known.
+    // A parameter's value is checked once it is known.
     let ElemRef::Known(elem) = t.elem else { return };
     if elem.class() == ElemClass::Bool || elem.is_wide() {
         bad(format!("a table of {}", elem.name()), "tables hold floats, and whole numbers of up to 32 bits");
@@ -52,7 +52,7 @@ pub(super) fn total_size(cx: &mut Cx<'_, '_>) {
     for &v in &k.params {
         let ValueDef::Table(t) = &k.values[v].def else { continue };
         let ElemRef::Known(elem) = t.elem else { continue };
-        // A zero follows them.
+        // Followed by a zero.
         bytes += (t.values.len() as u64 + 1) * element_bytes(elem);
         if bytes > MAX_BYTES {
             let message = format!("the tables up to `{}` take {bytes} bytes", k.values[v].name);

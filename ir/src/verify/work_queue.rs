@@ -1,4 +1,4 @@
-//! Loops whose numbers are drawn: rule 34.
+//! Rule 34: loops that take tile numbers from a work queue.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -9,7 +9,7 @@ use crate::types::{Elem, ElemRef, Scratch};
 use crate::typing::{const_int, same_expr};
 use crate::verify::context::Cx;
 
-/// A loop that draws, and the block that it is in.
+/// A loop over a work queue, and its block.
 type Found = (Block, Stmt, Next);
 
 pub(super) fn check(cx: &mut Cx<'_, '_>) {
@@ -46,13 +46,13 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     }
 }
 
-/// The operation on the channel that a loop ends its iterations with.
+/// The channel operation with which each iteration of a loop ends.
 fn side(k: &Kernel, s: Stmt) -> Option<ChannelOp> {
     let StmtData::For { next: Some(next), body, .. } = k.stmts[s] else { return None };
     k.blocks[body].iter().rev().find_map(|&s| queue_slot_op(k, s, next.channel))
 }
 
-/// What a statement does with the numbers in the slots of a channel: `publish` or `release`.
+/// The operation of a statement on the numbers in a channel's slots: `publish` or `release`.
 fn queue_slot_op(k: &Kernel, s: Stmt, channel: Value) -> Option<ChannelOp> {
     match &k.stmts[s] {
         StmtData::Channel { op: op @ (ChannelOp::Publish | ChannelOp::Release), channels, .. } => {
@@ -62,7 +62,7 @@ fn queue_slot_op(k: &Kernel, s: Stmt, channel: Value) -> Option<ChannelOp> {
     }
 }
 
-/// What is wrong with a loop, and what to do about it.
+/// An error of a loop, and its fix.
 fn wrong(k: &Kernel, block: Block, s: Stmt, next: Next) -> Option<(String, &'static str)> {
     let StmtData::For { start, end, step, cond, unroll, body, .. } = k.stmts[s] else { return None };
     let in_role = k.blocks[k.body]
@@ -100,7 +100,7 @@ fn wrong(k: &Kernel, block: Block, s: Stmt, next: Next) -> Option<(String, &'sta
     None
 }
 
-/// Whether a loop runs from the number of the block, of as many blocks as its step, or as it has numbers.
+/// Whether a loop starts at the block's number, with as many blocks as its step or as tiles.
 fn counted(k: &Kernel, [start, end, step]: [Expr; 3]) -> bool {
     let [axis] = &k.grid[..] else { return false };
     let own = matches!(k.exprs[start], ExprData::Ref(v) if v == axis.index);
@@ -109,7 +109,7 @@ fn counted(k: &Kernel, [start, end, step]: [Expr; 3]) -> bool {
     own && same_expr(k, all, end) && const_int(k, most).is_some_and(|n| const_int(k, step) == Some(n))
 }
 
-/// What is wrong with the channel, or the counter.
+/// An error of the channel or of the counter.
 fn places(k: &Kernel, next: Next) -> Option<String> {
     let name = |v: Value| &k.values[v].name;
     let channel = match &k.values[next.channel].def {

@@ -1,4 +1,4 @@
-//! Code that is judged, and what is said where a demand does not hold.
+//! The code that demands are checked against, and the messages for a demand that does not hold.
 
 use crate::compile::report_json::Assembler;
 use tilec_ir::demands::What;
@@ -16,7 +16,7 @@ use tilec_ptx::report::Report;
 #[derive(Copy, Clone)]
 pub(crate) struct CompiledKernel<'a> {
     pub(crate) kernel: &'a Kernel,
-    /// The kernel before the passes decided anything: what its schedule says there was written.
+    /// The kernel before the passes. Its schedule has only what the source has.
     pub(crate) specialized: &'a Kernel,
     pub(crate) target: Target,
     pub(crate) prediction: Option<&'a Prediction>,
@@ -24,9 +24,9 @@ pub(crate) struct CompiledKernel<'a> {
     pub(crate) unseen: Option<&'a str>,
     /// What an iteration of each scheduled loop takes.
     pub(crate) paces: &'a [IterationTime],
-    /// What the passes said of fast paths that they have not taken.
+    /// Remarks of the passes about missed fast paths.
     pub(crate) lost: &'a [Diagnostic],
-    /// Who is told.
+    /// The caller that messages address.
     pub(crate) caller: Caller,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Code<'a> {
         Code { tile, report, registers }
     }
 
-    /// Where the passes said that they have not taken a fast path.
+    /// The statements for which a pass has missed this fast path.
     pub(super) fn lost(&self, path: FastPath) -> Vec<(Span, String)> {
         lost(self.tile, path).map(|d| (d.span, String::new())).collect()
     }
@@ -66,12 +66,12 @@ impl<'a> Code<'a> {
     }
 }
 
-/// What the passes said of a fast path.
+/// The remarks about a missed fast path.
 pub(super) fn lost(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
 }
 
-/// What the passes said of a fast path that they have not taken, also where the program requests something else.
+/// The remarks about a missed fast path, even if the program requests something else.
 pub(crate) fn declined(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
     tile.lost.iter().filter(move |d| d.declined == Some(path))
 }
@@ -101,7 +101,7 @@ impl Broken {
     }
 }
 
-/// Whether a figure is on the wrong side; `text` says what it is.
+/// Whether a figure violates its bound; `text` describes the figure.
 pub(super) fn compared(what: What, is: f64, text: impl Fn(f64) -> String) -> Option<Broken> {
     let holds = match what {
         What::AtMost(_, x) => is <= x,

@@ -47,7 +47,8 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
     (stored + loaded > 0).then(|| Broken { places, notes, change, ..Broken::new(message) })
 }
 
-/// A prediction that is too far from the roofline, of code that spills, which the model does not know: what and where.
+/// A prediction that is too far from the roofline, for code that spills. The model does not know spills, so this names
+/// them.
 pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile, broken: Broken) -> Broken {
     let Some(spilled) = spills(code, by, source) else { return broken };
     let mut all = broken;
@@ -57,7 +58,8 @@ pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile
     all
 }
 
-/// Where the schedule keeps several blocks resident, which leaves a thread fewer registers: whether the program says so, or the compiler.
+/// A schedule that keeps several blocks resident, so that a thread has fewer registers, and whether the program or the
+/// compiler set it.
 fn resident_blocks_scheduled(code: &Code<'_>) -> Option<String> {
     let k = code.tile.kernel;
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
@@ -150,7 +152,7 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
     Some(Broken { places: attribution::buffers(k, report), notes: vec![note], change, ..broken })
 }
 
-/// How so many stages are said: in the schedule, or at channels that are written.
+/// The text for a number of stages: in the schedule, or at written channels.
 fn stages_text(code: &Code<'_>, wanted: f64) -> String {
     let written = code.tile.specialized.values.values();
     if written.into_iter().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
@@ -220,7 +222,7 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
 
 /// What keeps a figure from being predicted: indices in memory, or loops that run as often as data say.
 pub(crate) fn unknown(report: &Report, p: &Prediction, figure: Figure) -> Option<Broken> {
-    // Shares along the dimensions that are known, whatever the others are.
+    // Shares along the known dimensions, independent of the others.
     if figure == Figure::Padding {
         return None;
     }

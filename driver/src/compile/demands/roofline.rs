@@ -9,7 +9,7 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_passes::choose::{Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
 
-/// Of the time beside the busiest unit, the share from which on a term is named, and advised about.
+/// A term is reported from this share of the time beyond the busiest unit.
 const NAMED: f64 = 0.05;
 const ADVISED: f64 = 0.2;
 /// Share of the predicted time from which on the launch itself is what takes long.
@@ -53,7 +53,7 @@ fn iterations(code: &Code<'_>) -> Vec<String> {
     code.tile.paces.iter().filter(|pace| pace.in_clocks).map(of).collect()
 }
 
-/// A term as a part of the time beside the busiest unit.
+/// A term as a share of the time beyond the busiest unit.
 fn words(term: Term) -> String {
     match Term::UNITS.contains(&term) {
         true => format!("the part of {} that does not overlap", term.name()),

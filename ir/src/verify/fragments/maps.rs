@@ -1,4 +1,4 @@
-//! Operands of products as maps over bits, and what is shown of them.
+//! Operands of products as linear maps over bits, and the proof of the statements about them.
 
 use crate::atoms::{Bit, Fragment};
 use crate::entities::{Expr, Value};
@@ -16,11 +16,11 @@ pub(super) struct Operand {
     pub(super) layout: RegLayout,
     /// Bits of the tile's dimension 0: the split of a column-major index.
     pub(super) low_bits: u32,
-    /// The coordinate that is called first (`m` for A and C, `k` for B) is the tile's dimension 1.
+    /// The first coordinate (`m` for A and C, `k` for B) is dimension 1 of the tile.
     pub(super) flipped: bool,
     /// log2 extents, first coordinate first.
     pub(super) bits: [u32; 2],
-    /// log2 of the slices, for an accumulator that has some: the lowest bits of its index.
+    /// log2 of the number of slices, if the accumulator has slices: the lowest bits of its index.
     pub(super) slice_bits: u32,
 }
 
@@ -70,7 +70,7 @@ impl Operand {
         self.split(self.layout.thread_col(LANE_BITS + i))
     }
 
-    /// What a warp bit adds to the slice.
+    /// What a warp bit adds to the index of the slice.
     pub(super) fn warp_slice(&self, i: u32) -> u64 {
         self.slice(self.layout.thread_col(LANE_BITS + i))
     }
@@ -93,10 +93,10 @@ pub(super) struct Maps {
     pub(super) k: Vec<Option<u64>>,
 }
 
-/// A failed proof: how many facts held before, and what does not hold.
+/// A failed proof: the number of statements that held before, and the statement that does not hold.
 pub(super) type Failure = (usize, String);
 
-/// Statement 3: `operand` holds what a value bit of the accumulator moves to.
+/// Statement 3: `operand` holds the row (column) to which a value bit of the accumulator moves.
 pub(super) fn check_operand_bits(
     span: &[u64],
     to: [u64; 2],
@@ -109,7 +109,7 @@ pub(super) fn check_operand_bits(
     Err(format!("value bit {bit} of `{}` moves to other {what}, which `{}` does not hold", c.name, operand.name))
 }
 
-/// Statement 4: a warp bit moves `operand` to what it multiplies where it moves the accumulator to.
+/// Statement 4: a warp bit moves `operand` to the row (column) to which it moves the accumulator.
 pub(super) fn check_warp_bits(
     span: &[u64],
     w: u32,
@@ -250,7 +250,7 @@ pub(super) fn basis(vectors: impl Iterator<Item = u64>) -> Vec<u64> {
     basis
 }
 
-/// `v` less what the basis reaches, leading bits first.
+/// `v`, reduced by the basis, leading bits first.
 pub(super) fn reduce(basis: &[u64], mut v: u64) -> u64 {
     for &b in basis {
         v = v.min(v ^ b);

@@ -1,9 +1,11 @@
-//! That A of a wgmma product fits the sums, where it is in registers.
+//! Checks A of a wgmma product against the accumulator, if A is in registers.
 //!
-//! Such a product reads B from shared memory, where whoever lowers it finds how it lies, and A there or from registers. Of A in registers and
-//! C statements 1, 3 and 4 hold, the warps of a group being further lanes, and instead of 2:
+//! Such a product reads B from shared memory. Lowering derives the descriptor from the layout of B. A is in shared
+//! memory or in registers. For A in registers and C, statements 1, 3 and 4 hold, and the warps of a warpgroup count as
+//! further lanes. Statement 6 replaces statement 2:
 //!
-//! 6. A descriptor counts the reduction upwards: `kappa` is the identity, and the repetitions of A reach the other steps once each.
+//! 6. A descriptor counts the reduction upwards: `kappa` is the identity, and the repetitions of A reach each other
+//!    step once.
 
 use crate::atoms::{AtomRow, AtomTypes, Bit, Fragment};
 use crate::codes;
@@ -15,7 +17,7 @@ use crate::verify::fragments::maps::{
     Failure, LANE_BITS, Maps, Operand, basis, check_operand_bits, check_warp_bits, one_operand, pack, pure,
 };
 
-/// A wgmma product: its B is in shared memory, and so is its A, or it fits the sums.
+/// Checks a wgmma product: B is in shared memory. A is there too, or it matches the accumulator.
 pub(super) fn check(
     cx: &mut Cx<'_, '_>,
     e: Expr,
@@ -49,7 +51,7 @@ pub(super) fn check(
     }
 }
 
-/// The register tile that an operand is.
+/// The register tile of an operand.
 fn var(k: &Kernel, e: Expr) -> Option<Value> {
     let v = match &k.exprs[e] {
         ExprData::Ref(v) => *v,

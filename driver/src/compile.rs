@@ -25,6 +25,7 @@ pub use options::{CompileOptions, Keep, Sizes};
 pub use parsed_program::ParsedKernel;
 pub(crate) use parsed_program::whole;
 pub(crate) use pipeline::after_file_passes;
+pub(crate) use pipeline::with_preconditions;
 pub use pipeline::{
     Compiled, CompiledKernel, Diagnostics, Optimized, OptimizedKernel, PARSED, Refused, SourceProgram, compile, lower,
     meaning, optimize, optimize_as_far,

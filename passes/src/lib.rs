@@ -52,6 +52,7 @@ mod vectorize;
 pub use barriers::prove;
 pub use context::{Cx, Options, Sizes};
 pub use pipeline::MAX_SLOTS;
+pub use refusal::required;
 pub use registers::tile_list::{Pressure, RegisterTile, pressure as register_pressure, tiles as register_tiles};
 pub use table::{PASSES, PassInfo};
 

@@ -93,7 +93,7 @@ impl Refused {
 }
 
 /// The change of the source that declares preconditions: after those that are written, or as a clause in front of the others.
-pub(crate) fn required(k: &Kernel, needs: &str) -> Option<Edit> {
+pub fn required(k: &Kernel, needs: &str) -> Option<Edit> {
     if needs.is_empty() {
         return None;
     }

@@ -400,3 +400,25 @@ fn stores_of_several_blocks_to_one_place_are_warned_of() {
         assert_eq!(said.iter().any(|d| d.code.0 == "W0411"), raced, "{source}");
     }
 }
+
+/// The fewest preconditions with which a property holds are found by trying: with them it does.
+#[test]
+fn the_fewest_preconditions_are_tried() {
+    let program = |promise: &str| {
+        format!(
+            "kernel g(A: gmem f16[M, K], B: gmem f16[K, N], C: gmem f32[M, N] multiple 4){promise}\n\
+             grid (i: ceildiv(M, 128), j: ceildiv(N, 128)) schedule {{ align_rows 0 }} {{\n\
+             let a = smem f16[128, 64]\nlet b = smem f16[64, 128]\nvar acc = reg f32[128, 128] = 0.0\n\
+             for k in 0..K step 64 {{\ncopy A[i * 128.., k..] -> a\ncopy B[k.., j * 128..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy acc -> C[i * 128.., j * 128..]\n}}\n"
+        )
+    };
+    let before = ask(&program(""), Target::Sm90a, "wgmma").to_string();
+    let needs = "A_ld % 8 == 0, B_ld % 8 == 0";
+    assert!(before.contains(&format!("with `where {needs}` it holds (tried)")), "{before}");
+    let after = ask(&program(&format!(" where {needs}")), Target::Sm90a, "wgmma");
+    assert!(holds(&after), "{after}");
+    // What no precondition changes is not promised to.
+    let small = ask(&program(""), Target::Sm80, "wgmma").to_string();
+    assert!(!small.contains("it holds (tried)"), "{small}");
+}

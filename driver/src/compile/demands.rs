@@ -6,6 +6,7 @@
 mod code;
 mod figures;
 pub(crate) mod padding;
+pub(crate) mod promises;
 mod roofline;
 
 pub(crate) use code::{CompiledKernel, declined};
@@ -16,6 +17,7 @@ use super::report_json::Assembler;
 use crate::console::render::SourceFile;
 pub(crate) use code::Broken;
 use code::Code;
+use promises::Tried;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
@@ -83,15 +85,40 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
     }
 }
 
-/// The errors of the demands that registers have no part in.
-pub(super) fn broken(tile: CompiledKernel<'_>, report: &Report) -> Vec<Diagnostic> {
+/// The errors of the demands that registers have no part in. `tried`: what preconditions do for one.
+pub(super) fn broken(
+    tile: CompiledKernel<'_>,
+    report: &Report,
+    tried: impl Fn(What, &[Diagnostic]) -> Tried,
+) -> Vec<Diagnostic> {
     let code = Code::new(tile, report, None);
     let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
     let judged = |d: &Demand| match unpredicted(tile, report, d.what) {
         Some(why) => Some(unchecked(tile, *d, why)),
-        None => judge(&code, d.what).map(|broken| diagnostic(tile, *d, broken)),
+        None => judge(&code, d.what).map(|broken| {
+            let asked = asked_for(tile, &broken);
+            let said = diagnostic(tile, *d, broken);
+            with_promises(said, &tried(d.what, &asked), !asked.is_empty())
+        }),
     };
     known.filter_map(judged).collect()
+}
+
+/// What passes said of the fast path that is missing, with preconditions that they ask for.
+pub(crate) fn asked_for(tile: CompiledKernel<'_>, broken: &Broken) -> Vec<Diagnostic> {
+    let said = broken.path.into_iter().flat_map(|path| declined(tile, path));
+    said.filter(|d| !d.needs.is_empty()).cloned().collect()
+}
+
+/// An error with what preconditions do for its demand; `asked`: passes ask for some.
+fn with_promises(mut d: Diagnostic, tried: &Tried, asked: bool) -> Diagnostic {
+    if let Some(text) = tried.in_words(asked) {
+        d.notes.push(text);
+    }
+    if let Tried::Holds(_, edit) = tried {
+        d.fix = d.fix.or_else(|| edit.as_deref().cloned());
+    }
+    d
 }
 
 /// Why a demand about a prediction can neither hold nor be broken: there is none, or what it depends on is known at run time only.

@@ -2,6 +2,7 @@
 //!
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
+use super::demands::promises::{self, Tried};
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
 use super::source_lines::Place;
@@ -15,6 +16,7 @@ use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored
 use std::collections::BTreeSet;
 use std::fmt;
 use tilec_ir::codes;
+use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
 use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
@@ -83,6 +85,8 @@ pub struct Optimized {
     sizes: Vec<Sizes>,
     report_accesses: bool,
     show_broken: bool,
+    /// What it was compiled with.
+    asked: CompileOptions,
 }
 
 /// A kernel after all passes.
@@ -304,6 +308,7 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
         sizes,
         report_accesses,
         show_broken: options.show_broken,
+        asked: options.clone(),
     })
 }
 
@@ -517,13 +522,35 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
     lower(optimize(source, options)?)
 }
 
+/// Preconditions with which a kernel meets a demand that it does not meet; `said`: what passes ask for.
+pub(crate) fn with_preconditions(
+    source: &SourceFile,
+    asked: &CompileOptions,
+    tile: &OptimizedKernel,
+    what: What,
+    said: &[Diagnostic],
+) -> Tried {
+    // Padding is a matter of sizes and tiles, whatever is promised.
+    if matches!(what, What::AtMost(Figure::Padding, _)) {
+        return Tried::Nothing;
+    }
+    let options = CompileOptions { show_broken: true, report_accesses: true, ..asked.clone() };
+    let holds = |text: &str| {
+        let program = compile(text, &options).ok()?;
+        let own = program.kernels.iter().find(|k| k.tile.kernel.name == tile.kernel.name)?;
+        let judged = demands::judged(own.tile.demanding(), &own.lowered, (None, &program.source), what);
+        Some(matches!(judged, demands::DemandStatus::Holds))
+    };
+    promises::tried(source.text(), &tile.specialized, said, &holds)
+}
+
 /// Lowers a program to PTX.
 ///
 /// # Errors
 /// The target cannot do what the program requests.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels: mut tiles, dispatch, sequences, texts, diagnostics, .. } = program;
-    let Optimized { deny, sizes, report_accesses, show_broken, places, .. } = program;
+    let Optimized { deny, sizes, report_accesses, show_broken, places, asked, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();
@@ -554,7 +581,12 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
                 });
                 p.learn(|place| attribution::times(report, place), blocks * issued);
             }
-            let broken = demands::broken(tile.demanding(), report).into_iter();
+            // A program that is looked at says what would help when it is asked.
+            let tried = |what: What, said: &[Diagnostic]| match show_broken {
+                true => Tried::Nothing,
+                false => with_preconditions(&source, &asked, tile, what, said),
+            };
+            let broken = demands::broken(tile.demanding(), report, tried).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));
         }
     }

@@ -4,7 +4,7 @@ use super::answer::{Decision, Known, Part, unrepeated};
 use super::{chain, tried};
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
-use crate::compile::{CompiledKernel, explain};
+use crate::compile::{CompiledKernel, explain, with_preconditions};
 use crate::xray::registers_of;
 use std::collections::BTreeSet;
 use tilec_ir::demands::{Figure, Property, What};
@@ -41,7 +41,9 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                 let facts = places_of(known, &why.places);
                 parts.push(Part { title: format!("Where, in `{name}`"), facts, ..Part::default() });
             }
-            DemandStatus::Broken(Broken { message, path, places, notes, change }) => {
+            DemandStatus::Broken(broken) => {
+                let promises = promises(known, kernel, what, &broken);
+                let Broken { message, path, places, notes, change } = broken;
                 about.push(format!("`{name}` does not meet `{what}`: {message}"));
                 let mut part = Part { title: format!("Where, in `{name}`"), ..Part::default() };
                 part.facts = places_of(known, &places);
@@ -54,6 +56,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                     }
                     _ => change,
                 };
+                part.facts.extend(promises);
                 part.facts.extend(change.into_iter().map(|text| format!("to change it: {text}")));
                 parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
@@ -63,6 +66,17 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
     }
     parts.retain(|p| !p.facts.is_empty() || !p.decisions.is_empty());
     (about, parts)
+}
+
+/// What preconditions do for a property that does not hold.
+fn promises(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: &Broken) -> Option<String> {
+    // Of registers the assembler alone knows.
+    if what.is_of_registers() {
+        return None;
+    }
+    let asked = demands::asked_for(kernel.tile.demanding(), broken);
+    let tried = with_preconditions(&known.program.source, known.options, &kernel.tile, what, &asked);
+    tried.in_words(!asked.is_empty())
 }
 
 /// Whether a kernel is judged: what a pass made to bring rows into order means nothing by itself.

@@ -180,7 +180,7 @@ impl<'a> Uniform<'a> {
         }
     }
 
-    /// The first bit of a block's number that is of an axis.
+    /// The first bit of the block's number that counts along an axis.
     fn first_bit(&self, axis: usize) -> Option<u32> {
         let bits = |axis| Some(along(self.k, axis)).filter(|n| n.count_ones() == 1).map(i64::trailing_zeros);
         (0..axis).map(bits).sum()

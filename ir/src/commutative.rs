@@ -8,7 +8,7 @@ use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
 use crate::ops::Op;
 
-/// Expressions that are compared at most: names that stand for sums of names would be looked at again and again.
+/// Maximum number of compared expressions. Names that are sums of names would be visited exponentially often.
 const STEPS: u32 = 10_000;
 
 impl Combine {
@@ -49,7 +49,7 @@ impl Combine {
         }
     }
 
-    /// What a name of the combination's own stands for.
+    /// The definition of a name inside the combination.
     fn local(&self, k: &Kernel, v: Value) -> Option<Expr> {
         matches!(k.values[v].def, ValueDef::Local(_)).then(|| local(k, v))
     }
@@ -60,7 +60,7 @@ impl Combine {
         pairs().find_map(|(&a, &b)| (v == a).then_some(b).or((v == b).then_some(a))).unwrap_or(v)
     }
 
-    /// Whether a product is among what `e` is made of, also after a sign or a conversion; it may be where as many steps as are `left` do not say.
+    /// Whether `e` contains a product, also below a sign or a conversion. Conservatively true after `left` steps.
     fn has_product(&self, k: &Kernel, e: Expr, left: &mut u32) -> bool {
         let Some(rest) = left.checked_sub(1) else { return true };
         *left = rest;

@@ -280,7 +280,7 @@ pub struct Sink {
     errors: usize,
 }
 
-/// Errors past this many are counted, not kept: a broken file should not fill the screen or the memory.
+/// Errors beyond this number are counted but not stored, so that a broken file fills neither the screen nor memory.
 const MAX_ERRORS: usize = 100;
 
 impl Sink {

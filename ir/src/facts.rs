@@ -124,7 +124,7 @@ impl Facts {
     }
 }
 
-/// The facts of a kernel, asked about one expression.
+/// The facts of a kernel, queried for one expression.
 struct FactQuery<'f> {
     facts: &'f Facts,
     k: &'f Kernel,
@@ -233,8 +233,8 @@ impl Stride {
     }
 }
 
-/// The strides of the modes of dimension `dim`, outermost first: mostly one, and none where each index has an address of its
-/// own. `None` if the order of the tensor is still a parameter.
+/// The strides of the modes of dimension `dim`, outermost first: usually one, and none if each index has its own
+/// address. `None` if the order of the tensor is still a parameter.
 pub fn strides(k: &Kernel, tensor: Value, dim: usize) -> Option<Vec<Stride>> {
     Some(match k.tensor_ty(tensor)?.given_stride(dim)? {
         GivenStride::Contiguous => vec![Stride::Const(1)],

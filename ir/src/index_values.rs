@@ -1,9 +1,10 @@
-//! Integers in registers and in memory that stand for indices.
+//! Integers in registers and in memory that are used as indices.
 //!
-//! Where an index is wanted, in ranges of windows, bounds of loops and numbers of signals, an integer scalar is one: `index(n)`, which the parser writes out
-//! (`write_out`), so everything else sees what indices are made of. Such a number never changes: it is a parameter, a `let`, or an element of a tensor that the
-//! kernel does not write. Of what may change, a `var` or memory that is written, a `let` in front of the statement has the value. A `var` that holds an element
-//! of such a tensor stands for that element, which everybody can read who needs it.
+//! An index is expected in ranges of windows, bounds of loops and numbers of signals. An integer scalar there becomes
+//! `index(n)`, which the parser inserts (`write_out`), so all other code sees explicit conversions. The integer must be
+//! constant: a parameter, a `let`, or an element of a tensor that the kernel does not write. A `var`, or an element of
+//! memory that is written, gets a `let` in front of the statement. A `var` that holds an element of such a constant
+//! tensor stands for that element, which any thread can read.
 
 use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
@@ -13,17 +14,19 @@ use crate::ops::{Domain, Op};
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, let_init, may_count, resolve_view, type_of};
 
-/// Whether the index `e` is made of a number that a register or memory holds, so that it may be anything.
+/// Whether the index `e` depends on an integer in a register or in memory, so that it may have any value.
 pub fn is_of_value(k: &Kernel, e: Expr) -> bool {
     has_number(k, e, |start, end| vec![start, end])
 }
 
-/// Whether such a number says where the index `e` begins. Where loops end does not count: they go over what is there.
+/// Whether such an integer determines the start of the index `e`. Ends of loops do not count, because they only limit
+/// the range.
 pub fn begins_at_value(k: &Kernel, e: Expr) -> bool {
     has_number(k, e, |start, _| vec![start])
 }
 
-/// Whether a number that a register or memory holds is in an index; `of_loop` says which of start and end of a loop its variable is made of.
+/// Whether an index contains an integer from a register or memory. `of_loop` selects the start or end of a loop, from
+/// which its variable is computed.
 fn has_number(k: &Kernel, e: Expr, of_loop: impl Fn(Expr, Expr) -> Vec<Expr>) -> bool {
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {
@@ -69,7 +72,7 @@ pub fn is_constant(k: &Kernel, e: Expr) -> bool {
     true
 }
 
-/// The same but for its operands, and for elements that a name in it stands for: those are looked at, too.
+/// The same, but without its operands. Elements for which a name stands are included.
 fn may_be_constant(k: &Kernel, e: Expr, parts: &mut Parts<'_>) -> bool {
     let base = match &k.exprs[e] {
         ExprData::Ref(v) => Some(*v),
@@ -99,12 +102,12 @@ fn may_be_constant(k: &Kernel, e: Expr, parts: &mut Parts<'_>) -> bool {
     })
 }
 
-/// Writes out the indices that are made of numbers in registers and in memory.
+/// Inserts the conversions of integers in registers and in memory to indices.
 pub(crate) fn write_out(k: &mut Kernel) {
     Writer { k, before: Vec::new(), held: Vec::new() }.block_of_body();
 }
 
-/// Has the numbers that `e` is made of be indices, wherever it stands: nothing wraps around then.
+/// Converts the integers in `e` to indices, so that index arithmetic does not wrap around.
 pub(crate) fn of_indices(k: &mut Kernel, e: Expr) {
     match k.exprs[e].clone() {
         ExprData::Int(_) | ExprData::Float(_) | ExprData::Index(_) => {}
@@ -255,7 +258,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Comparisons of an index with a number are of indices, and so are those of elements that do not change: whoever needs to know can read them.
+    /// A comparison of an index with an integer compares indices. So does a comparison of constant elements, because
+    /// any thread can read them.
     fn condition(&mut self, e: Expr) {
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else { return };
         match (op.domain(), &args[..]) {
@@ -274,7 +278,8 @@ impl Writer<'_> {
         }
     }
 
-    /// The same of what is asked in front of each iteration: what may change in between stays as it is, a number beside which an index is one, too.
+    /// The same for the condition of a `while` loop. Values that may change between iterations stay integers, and so
+    /// does an index next to them.
     fn loop_condition(&mut self, e: Expr) {
         let ExprData::Op { op, args } = self.k.exprs[e].clone() else { return };
         match (op.domain(), &args[..]) {
@@ -320,16 +325,17 @@ impl Writer<'_> {
         computed && matches!(type_of(self.k, e), Ok(Type::View(_)))
     }
 
-    /// Whether `e` is, or is computed of, elements in memory that do not change. (What has a type of its own may wrap around, as an index does not.)
+    /// Whether `e` is, or is computed from, elements of memory that do not change. (A value with a type may wrap
+    /// around, but an index may not.)
     fn is_constant_memory(&self, e: Expr) -> bool {
         self.is_number(e) && matches!(type_of(self.k, e), Ok(Type::View(_))) && is_constant(self.k, e)
     }
 
-    /// Has `e`, which is `index(arg)`, be of what does not change.
+    /// Rewrites `e`, which is `index(arg)`, in terms of constant values.
     fn make_constant(&mut self, e: Expr, arg: Expr) {
         let k = &mut *self.k;
         if is_constant(k, arg) {
-            // The element that a name stands for.
+            // The element for which a name stands.
             if let ExprData::Ref(v) = k.exprs[arg]
                 && let Some(init) = let_init(k, v).filter(|&init| element_of(k, init).is_some())
             {

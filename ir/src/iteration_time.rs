@@ -1,4 +1,4 @@
-//! The time of an iteration of a scheduled loop, as data; a remark says the same in words.
+//! The time of an iteration of a scheduled loop, as data; a remark has the same as text.
 
 use crate::entities::Block;
 

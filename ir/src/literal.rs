@@ -1,4 +1,4 @@
-//! Numbers of the text that become elements: what is outside the bounds reads as one (`fill -inf`), and tables are made of them.
+//! Numbers of the text that become elements: fill values of copies (`fill -inf`), and entries of tables.
 
 use crate::numerics::{IntFormat, float_format};
 use crate::types::Elem;

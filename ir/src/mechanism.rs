@@ -45,7 +45,7 @@ struct Row {
 }
 
 impl Mechanism {
-    /// Those that a word names, without what else the text says of them.
+    /// The mechanisms that a keyword selects, independent of the other attributes.
     pub(crate) const NAMED: [Mechanism; 6] = [
         Mechanism::Words { aligned: 1 },
         Mechanism::Matrices,

@@ -1,4 +1,4 @@
-//! Fast paths that a program has not taken, as data: what a remark says in words.
+//! Fast paths that a program has not taken, as data; a remark has the same as text.
 
 use crate::entities::Stmt;
 
@@ -11,7 +11,7 @@ pub enum FastPath {
     Ahead,
     /// Asynchronous copies of a loop's tiles, for those through registers.
     Asynchronous,
-    /// Accesses of 16 bytes, for narrower ones or such that are shifted into place.
+    /// Accesses of 16 bytes, instead of narrower ones or ones that are shifted into place.
     Wide,
     /// Results that TMA stores while the next are summed, for those that threads store.
     StagedStores,

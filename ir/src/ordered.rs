@@ -1,10 +1,12 @@
-//! `ordered` statements: what groups of warps do one after the other, `ordered arrivals 4 at 65600 { .. }`.
+//! `ordered` statements, which groups of warps execute one after the other: `ordered arrivals 4 at 65600 { .. }`.
 //!
-//! The groups are the replicas of a role, or, of a role without these, its warpgroups. Each has an mbarrier for the statement, which completes a phase
-//! when all warps of the group in front of it have left: so many arrivals. The barriers of all groups lie one after the other.
+//! The groups are the replicas of a role, or the warpgroups of a role without replicas. Each group has an mbarrier for
+//! the statement. It completes a phase when all warps of the previous group have left the statement: that is the
+//! arrival count. The barriers of all groups are contiguous.
 //!
-//! A replica knows nothing of the slots that others take. After the barriers lies, for each ring whose slots the statement waits for, a word of 8 bytes for
-//! each replica: where in the ring it goes on. Warpgroups of one role all wait for the same slots, and need none.
+//! A replica does not know which slots other replicas take. So the barriers are followed by a word of 8 bytes per
+//! replica for each ring whose slots the statement waits for. It holds the position in the ring at which the replica
+//! continues. Warpgroups of one role all wait for the same slots, and need none.
 
 use crate::entities::{Block, Stmt, Value};
 use crate::handover::{ring, role_warps};

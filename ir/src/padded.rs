@@ -36,7 +36,8 @@ pub fn step(k: &Kernel, t: &TensorTy, stride: Expr) -> Option<Step> {
     Some(Step { of, literal, factors })
 }
 
-/// Whether a stride says of each padded line whether the mode steps along it: it is a product that has the stride of one of them as a factor, once, or names none.
+/// Whether a stride decides for each padded line whether the mode steps along it: the stride is a product with exactly
+/// one padded stride as a factor, or with none.
 pub fn is_clear(k: &Kernel, t: &TensorTy, stride: Expr) -> bool {
     let named = |e: Expr| {
         let mut found = 0usize;
@@ -126,10 +127,10 @@ pub struct Im2col {
     pub memory: Vec<u32>,
 }
 
-/// The same of a tensor, or why there is none.
+/// The same for a tensor, or the reason why there is none.
 ///
 /// # Errors
-/// What the mode does not know.
+/// The fact that is missing about the mode.
 pub fn im2col(k: &Kernel, tensor: Value) -> Result<Im2col, &'static str> {
     let t = k.tensor_ty(tensor).ok_or("it is not a tensor")?;
     if !(1..=MAX_LINES).contains(&t.padded.len()) || !(2..=3).contains(&t.shape.len()) {

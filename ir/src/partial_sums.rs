@@ -1,25 +1,26 @@
-//! Register tiles of parts: what the lanes of a row have not put together yet.
+//! Register tiles of partial sums, which the lanes of a row have not combined yet.
 //!
 //! ```text
 //! var l = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8) partial sum (0, 1) = 0.0
 //! for .. {
-//!     l = l * a + sum(p, 1)        // each lane adds up the elements of `p` that it has
+//!     l = l * a + sum(p, 1)        // each lane adds up its elements of `p`
 //! }
 //! var total = reg f32[64, 1] layout ((4,8,4),2):((0,1,16),8)
-//! copy l -> total                  // lanes whose numbers differ in bits 0 and 1 exchange what they have
+//! copy l -> total                  // lanes whose numbers differ in bits 0 and 1 combine their parts
 //! ```
 //!
-//! Lanes whose numbers differ in the bits that are given hold parts of one element: the sum of the parts (the largest, the smallest of them) is its
-//! value. The interpreter knows values alone. So a statement may change such a tile only where it does to the value what it does to
-//! each part: [`accumulated`] says where that is so, to the pass that makes such tiles, to the verifier, and to what translates them.
+//! Lanes whose numbers differ only in the given bits hold parts of one element. Its value is the sum of the parts (or
+//! their largest or smallest). The interpreter only knows values. So a statement may change such a tile only if it
+//! commutes with the combination. [`accumulated`] decides this for the pass that makes such tiles, for the verifier,
+//! and for lowering.
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel};
 use crate::ops::{Op, ReduceOp};
 use crate::types::ElemRef;
 
-/// The reductions of `v = e` of which each lane needs its own part only, if the statement does to the parts of `v` what it does to its value; the rest of
-/// `e` does not read `v`.
+/// The reductions of `v = e` of which each lane only needs its own part, if the statement commutes with the combination
+/// of the parts of `v`. The rest of `e` does not read `v`.
 pub fn accumulated(k: &Kernel, v: Value, op: ReduceOp, e: Expr) -> Option<Vec<Expr>> {
     let mut found = Vec::new();
     (op.has_partials() && accumulates(k, v, op, e, &mut found)).then_some(found)

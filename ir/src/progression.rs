@@ -1,6 +1,7 @@
-//! Numbers of a register tile that grow by the same step from one to the next: `rows = i * 64 + 2 * iota(rows, 0)`.
+//! Indices in a register tile that form an arithmetic progression: `rows = i * 64 + 2 * iota(rows, 0)`.
 //!
-//! Windows with a step gather such numbers, and so may programs. Who knows the step knows how far apart in memory what they gather is.
+//! Windows with a step gather such indices, and programs may, too. The step gives the distance in memory between the
+//! gathered elements.
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, StmtData, ValueDef};

@@ -1,7 +1,7 @@
-//! What is in a program.
+//! Statements and expressions that are part of a program.
 //!
-//! The arenas of a kernel keep what passes have taken out, a branch that is never taken or a copy that was written anew. Whoever asks what a program does
-//! asks these, not the arenas.
+//! The arenas of a kernel keep what passes have removed, such as a branch that is never taken, or the old form of a
+//! rewritten copy. Analyses must use these functions, not the arenas.
 
 use crate::entities::{Expr, Stmt};
 use crate::kernel::{Kernel, StmtData};

@@ -1,7 +1,9 @@
-//! Elements by their numbers, from a shape to another whose bits are others: `reshape(s, [64, 16], [12, 48] in [48, 12])`.
+//! Reshapes of elements by row-major index, between shapes that are not powers of two: `reshape(s, [64, 16], [12, 48]
+//! in [48, 12])`.
 //!
-//! Register tiles have layouts over the bits of elements' numbers. In another shape whose extents are no powers of two a number has other bits, so such a tile goes through a buffer, out of which each
-//! thread reads the elements that it is to hold. So do windows of tiles that begin or end at other places than multiples of powers of two.
+//! Layouts of register tiles are over the bits of element indices. A shape whose extents are not powers of two has
+//! other bits. So such a tile goes through a buffer, from which each thread reads its elements. The same holds for
+//! windows of tiles that do not begin and end at multiples of powers of two.
 
 /// Which element of a buffer is which of a tile.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -48,7 +48,7 @@ pub fn first_warp(k: &Kernel, role: Stmt) -> Option<u32> {
     roles.map(|&s| all_warps(k, s)).sum()
 }
 
-/// The loop of the body of a role with replicas whose iterations they take: beside it stand names alone.
+/// The loop in the body of a role with replicas whose iterations they take. Otherwise the body has only names.
 pub fn distributed_loop(k: &Kernel, body: Block) -> Option<Stmt> {
     let mut others = k.blocks[body].iter().copied().filter(|&s| !matches!(k.stmts[s], StmtData::Let { .. }));
     let only = others.next().filter(|_| others.next().is_none());

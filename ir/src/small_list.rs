@@ -1,4 +1,4 @@
-//! Short lists of entities, kept where they are returned: no allocation for what an expression or a statement owns.
+//! Short lists of entities without heap allocation, for the operands of an expression or a statement.
 
 use cranelift_entity::packed_option::ReservedValue;
 use std::ops::Deref;

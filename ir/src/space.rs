@@ -1,8 +1,8 @@
 //! Memory spaces: where the elements of a tile are, a row each.
 //!
-//! Passes and the verifier ask a row what the space can do, not which one it is: who sees what is written there, whether its windows have
-//! bounds, whether it has addresses at all. So a space that does what others do needs no word in them. Which instructions reach it, and where its
-//! bytes come from, is the lowering's to say.
+//! Passes and the verifier query properties of the row, not its name: the scope in which writes are visible, whether
+//! windows have bounds, whether elements have addresses. So they need no code for a space with known properties.
+//! Lowering chooses the instructions for a space, and allocates its bytes.
 
 /// Who sees what is in a space.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

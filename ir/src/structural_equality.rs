@@ -97,7 +97,7 @@ impl Pair<'_> {
         }
     }
 
-    /// References: names are unique, so the name says it all.
+    /// References: names are unique, so equal names are enough.
     fn values(&self, a: Value, b: Value) -> Result<(), String> {
         check("name", &self.a.values[a].name, &self.b.values[b].name)
     }

@@ -1,7 +1,8 @@
-//! Targets: what a pass or the emitter may know about a chip, a row each.
+//! Targets: properties of a GPU generation for passes and the emitter, a row each.
 //!
-//! Limits from the CUDA programming guide, "Compute Capabilities" table, and the PTX ISA release notes (first `.version`). The unit of shared memory is the allocation granularity of
-//! `cuda_occupancy.h` (CUDA toolkit).
+//! Limits are from the table "Compute Capabilities" of the CUDA programming guide, and from the release notes of the
+//! PTX ISA (first `.version`). The unit of shared memory is the allocation granularity of `cuda_occupancy.h` (CUDA
+//! toolkit).
 
 use crate::bits::Bits;
 pub use tilec_core::hardware::MAX_TENSOR_RANK;
@@ -23,7 +24,7 @@ macro_rules! targets {
             /// Compute capability times ten.
             pub fn cc(self) -> u32 { match self { $(Target::$variant => $cc,)+ } }
 
-            /// The first PTX version that knows the target.
+            /// The first PTX version that supports the target.
             pub fn min_ptx(self) -> (u8, u8) { match self { $(Target::$variant => ($maj, $min),)+ } }
 
             /// Shared memory a block may have (with opt-in), in bytes.
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!([Some("sm_86"), Some("sm_89"), Some("sm_90a"), Some("sm_90")], [of(87), of(89), of(90), of(100)]);
     }
 
-    /// As many bytes as `smem_of_each` says leave room for the blocks, and one more does not.
+    /// Blocks with the bytes of `smem_of_each` fit, and one more byte does not.
     #[test]
     fn shares_of_shared_memory_are_the_largest() {
         for &target in Target::ALL {

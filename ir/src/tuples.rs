@@ -1,8 +1,8 @@
-//! What a reduction, a scan or a sort of tuples is made of ([`crate::combine`] says what it means).
+//! Operands of a reduction, a scan or a sort of tuples ([`crate::combine`] explains it).
 
 use crate::entities::{Expr, Value};
 
-/// What is made of the tuples along a dimension.
+/// The operation on the tuples along a dimension.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum How {
     /// One for all of them; or one for each part, which the bits `parts` of an element's number tell apart.
@@ -35,7 +35,7 @@ impl How {
         }
     }
 
-    /// The way that a word stands for.
+    /// The operation that a keyword selects.
     pub fn from_word(word: &str) -> Option<How> {
         How::ALL.into_iter().find(|how| how.word() == word)
     }
@@ -57,7 +57,7 @@ impl How {
 /// Tuples along a dimension, and what makes one of two of them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Combine {
-    /// What is made of them.
+    /// The operation on them.
     pub how: How,
     /// Along which dimension.
     pub axis: u32,

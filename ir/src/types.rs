@@ -312,7 +312,7 @@ pub enum GivenStride<'a> {
     Written(&'a DimStride),
     /// The dimension broadcasts: 0.
     Repeats,
-    /// Nowhere: each index has an address of its own ([`TensorTy::pointers`]).
+    /// None: each index has its own address ([`TensorTy::pointers`]).
     Pointer,
 }
 

@@ -11,10 +11,10 @@ use crate::kernel::Kernel;
 use crate::target::MAX_TENSOR_RANK;
 use crate::typing::{ResolvedView, ViewDim};
 
-/// The dimension of the tensor along which a window has an end of its own; `None`: it ends with the tensor.
+/// The dimension of the tensor along which the window ends before the tensor; `None`: it ends with the tensor.
 ///
 /// # Errors
-/// Why no descriptor has such an end.
+/// The reason why no descriptor has such an end.
 pub fn own_end(k: &Kernel, window: &ResolvedView) -> Result<Option<usize>, &'static str> {
     let ends = |d: &usize| matches!(window.dims[*d], ViewDim::From { end: Some(_), .. });
     let mut ended = (0..window.dims.len()).filter(ends);

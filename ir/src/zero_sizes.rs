@@ -1,6 +1,7 @@
 //! Sizes that are 0. All others are at least 1.
 //!
-//! `where K >= 0` says that a size may be 0, too: of such a kernel there are two, that for `K == 0` and that for everything else ([`may_be_zero`]).
+//! `where K >= 0` means that a size may also be 0. Such a kernel has two versions, one for `K == 0` and one for all
+//! other sizes ([`may_be_zero`]).
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
@@ -47,7 +48,7 @@ pub fn with_zeros(k: &Kernel, zeros: &[Value]) -> Kernel {
     own
 }
 
-/// The size of which a precondition says that it is at least 0.
+/// The size that a precondition states to be at least 0.
 fn at_least_none(k: &Kernel, e: Expr) -> Option<Value> {
     let ExprData::Op { op, args } = &k.exprs[e] else { return None };
     let (size, least) = match (op, &args[..]) {

@@ -3,7 +3,8 @@
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
 
-/// `%out` is 1000 bytes of zeros, `%t` the thread; `sm` holds 1000 bytes that are zeros after a barrier, `raw` 24 that nobody wrote.
+/// `%out` has 1000 bytes of zeros, `%t` is the thread. `sm` has 1000 bytes that are zero after a barrier, `raw` has 24
+/// unwritten bytes.
 fn run(body: &str, seed: u64) -> Box<Report> {
     let text = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\

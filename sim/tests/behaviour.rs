@@ -498,7 +498,7 @@ fn products_use_the_fragments_of_the_manual() {
 
 #[test]
 fn lanes_come_to_the_barriers_that_they_name() {
-    // Each half of a warp meets that of the other warp at a barrier of its own.
+    // Each half of a warp synchronises with the same half of the other warp at its own barrier.
     let halves = "and.b32 %r1, %t, 31;\nshr.u32 %r1, %r1, 4;\nadd.u32 %r1, %r1, 1;\nst.global.u32 [%mine], %t;\nbarrier.sync %r1, 32;\n\
         xor.b32 %r2, %t, 32;\nmul.wide.u32 %rd1, %r2, 4;\nadd.s64 %rd1, %out, %rd1;\nld.global.u32 %r3, [%rd1];\nbarrier.sync 0;\nst.global.u32 [%mine], %r3;";
     let got = good(halves, 64);

@@ -3,7 +3,7 @@
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
 
-/// Threads write their own word (if `writes` says so) and read the word of the thread half a block on.
+/// Threads write their own word (if `writes`), and read the word of the thread half a block further.
 fn run(writes: &str, seed: u64) -> Box<Report> {
     let text = format!(
         ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n\

@@ -3,8 +3,9 @@
 
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report, ReportKind};
 
-/// `%t` is the thread, `%rank` the block in the cluster, `%peer` its neighbour there, `%s` the thread's word of shared memory,
-/// `%b` the address of an mbarrier, `%mine` the thread's word of the output; `SYNC` is a barrier of the cluster.
+/// `%t` is the thread, `%rank` the block in the cluster, `%peer` its neighbour there. `%s` is the thread's word of
+/// shared memory, `%b` the address of an mbarrier, `%mine` the thread's word of the output. `SYNC` is a barrier of the
+/// cluster.
 fn kernel(directives: &str, body: &str) -> String {
     let body = body.replace("SYNC", "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;");
     format!(
@@ -115,7 +116,7 @@ fn the_barrier_is_counted() {
     bad("setp.lt.u32 %p0, %t, 7; @%p0 barrier.cluster.arrive.aligned;", &[ReportKind::Divergence]);
     // Threads that have exited count as there.
     good("setp.lt.u32 %p0, %t, 32; @%p0 bra E; SYNC E:");
-    // What they have done nobody is told.
+    // Nothing publishes their accesses.
     let left = "st.shared.u32 [%s], %t; WHEN setp.lt.u32 %p0, %t, 16; @%p0 bra E; SYNC xor.b32 %r0, %s, 64; ld.shared.u32 %r1, [%r0]; E:";
     good(&left.replace("WHEN", "bar.sync 0;"));
     bad(&left.replace("WHEN", ""), RACE);
@@ -160,7 +161,7 @@ fn blocks_arrive_at_each_others_mbarriers() {
         &TOLD.replace("L: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p0, [%b], 0; @!%p0 bra L;", ""),
         RACE,
     );
-    // Who has seen all arrive knows that nobody comes any more.
+    // A thread that has observed all arrivals knows that no other follows.
     good(TOLD.rsplit_once("SYNC").unwrap().0);
     bad(&TOLD.replace("[%b], 64", "[%b], 65"), &[ReportKind::Deadlock]);
     bad(&TOLD.replacen("SYNC", "bar.sync 0;", 1), &[ReportKind::Race, ReportKind::Invalid, ReportKind::OutOfBounds]);
@@ -214,7 +215,7 @@ fn relaxed_arrivals_hold_blocks_until_loads_have_ended() {
     good(&format!("{early} {RELAXED}"));
     bad(&format!("{early} barrier.cluster.arrive.relaxed.aligned;"), RACE);
     bad(&format!("{RELAXED} {early}"), RACE);
-    // What nobody has waited for may come later.
+    // Operations that nobody has awaited may complete later.
     let push = "SYNC mapa.shared::cluster.u32 %r1, %s, %peer; st.shared::cluster.u32 [%r1], %t;";
     bad(&format!("{push} {RELAXED}"), RACE);
     good(&format!("{push} fence.acq_rel.cluster; {RELAXED}"));
@@ -406,7 +407,8 @@ fn launches_are_checked() {
     assert!(report.unwrap_err().message.contains("sm_90"));
 }
 
-/// Every thread reads the word of its like in the next block; `says` is where the last one of each block says that it did.
+/// Every thread reads the word of the same thread in the next block. `says` is where the last thread of each block
+/// signals that it has read.
 const RING: &str = "mov.u32 %r10, %cluster_nctarank; add.u32 %peer, %rank, 1; rem.u32 %peer, %peer, %r10;\n\
     shl.b32 %r0, %rank, 16; or.b32 %r0, %r0, %t; st.shared.u32 [%s], %r0; SYNC mapa.shared::cluster.u32 %r1, %s, %peer;\n\
     ld.shared::cluster.u32 %r2, [%r1]; shl.b32 %r3, %peer, 16; or.b32 %r3, %r3, %t; setp.ne.u32 %p0, %r2, %r3; @%p0 trap;\n\

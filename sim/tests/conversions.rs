@@ -1,4 +1,4 @@
-//! `cvt` between floats and integers, and what is left of `mma` in f64: values worked out by hand from the PTX manual.
+//! `cvt` between floats and integers, and f64 forms of `mma`: values computed by hand from the PTX manual.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::instructions::{all, double, run};
@@ -109,7 +109,7 @@ fn bf16_to_integers() {
 #[test]
 fn bf16_to_and_from_other_floats() {
     halves(&[
-        // Subnormal numbers of f32 are flushed, whatever the rounding.
+        // Subnormal numbers of f32 are flushed with every rounding.
         ("rz.ftz.bf16.f32", "f", 0x0001_2345, 0),
         ("rz.bf16.f32", "f", 0x0001_2345, 1),
         ("rm.ftz.bf16.f32", "f", 0x8040_0000, 0x8000),

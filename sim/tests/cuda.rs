@@ -1,5 +1,5 @@
-//! CUDA kernels compiled by NVRTC 12.9 (`data/cuda`, source beside the PTX; `corpus` says what to launch): right ones compute
-//! what they should, without a report, in any order; wrong ones are reported.
+//! CUDA kernels compiled by NVRTC 12.9. `data/cuda` has the source and the PTX, `corpus` the launches. Correct kernels
+//! compute the expected results without a report, in any order. Wrong ones are reported.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use crate::corpus::{self, Case, Expect};
@@ -151,7 +151,7 @@ fn every_synchronisation_is_needed() {
         for needle in NEEDED {
             for (at, _) in right.ptx.match_indices(needle) {
                 let line = right.ptx[..at].matches('\n').count() as u32 + 1;
-                // In loops that the compiler has unrolled, the sizes at hand do not reach everything.
+                // The sizes of the test do not reach all parts of loops that the compiler has unrolled.
                 if !counters.rows.iter().any(|r| r.ptx_line == line && r.counts.executed > 0) {
                     continue;
                 }

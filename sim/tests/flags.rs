@@ -1,4 +1,4 @@
-//! Blocks that speak with each other through flags in global memory: what that orders, in whatever order they run.
+//! Blocks that communicate through flags in global memory: the order that flags give, for any order of the blocks.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{Device, Launch, Options, Order, Program, Report, ReportKind};
@@ -124,7 +124,7 @@ fn flags_order_only_who_uses_them() {
 
 #[test]
 fn knowledge_is_handed_on() {
-    // Each block waits for the one before it, by a flag of its own, and reads what the first wrote.
+    // Each block waits for the previous block's flag, and reads what the first block wrote.
     let chain = "@!%p7 bra E; setp.eq.u32 %p0, %b, 0; @%p0 bra F; L: ld.acquire.gpu.global.u32 %r0, [%w+4092]; setp.eq.u32 %p1, %r0, 0;\n\
         @%p1 bra L; ld.global.u32 %r1, [%a]; bra G; F: st.global.u32 [%a], 7; G: st.release.gpu.global.u32 [%w+4096], 1; E:";
     good(chain, 5, ANY);
@@ -226,7 +226,7 @@ fn strong_accesses_are_ordered_by_their_moments() {
         atom.global.add.u32 %r0, [%a+4096], 1; st.global.u32 [%a+4096], 0; E:";
     every(8, again, false);
     every(9, &again.replace("%r0, 7;", "%r0, 6;"), true);
-    // `red` tells its thread nothing: the last ticket of another counter says nothing of this one without fences.
+    // `red` returns nothing to its thread. Without fences, the last ticket of another counter orders nothing here.
     let sum = "@!%p7 bra E; red.global.add.u32 [%a], 3; FENCE atom.global.add.u32 %r0, [%a+4096], 1; setp.ne.u32 %p0, %r0, 3;\n\
         @%p0 bra E; FENCE ld.global.u32 %r1, [%a]; E:";
     every(4, &sum.replace("FENCE", "fence.acq_rel.gpu;"), false);
@@ -246,7 +246,7 @@ fn constants_are_not_written() {
     let other = "@%p7 st.global.u32 [%a+64], 7; bar.sync 0; ld.global.nc.u32 %r0, [%a+PLACE];";
     good(&other.replace("PLACE", "68"), 1, ANY);
     bad_as(&other.replace("PLACE", "64"), 1, ANY, ReportKind::Invalid);
-    // Another block, even one that has told of it.
+    // Another block, even one that has published it.
     let blocks = last("membar.gl;", "membar.gl;");
     bad_as(
         &blocks

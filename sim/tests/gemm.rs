@@ -135,7 +135,7 @@ fn every_barrier_is_missed() {
 
 #[test]
 fn an_access_past_the_end_is_reported() {
-    // Fewer rows of A than the kernel is told.
+    // Fewer rows of A than the kernel's argument says.
     let ptx = KERNELS[0].1.replacen("ld.param.u32\t%r0, [gemm_M]", "mov.u32\t%r0, 131", 1);
     assert_ne!(ptx, KERNELS[0].1);
     let report = run(&ptx, case(0, 100, 64, 16), &Options::default()).map(|_| ()).expect_err("rows do not exist");

@@ -1,4 +1,4 @@
-//! Races on global memory: within a block as on shared memory, and between blocks, in whatever order they run.
+//! Races on global memory within a block, as on shared memory, and between blocks, for any order of the blocks.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{Counters, Device, Landing, Launch, Options, Order, Program, Report, ReportKind};
@@ -165,7 +165,8 @@ fn tickets_order_blocks() {
         let (out, _) = run(LAST, 4, &options).unwrap_or_else(|r| panic!("{options:?}: {r}"));
         assert_eq!(out[64], 6);
     }
-    // The ticket says nothing without both fences, or if they only reach the block, nor about what comes after it.
+    // The ticket orders nothing if a fence is missing, or if fences only reach the block. It does not order later
+    // accesses either.
     let (first, second) = (LAST.find("membar.gl;").unwrap(), LAST.rfind("membar.gl;").unwrap());
     for mutant in [
         LAST.replace("membar.gl;", ""),

@@ -6,8 +6,9 @@ use tilec_sim::{
     TensorElement, TensorMap,
 };
 
-/// `%t` is the thread, `%b` the address of an mbarrier (initialised to one arrival), `%s` that of 4096 bytes of shared memory,
-/// `%out` of 4096 bytes of global memory, byte `i` of which is `i`; `%map` is the generic address of the parameter `map`.
+/// `%t` is the thread, `%b` the address of an mbarrier (initialised to one arrival). `%s` is the address of 4096 bytes
+/// of shared memory, `%out` of 4096 bytes of global memory, where byte `i` is `i`. `%map` is the generic address of the
+/// parameter `map`.
 fn kernel(directives: &str, body: &str) -> String {
     format!(
         ".version 8.6\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 out, .param .align 64 .b8 map[128])\n\
@@ -170,7 +171,7 @@ fn groups_of_stores_are_waited_for() {
         assert!(STORE.contains(cut), "{cut}");
         bad(plain(&STORE.replacen(cut, with, 1), 64), kind, says);
     }
-    // Whoever was told may fence as well as who wrote.
+    // The thread that observes the write may execute the fence instead of the writer.
     let reader = STORE.replace("fence.proxy.async.shared::cta; bar.sync 0;", "bar.sync 0; fence.proxy.async;");
     good(plain(&reader, 64));
     // What was stored is there after a full wait.
@@ -389,7 +390,7 @@ fn products_of_copies_without_a_proxy_fence_pass_where_they_are_allowed() {
         this.instruction.starts_with("wgmma.mma_async") && other.instruction.starts_with("cp.async")
     }));
     assert_eq!(allowing(&with, &[Allowance::CopyProxy]).unwrap().1.allowed, []);
-    // Nothing else passes: neither ordinary stores nor what nobody has waited for.
+    // Other accesses are not ordered: neither ordinary stores nor operations that nobody has awaited.
     let stores = PRODUCT.replace("fence.proxy.async;", "");
     assert_eq!(allowing(&stores, &[Allowance::CopyProxy]).unwrap_err().cause, Some(Cause::ProxyFence));
     for cut in ["cp.async.wait_group 0;", "bar.sync 0;"] {
@@ -423,7 +424,7 @@ fn products_and_their_registers() {
     let left = with("wgmma.wait_group.sync.aligned 0;\n", "").split("cvt.u64.u32 %rd1, %r0").next().unwrap().to_owned();
     bad(product(&left), invalid, "on its way");
     bad(product(&with("fence.proxy.async;", "")), race, "fence.proxy.async");
-    // Who reads before it is written may see that nobody has written yet.
+    // A thread that reads before the write may observe unwritten memory.
     let early = with("fence.proxy.async; bar.sync 0;", "fence.proxy.async;");
     for landing in Landing::ALL {
         let report = run(&product(&early), landing).unwrap_err();

@@ -1,5 +1,6 @@
-//! A product for sm_90a by hand: TMA copies into a ring of three stages, one warp that issues them, four that multiply, and a tensor
-//! copy back. It is right at ragged sizes in every mode; with any one thing taken out it is reported.
+//! A hand-written product for sm_90a: TMA copies into a ring of three stages, one producer warp, four warps that
+//! multiply, and a tensor store. It is correct for ragged sizes in every mode. If any single part is removed, the
+//! simulator reports it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fmt::Write as _;
@@ -253,8 +254,8 @@ fn host_threads_and_the_order_of_blocks_do_not_matter() {
     assert_eq!(run(&kernel(), [70, 200, 72], &other).unwrap(), one);
 }
 
-/// What is cut out, what stands instead, and the kinds of reports that may follow; in every mode there is one, or C is wrong
-/// (`None`: also that).
+/// The removed text, its replacement, and the possible kinds of reports. In every mode there is a report, or C is wrong
+/// (`None`: also allowed).
 const MUTANTS: &[(&str, &str, &[ReportKind])] = {
     use ReportKind::{Deadlock, Divergence, Invalid, Misaligned, OutOfBounds, Race, Undefined, Uninitialised};
     &[

@@ -1,4 +1,4 @@
-//! Text that nobody meant to write: the parser and the executor must say so, not panic, hang or fill the memory.
+//! Hostile text: the parser and the executor must report it, and not panic, hang or exhaust memory.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use arbitrary::Unstructured;

@@ -1,4 +1,4 @@
-//! Single instructions against values worked out by hand from the PTX manual: edge values, carries, special numbers.
+//! Single instructions against values computed by hand from the PTX manual: edge values, carries, special numbers.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
@@ -39,7 +39,7 @@ fn carries_go_on() {
         // -1 * 2 = -2, upper half -1, and 1 carry to 0.
         ("mov.b32 %r1, -1; mad.hi.cc.s32 %r2, %r1, 2, 1; addc.u32 %r0, %r2, 0;", 1),
         ("mov.b32 %r1, -1; add.cc.u32 %r2, %r1, 1; madc.lo.u32 %r0, 3, 5, 7;", 23),
-        // The carry that comes in can make the one that goes out.
+        // The carry-in alone can produce the carry-out.
         ("mov.b32 %r1, -1; add.cc.u32 %r2, %r1, 1; madc.lo.cc.u32 %r2, 0, 0, -1; addc.u32 %r0, 0, 0;", 1),
         // 2^63 * 2 has the upper half 1; -1 and it carry.
         (
@@ -131,7 +131,7 @@ fn products_with_elements_outside() {
                 "mov.b16 %h1, {a}; mov.b16 %h2, {b}; mov.b16 %h3, {c}; fma.rn.oob{how}.{ty} %h0, %h1, %h2, %h3;"
             ))
         };
-        // Either sign, in either factor, whatever the others are; not in the addend.
+        // Either sign, in either factor, with any other operands; not in the addend.
         for outside in [0x7ff7, 0xfff7] {
             assert_eq!(fma("", outside, one, two), 0, "{ty}");
             assert_eq!(fma("", one, outside, two), 0, "{ty}");

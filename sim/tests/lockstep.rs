@@ -3,7 +3,7 @@
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};
 
-/// The sum of a warp's lane numbers by this body, which adds the value `%d` places on to the one at `%a` for each distance.
+/// The sum of a warp's lane numbers. For each distance, `body` adds the value at `%a + %d` to the one at `%a`.
 fn run(body: &str) -> Result<u32, Box<Report>> {
     let text = format!(
         ".version 7.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n.reg .pred %p, %q;\n\
@@ -50,7 +50,7 @@ fn counts_on_step(body: &str, against: &str) {
 #[test]
 fn a_volatile_sum_of_a_warp_counts_on_lanes_in_step() {
     counts_on_step(&sum(".volatile", "", ""), "against `ld.volatile.shared.u32`");
-    // The fence of old code publishes, and waits for nobody.
+    // The fence in old code publishes, but waits for no other thread.
     counts_on_step(&sum(".volatile", "", "membar.cta;"), "against `ld.volatile.shared.u32`");
     counts_on_step(&sum(".relaxed.cta", "", ""), "against `ld.relaxed.cta.shared.u32`");
     // Half of it is not enough.
@@ -74,7 +74,7 @@ fn lanes_may_wait_for_flags_of_others() {
     let pair = "mov.u32 %y, 1;\nst.volatile.shared.u32 [%a + 128], %y;\nxor.b32 %n, %a, 4;\n\
                 L:\nld.volatile.shared.u32 %x, [%n + 128];\nsetp.eq.u32 %q, %x, 0;\n@%q bra L;";
     assert_eq!(run(pair), Ok(1));
-    // One lane tells the others, in a branch of its own.
+    // One lane signals the others, in a divergent branch.
     let one = "setp.ne.u32 %q, %t, 5;\n@%q bra W;\nmov.u32 %y, 7;\nst.volatile.shared.u32 [s + 128], %y;\n\
                W:\nld.volatile.shared.u32 %x, [s + 128];\nsetp.eq.u32 %q, %x, 0;\n@%q bra W;";
     assert_eq!(run(one), Ok(7));

@@ -54,7 +54,8 @@ fn bad(body: &str, threads: u32, kinds: &[ReportKind]) -> Report {
 const RACE: &[ReportKind] = &[ReportKind::Race, ReportKind::Uninitialised];
 const INVALID: &[ReportKind] = &[ReportKind::Invalid];
 
-/// A wait may fail as often as it likes while its phase goes on: who tries a few times and goes on reads too early, whatever the seed.
+/// A wait may fail any number of times during its phase. A thread that tries a few times and then continues reads too
+/// early, with any seed.
 #[test]
 fn a_wait_that_gives_up_waits_for_nothing() {
     let (label, wait) = (
@@ -74,15 +75,15 @@ fn a_wait_that_gives_up_waits_for_nothing() {
             let row = format!("{wait} @%p0 bra D;").repeat(tries) + "D:";
             bad(&EXCHANGE.replace(label, &row), 64, RACE);
         }
-        // Who goes on only when the phase is over is right, however he waits.
+        // A thread that only continues after the phase is correct with any form of wait.
         good(&EXCHANGE.replace(label, &format!("L: {wait} @%p0 bra D; nanosleep.u32 20; bra L; D:")), 64);
     }
 }
 
-/// Who asks and does not look at the answer is wrong in every order, also where the phase was over.
+/// A thread that ignores the result of `test_wait` is wrong in every order, even if the phase was complete.
 #[test]
 fn an_answer_that_nobody_looks_at_says_nothing() {
-    // Warp 0 writes and arrives, warp 1 asks and reads what warp 0 wrote.
+    // Warp 0 writes and arrives, warp 1 tests and reads what warp 0 wrote.
     let hand_over = "@%p7 mbarrier.init.shared.b64 [%b], 32; bar.sync 0; setp.lt.u32 %p1, %t, 32; @%p1 bra W; mov.u32 %r9, 0;\n\
         ASK xor.b32 %r0, %r15, 128; mov.u32 %r1, sm; add.u32 %r0, %r0, %r1; ld.shared.u32 %r2, [%r0]; st.global.u32 [%mine], %r2; ret;\n\
         W: st.shared.u32 [%s], %t; mbarrier.arrive.shared.b64 _, [%b];";
@@ -103,7 +104,7 @@ fn an_answer_that_nobody_looks_at_says_nothing() {
     }
 }
 
-/// Who knows by other ways that a phase is over is told so at once.
+/// If other synchronisation orders a thread after the phase, its test succeeds at once.
 #[test]
 fn who_knows_that_a_phase_is_over_asks_once() {
     let ask = "mbarrier.test_wait.parity.shared.b64 %p0, [%b], 0; @!%p0 trap;";

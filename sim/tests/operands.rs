@@ -1,4 +1,4 @@
-//! What operands may be: each rule broken once, with the words of its report, beside something like it that is right.
+//! Legal operands: each rule is broken once, with the text of its report, next to a similar legal operand.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{Device, Launch, Options, Program, Report, ReportKind};

@@ -219,12 +219,12 @@ fn every_lane_that_read_counts() {
 
 #[test]
 fn barriers_are_counted_exactly() {
-    // A warp that arrives twice stands for one that has not come.
+    // A warp that arrives twice replaces one that has not arrived.
     let twice = "setp.ge.u32 %p1, %t, 32; @%p1 bra C; bar.sync 1, 96; ret; C: setp.ge.u32 %p1, %t, 64; @%p1 bra D;\n\
         bar.arrive 1, 96; MORE ret; D: LATE";
     good(&twice.replace("MORE", "").replace("LATE", "bar.arrive 1, 96;"), 96);
     bad(&twice.replace("MORE", "bar.arrive 1, 96;").replace("LATE", ""), 96, ReportKind::Invalid);
-    // Arrivals that nobody waited for.
+    // Arrivals for which no thread waits.
     let report = bad("bar.arrive 1, 128;", 64, ReportKind::Invalid);
     assert!(report.message.contains("64 arrivals at barrier 1, which waits for 128"), "{report}");
     // All threads are a count like any other, and no other count.
@@ -236,7 +236,7 @@ fn barriers_are_counted_exactly() {
 
 #[test]
 fn shared_variables_do_not_touch() {
-    // After each variable there is room that belongs to nobody, of whatever size and kind the next is.
+    // Each variable is followed by a gap, for any size and kind of the next variable.
     let past = ".shared .b8 a[128]; .shared .b8 b[128]; mov.u32 %r1, VAR; shl.b32 %r2, %t, 2; add.u32 %r1, %r1, %r2;\n\
         st.shared.u32 [%r1+PLUS], %t;";
     for var in ["a", "b"] {
@@ -303,7 +303,7 @@ fn plain_accesses_do_not_hide_behind_strong_ones() {
                 bad(&body(""), threads, ReportKind::Race);
             }
         }
-        // Bytes beside it are not meant.
+        // Adjacent bytes are not affected.
         let beside = format!(
             ".reg .b16 %h; mov.b16 %h, 1; setp.eq.u32 %p0, %t, 0; @%p0 st.{space}.u8 [{at}+2], %h;\n\
              atom.{space}.cas.b16 %h, [{at}], 0, 1; {all}"

@@ -103,7 +103,7 @@ fn a_vector_of_which_nothing_was_written_is_reported_where_it_is_read() {
     }
 }
 
-/// Without the barrier a vector may be read when half of it has been written: that is the race, whoever comes first.
+/// Without the barrier, a vector may be read when half of it is written. This is reported as a race, in any order.
 #[test]
 fn a_vector_read_too_early_is_a_race() {
     let body = "setp.lt.u32 %p1, %t, 32; and.b32 %r0, %t, 31; shl.b32 %r0, %r0, 4; add.u32 %r0, %r0, %r15;\n\

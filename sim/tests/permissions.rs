@@ -1,5 +1,5 @@
-//! What a kernel may do with the bytes of an allocation: gaps between elements, memory that is only read, memory that is written
-//! first. Every form of access to global memory, in every mode of what works beside the warps.
+//! Permissions for the bytes of an allocation: gaps between elements, read-only memory, memory that is written first.
+//! Every form of access to global memory is tested, in every landing mode.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use tilec_sim::{
@@ -146,7 +146,7 @@ fn gaps_are_read_by_nobody() {
 fn gaps_are_written_by_nobody() {
     for is in [Is::Open, Is::Padded, Is::Unwritten] {
         for (body, at) in STORES {
-            // The reductions read what nobody has written before the gap; they touch a gap all the same.
+            // Reductions read unwritten memory in front of the gap, but they also access a gap.
             bad(is, body, ReportKind::OutOfBounds, at);
         }
         let wide = "@%p7 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%wide, {%r2, %r2}], [%s];";

@@ -46,7 +46,7 @@ fn shared_memory_has_names() {
     let program = Program::parse(TEXT).unwrap();
     let name = |entry, at| program.shared_variable(entry, at);
     assert_eq!(name("spin", 5), Some(("first", 5)));
-    // After each variable there are 128 bytes that belong to nobody.
+    // Each variable is followed by a gap of 128 bytes.
     assert_eq!(name("spin", 17), None);
     assert_eq!(name("spin", 145), Some(("second", 1)));
     assert_eq!(name("spin", 159), Some(("second", 15)));

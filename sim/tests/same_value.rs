@@ -89,7 +89,7 @@ fn lanes_of_a_warp_may_copy_the_same_bytes_to_one_place() {
         let sizes = format!("and.b32 %r7, %t, 12; {}", other("16;", "16, %r7;"));
         race(&sizes, 32);
     }
-    // The copy of one lane waits for nobody else's.
+    // The copy of one lane is not ordered after copies of others.
     let alone = "setp.eq.u32 %p4, %r0, 31; @%p4 cp.async.wait_group 0;";
     let one = "setp.eq.u32 %p4, %r0, 0; @%p4 cp.async.wait_group 0;";
     race(&with("", copy, one), 32);

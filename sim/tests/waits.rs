@@ -45,7 +45,7 @@ impl Kernel {
         Kernel { text: self.text.replace(from, to), ..*self }
     }
 
-    /// Launches it so often on one piece of memory, of which the first 4 KiB are zeros, and as much of the rest as is said.
+    /// Launches the kernel several times on the same memory, whose first `zeros` bytes are zero.
     fn launch(&self, times: usize, zeros: usize, options: &Options) -> Result<(Vec<u8>, Counters), Box<Report>> {
         let program = Program::parse(&self.text).unwrap_or_else(|e| panic!("{e}\n{}", self.text));
         let mut device = Device::new();
@@ -74,14 +74,14 @@ impl Kernel {
         first.unwrap()
     }
 
-    /// A race everywhere, whatever memory holds.
+    /// A race for any contents of memory.
     #[track_caller]
     fn races(&self) {
         for options in ways() {
             for zeros in [4096, 1 << 16] {
                 match self.launch(1, zeros, &options).map(|_| ()) {
                     Ok(()) => panic!("{options:?}: no report\n{}", self.text),
-                    // Who reads what nobody has written yet is early, too.
+                    // A read of memory that is not written yet is also too early.
                     Err(r) if zeros == 4096 && r.kind == ReportKind::Uninitialised => {}
                     Err(r) => assert_eq!(r.kind, ReportKind::Race, "{options:?}: {r}\n{}", self.text),
                 }
@@ -219,7 +219,7 @@ fn nobody_waits_for_ever_without_a_report() {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
     }
-    // Without the reset the second launch goes on too early.
+    // Without the reset the second launch continues too early.
     let stale = fixup("sm_70", 0, 2).without("st.relaxed.gpu.global.u32 [%rd3], 0;");
     for options in ways().filter(|o| o.order == Order::Forward) {
         let report = stale.launch(2, 4096, &options).map(|_| ()).expect_err("no report");
@@ -262,7 +262,7 @@ fn whole_blocks_wait_in_turn() {
     }
 }
 
-/// Block `b` waits for block `b` + STEP, and the last of this chain for nobody.
+/// Block `b` waits for block `b + STEP`. The last block of each chain does not wait.
 const CHAIN: &str = "
 setp.eq.u32 %p7, %t, 0; mul.wide.u32 %rd0, %b, 4; add.s64 %rd0, %a, %rd0;
 setp.eq.u32 %p0, %b, END;
@@ -392,7 +392,8 @@ fn all_blocks_meet() {
     }
 }
 
-/// Warp 1 brings a tile when warp 0 has said that there is room, which it does when the next block has said so; both spin.
+/// Warp 1 loads a tile when warp 0 has signalled a free slot. Warp 0 signals when the next block has signalled. Both
+/// poll.
 const ROLES: &str = "
 .shared .align 8 .b64 bar[2];
 mov.u32 %r0, bar; mov.u32 %r1, sm; setp.eq.u32 %p7, %t, 0; setp.ge.u32 %p6, %t, 32; mov.u32 %r9, %nctaid.x; sub.u32 %r9, %r9, 1;

@@ -108,7 +108,7 @@ fn list(name: &str, n: usize) -> String {
     format!("{{{}}}", all.join(", "))
 }
 
-/// Loads A, B and C, multiplies, stores D; through shared memory if the case says so.
+/// Loads A, B and C, multiplies, and stores D; through shared memory if the case requires it.
 fn program(case: &Case, bytes: [usize; 4]) -> String {
     let (m, n, k) = case.shape;
     let shape = format!("m{m}n{n}k{k}");

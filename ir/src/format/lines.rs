@@ -31,7 +31,7 @@ struct Line {
     apart: bool,
 }
 
-/// What a line is a part of. Comments after lines of one part stand below each other.
+/// The construct that a line belongs to. Comments after lines of one construct are aligned.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Part {
     /// The name and the parameters of a kernel, or a sequence.
@@ -134,7 +134,8 @@ impl Layout<'_, '_> {
         Line { code, comment, part: self.part, apart: false }
     }
 
-    /// What the line is a part of whose first piece this is. One that begins nothing goes on with what the one before is a part of.
+    /// The construct of the line that begins with this lexeme. A line that begins none belongs to that of the previous
+    /// line.
     fn part_of(&self, first: usize) -> Part {
         if self.open.iter().any(|open| open.has_statements) {
             return Part::Body;

@@ -14,8 +14,8 @@ use crate::ops::Op;
 use crate::types::{Elem, ElemClass};
 use std::rc::Rc;
 
-/// The element type in which operands are combined: floats before integers, wide before narrow. What is made of literals
-/// and indices adapts.
+/// The element type in which operands are combined: floats before integers, wide before narrow. Values computed from
+/// literals and indices adapt.
 pub(super) fn common_elem(operands: &[Rc<Tile>]) -> Elem {
     let rank = |elem: Elem| (elem.is_float(), elem.bits());
     let widest = |weak: bool| operands.iter().filter(|t| t.weak == weak).map(|t| t.elem).max_by_key(|&e| rank(e));

@@ -52,7 +52,7 @@ pub(super) const EVERY: u64 = 1 << 16;
 pub struct Options {
     /// Work limit: one unit per statement, loop iteration, and element operation.
     pub fuel: u64,
-    /// When the run is stopped, whatever is left of the work: the clock is read from time to time.
+    /// The time at which the run stops even if work is left. The clock is read periodically.
     pub deadline: Option<Instant>,
     /// Maximum number of live tile elements.
     pub memory: usize,

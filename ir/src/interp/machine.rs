@@ -75,7 +75,7 @@ impl Binding {
     }
 }
 
-/// The numbers of a loop that draws, which a channel hands over.
+/// The numbers of a work queue, which a channel passes on.
 #[derive(Default)]
 pub(super) struct QueueState {
     /// The counter, among the tensors.
@@ -283,7 +283,7 @@ impl Machine<'_> {
                 self.set(v, Binding::Tile(Rc::new(tile)));
             }
         }
-        // Without blocks there is nothing to run, whatever the kernel assumes.
+        // A grid without blocks executes nothing, whatever preconditions the kernel has.
         if self.is_empty()? {
             return Ok(());
         }

@@ -1,16 +1,17 @@
-//! The tile interpreter: what a kernel computes, on the CPU, at every stage of compilation.
+//! The tile interpreter: executes kernels on the CPU, at every stage of compilation.
 //!
-//! Statements run one after the other, tiles are whole values, layouts and thread counts mean nothing here. So a program
-//! before and after a pass can be compared, and the result compared with the device's.
+//! Statements run one after the other and tiles are whole values. Layouts and thread counts have no effect. So a
+//! program before and after a pass can be compared, and the result with that of the device.
 //!
-//! * Elementwise operators round as the device does: to binary64 for f64, to binary32 for other floats. Narrower types are
-//!   rounded to where they are kept: in a register tile, in memory, by a `cast`. Products are summed in `f64`; how far a
-//!   device may be from that, [`Options::accuracy`] has carried along. Index arithmetic is exact and checked.
-//! * What the device leaves undefined is an error here: an access outside the bounds in a dimension that the copy does
-//!   not test, a never-written element that reaches global memory, a wait for something that nobody published.
-//! * Blocks of the grid run one after the other and see each other's stores; roles run one after the other, in order.
+//! * Elementwise operators round as the device does: to binary64 for f64, to binary32 for other floats. Narrower types
+//!   are rounded where they are stored: in a register tile, in memory, or by a `cast`. Products are summed in `f64`,
+//!   and [`Options::accuracy`] tracks how far the device may differ. Index arithmetic is exact and checked.
+//! * Undefined behaviour of the device is an error here. Examples are an access outside the bounds in a dimension that
+//!   the copy does not check, an unwritten element that reaches global memory, and a wait without a publish.
+//! * Blocks of the grid run one after the other and see each other's stores. Roles run one after the other, in order.
 //!
-//! No input makes it panic, run for ever ([`Options::fuel`], [`Options::deadline`]) or take all memory ([`Options::memory`]).
+//! No input makes it panic, run for ever ([`Options::fuel`], [`Options::deadline`]) or exhaust memory
+//! ([`Options::memory`]).
 
 mod arith;
 mod bounds;

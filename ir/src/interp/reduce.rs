@@ -126,7 +126,7 @@ fn bound(op: ReduceOp, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
         ReduceOp::Sum => {
             let mut error = fold(&errors, rows, 0.0, |x, y| x + y);
             if rounds && !(is_exact && data.iter().all(|x| x.fract() == 0.0)) {
-                // In whatever order the terms are added.
+                // For any order in which the terms are added.
                 let sizes: Vec<f64> = data.iter().map(|x| x.abs()).collect();
                 let sizes = fold(&sizes, rows, 0.0, |x, y| x + y);
                 error.iter_mut().zip(sizes).for_each(|(e, s)| *e += 2.0 * rows.n as f64 * unit(t.elem) * s);

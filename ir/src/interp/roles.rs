@@ -1,4 +1,4 @@
-//! The order in which roles run: the producer of a channel before its consumer, whatever the order of the text.
+//! The order in which roles run: the producer of a channel before its consumer, independent of the order in the text.
 
 use crate::entities::{Stmt, Value};
 use crate::kernel::{ChannelOp, Kernel, StmtData};

@@ -114,7 +114,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The same for distributed shared memory. Clusters run one after the other, each with tiles of its own.
+    /// The same for distributed shared memory. Clusters run one after the other, each with its own tiles.
     fn signal_in_cluster(
         &mut self,
         op: SignalOp,
@@ -283,7 +283,7 @@ impl Machine<'_> {
             root => self.place(root, span)?.elem,
         };
         if let Some(op) = attrs.reduce {
-            // Memory combines elements of its own type.
+            // Atomics on memory operate in its element type.
             if elem.is_float() && !(value.exact && value.elem == elem) {
                 self.round(Rc::make_mut(&mut value), elem);
             }

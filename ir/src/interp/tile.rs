@@ -100,7 +100,8 @@ impl Tile {
         self.bound = bound.nonzero();
     }
 
-    /// The same bits as elements of another type of as many. Which NaN one is nobody says: of its bits anything may come.
+    /// The same bits as elements of another type of equal size. The bits of a NaN are unspecified, so any result is
+    /// possible.
     pub(super) fn read_as(&mut self, elem: Elem) {
         let from = self.elem;
         let numbers: Vec<Number> = (0..self.data.len()).filter_map(|i| self.data.get(i)).collect();
@@ -239,9 +240,9 @@ pub(super) fn computed(elem: Elem, x: f64) -> f64 {
     if elem.is_float() && elem != Elem::F64 { f64::from(x as f32) } else { x }
 }
 
-/// A literal or an index beside elements of type `elem`: as exact as they are computed.
+/// A literal or an index next to elements of type `elem`: as exact as their arithmetic.
 fn literal(elem: Elem, x: Number) -> Number {
-    // Of a whole number beside integers a register holds the low bits.
+    // A register holds the low bits of a whole number next to integers.
     if let (Number::Wide(x), true) = (x, cast::is_int(elem)) {
         let x = cast::register_format(elem).wrap(x);
         return if elem.is_wide() { Number::Wide(x) } else { Number::Float(x as f64) };

@@ -69,14 +69,14 @@ pub(super) struct Window {
     /// Lines that these are on, of each that is padded.
     pub(super) lines: Vec<i128>,
     pub(super) axes: Vec<Axis>,
-    /// An index made of a number names nothing of the root: no element exists.
+    /// An index computed from an integer may be outside of the root: then no element exists.
     pub(super) absent: bool,
     /// Where it is written.
     pub(super) span: Span,
 }
 
 impl Window {
-    /// The window in parts that have no element twice, of elements in the order in which they stand.
+    /// The window in parts without repeated elements, in the order of elements.
     pub(super) fn rounds(&self) -> Vec<Window> {
         let gathered = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some());
         gathered.fold(vec![self.clone()], |parts, d| parts.iter().flat_map(|part| part.rounds_along(d)).collect())
@@ -221,7 +221,7 @@ impl Plan {
         }
     }
 
-    /// Puts the elements of a tile where the plan says; both are of one type.
+    /// Stores the elements of a tile at the places of the plan; both have the same type.
     pub(super) fn scatter_numbers(&self, from: &Numbers, to: &mut Numbers, elem: Elem) {
         match (from, to) {
             (Numbers::Floats(from), Numbers::Floats(to)) => self.scatter(|address, i| to[address] = from[i]),
@@ -254,7 +254,7 @@ impl Plan {
     }
 }
 
-/// Elements are kept as their type wants it, and converted before they are stored.
+/// Elements are rounded to their own type, and converted before they are stored.
 pub(super) fn unlike(elem: Elem) -> ! {
     panic!("bug in the interpreter: elements of {} are not kept as such", elem.name())
 }
@@ -263,7 +263,7 @@ pub(super) fn unlike(elem: Elem) -> ! {
 pub(super) fn dense_strides(shape: &[usize]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for d in (1..shape.len()).rev() {
-        // A tile has at most as many elements as the memory limit says.
+        // The memory limit bounds the number of elements of a tile.
         strides[d - 1] = strides[d] * shape[d] as i64;
     }
     strides

@@ -21,7 +21,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Draws a number as a slot of `channel` is published, if that hands over any.
+    /// Takes a number when a slot of `channel` is published, if the channel carries a work queue.
     pub(super) fn draw(&mut self, channel: Value) -> Result<(), Fail> {
         let Some(draws) = self.draws.get_mut(&channel) else { return Ok(()) };
         let Numbers::Floats(data) = &mut self.globals[draws.counter].data else {
@@ -37,7 +37,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Reads the number in the slot of `channel` that is released, if it hands over any.
+    /// Reads the number in the released slot of `channel`, if the channel carries a work queue.
     pub(super) fn receive(&mut self, channel: Value) {
         if let Some(draws) = self.draws.get_mut(&channel) {
             draws.now = draws.handed.pop_front();

@@ -95,7 +95,7 @@ impl Kernel {
         self.fills(channel).any(CopyAttrs::is_by_threads)
     }
 
-    /// Whether a channel hands over the numbers of loops that are drawn.
+    /// Whether a channel carries the numbers of a work queue.
     pub fn is_work_queue(&self, channel: Value) -> bool {
         self.statement_data().any(|s| matches!(s, StmtData::For { next: Some(next), .. } if next.channel == channel))
     }

@@ -43,7 +43,7 @@ impl Gather {
         self.lane_of_thread.iter().enumerate().all(own) && self.lane_of_value.iter().all(|&c| c == 0)
     }
 
-    /// Registers of the old layout that threads of a warp want in one register of the new: a power of two.
+    /// Registers of the old layout that lanes of a warp need for one register of the new layout: a power of two.
     pub fn choices(&self) -> u64 {
         1 << rank(&self.reg_of_thread)
     }
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(from.reach(&from), Reach::Thread);
         assert_eq!(from.reach(&layout(&[2], &[1, 4, 8, 16, 32, 64], 7)), Reach::Warp);
         assert_eq!(from.reach(&layout(&[64], &[2, 4, 8, 16, 32, 1], 7)), Reach::Block);
-        // Of numbers that all lanes have each takes its own; the other way round lanes must be asked.
+        // If all lanes have the element, each takes its own. In the other direction, a shuffle is necessary.
         let (repeated, spread) = (layout(&[1, 2], &[0, 0, 0, 0, 0, 4], 3), layout(&[], &[1, 2, 0, 0, 0, 4], 3));
         assert_eq!(repeated.reach(&spread), Reach::Thread);
         assert_eq!(spread.reach(&repeated), Reach::Warp);

@@ -186,7 +186,7 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange
     for (i, &d) in dims.iter().enumerate() {
         for b in bits[i]..layout.dim_bits()[d] {
             let column = plain(d, b as usize);
-            // A box starts a row of its own, and does not change how rows are exchanged.
+            // A box starts a new row, and does not change the swizzle of rows.
             if !column.is_power_of_two() || column < 1u64 << at {
                 return None;
             }
@@ -219,7 +219,7 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange
     (whole && layout.is_bijective()).then_some(Boxes { exchange, dims, extents, places, beyond })
 }
 
-/// Bytes of memory that a tile of these extents takes: those of whole boxes, where some reach beyond it. More than memory has are as many as a number holds.
+/// Bytes of memory for a tile of these extents: whole boxes, if some extend beyond it. Saturates at the maximum.
 pub fn tile_bytes(layout: Option<&SmemLayout>, shape: &[u64], elem: Bits) -> u64 {
     let layout = layout.filter(|_| !is_whole(shape));
     let filled = layout.and_then(|l| boxes(l, shape, elem)).map(|b| b.bytes(elem));

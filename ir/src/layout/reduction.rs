@@ -169,8 +169,8 @@ impl RegLayout {
         Ok(if how.keeps_extents() { self.clone() } else { self.reduction(shape, axis, how.parts())?.layout })
     }
 
-    /// The layout in which all threads that hold elements of a row, in whatever warps, hold what is left of it, and the bits by which warps tell apart
-    /// what they hold of it: `None` where elements of a row are in one warp, or the layout mixes dimensions.
+    /// The layout in which all threads of all warps with elements of a row hold the row's result, and the bits that
+    /// distinguish the warps. `None` if a row's elements are in one warp, or if the layout mixes dimensions.
     pub fn across_warps(&self, shape: &[u64], axis: usize) -> Option<(RegLayout, u32)> {
         let bits = shape_bits(shape);
         let (own, base) = (*bits.get(axis)?, bits[..axis].iter().sum::<u32>());

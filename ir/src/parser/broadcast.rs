@@ -1,7 +1,8 @@
-//! Tiles beside tiles of more dimensions: `x + v` of `x: reg f32[64, 32]` and `v: reg f32[32]`, and `v[_, ..]`, `scale[.., _]`.
+//! Operands of different rank: `x + v` with `x: reg f32[64, 32]` and `v: reg f32[32]`, and `v[_, ..]`, `scale[.., _]`.
 //!
-//! Operands of an operator align at their last dimensions, as windows of tensors do ([`super::broadcast_vectors`]): what lacks dimensions repeats along them. `_` in a window of
-//! a register tile or a buffer is a dimension of extent 1 at that place. Both are short for a register tile that has these dimensions:
+//! Operands of an operator align at their last dimensions, like windows of tensors ([`super::broadcast_vectors`]). An
+//! operand of lower rank is broadcast along the missing dimensions. `_` in a window of a register tile or a buffer is a
+//! dimension of extent 1 at that place. Both are short for a register tile with these dimensions:
 //!
 //! ```text
 //! var v_widened = reg f32[1, 32]
@@ -9,9 +10,9 @@
 //! .. x + v_widened ..
 //! ```
 //!
-//! which is registers of `v` again where layouts can be found for that. `write_out` puts it in front of the statement; a copy to `v[_, ..]` goes the other way, after it.
-//! So are tiles in another shape, `reshape(x, [16, 4])`, and one after the other, `concat(a, b, 1)`.
-//! A window of a register tile or a buffer that has a name and says its extents is such a tile, too: `let low = x[.., 0..+16]`.
+//! If layouts allow it, this tile is in the registers of `v`. `write_out` inserts it in front of the statement; for a
+//! copy to `v[_, ..]`, after it. Reshaped tiles, `reshape(x, [16, 4])`, and `concat(a, b, 1)` become such tiles, too.
+//! So does a named window of a register tile or a buffer with explicit extents: `let low = x[.., 0..+16]`.
 
 mod concat;
 mod tile_operands;
@@ -42,7 +43,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     writer.wrong
 }
 
-/// Whether `v` has windows that can have dimensions of extent 1 beside their own: a register tile, a buffer, or a name of a tile.
+/// Whether windows of `v` may have additional dimensions of extent 1: a register tile, a buffer, or a name of a tile.
 pub(super) fn takes_dimensions(k: &Kernel, v: Value) -> bool {
     match k.values[v].def {
         ValueDef::Var(_) | ValueDef::Smem(_) | ValueDef::Channel { .. } => true,
@@ -157,7 +158,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A window that says all its extents is a tile where it is put into another shape.
+    /// A window with explicit extents is a tile if it is reshaped.
     fn tile_of_window(&mut self, k: &mut Kernel, e: Expr) {
         let (Some(window), Ok(ty @ Type::View(_))) = (window(k, self.notes, e), type_of(k, e)) else { return };
         let extents = match &k.exprs[e] {
@@ -190,7 +191,8 @@ impl Writer<'_> {
         k.value_ref(value, span)
     }
 
-    /// `let low = x[.., 0..+16]`: a window of a register tile or a buffer that says its extents is a tile of its own; so is that transposed.
+    /// `let low = x[.., 0..+16]`: a window of a register tile or a buffer with explicit extents is a separate tile; so
+    /// is its transposition.
     fn named_window(&mut self, k: &mut Kernel, s: Stmt, value: Value, init: Expr) -> bool {
         let (window, transposed) = untransposed(k, init);
         let ExprData::View(view) = k.exprs[window].clone() else { return false };
@@ -263,7 +265,7 @@ impl Writer<'_> {
         }
     }
 
-    /// `v[_, ..]`: a tile with the dimensions that `_` stands for.
+    /// `v[_, ..]`: a tile with additional dimensions for each `_`.
     fn with_dimensions(&mut self, k: &mut Kernel, e: Expr) {
         let Some((view, said)) = self.repeats(k, e) else { return };
         let whole = without(k, &view, &said);
@@ -306,7 +308,7 @@ impl Writer<'_> {
         self.notes.remove(&e).map(|said| (view, said))
     }
 
-    /// Has `e` be a register tile of this shape, of whose dimensions it has those that `places` says.
+    /// Replaces `e` by a register tile of this shape, with the dimensions of `e` at `places`.
     fn tile_of(&mut self, k: &mut Kernel, e: Expr, (ty, shape): (&Type, &[Extent]), places: &[bool]) {
         let span = k.expr_spans[e];
         let code = places.iter().fold(1, |code, &own| code << 1 | usize::from(own));
@@ -409,7 +411,7 @@ fn extent(k: &mut Kernel, n: Extent, at: Expr) -> Expr {
     }
 }
 
-/// The dimensions of `value` that `places` says, at the beginning of the others.
+/// The dimensions of `value` at `places`, and the start of the others.
 fn slice(k: &mut Kernel, value: Value, places: &[bool], at: Expr) -> Expr {
     let span = k.expr_spans[at];
     let range = |k: &mut Kernel, &own: &bool| {
@@ -420,7 +422,7 @@ fn slice(k: &mut Kernel, value: Value, places: &[bool], at: Expr) -> Expr {
     k.expr(ExprData::View(View { base: value, slot: None, ranges }), span)
 }
 
-/// A window without the dimensions that its tile lacks: all of the tile, where it says no more.
+/// A window without the dimensions that its tile lacks: all of the tile, if it has no other ranges.
 fn without(k: &Kernel, view: &View, said: &[RangeNote]) -> ExprData {
     let own: Vec<Range> =
         view.ranges.iter().zip(said).filter(|(_, said)| !said.repeats).map(|(range, _)| *range).collect();
@@ -448,7 +450,7 @@ fn rank_of(k: &Kernel, v: Value) -> usize {
     }
 }
 
-/// How many elements a window beside `_` has along its own dimensions: what it says, or all of the tile; `None`: that is not said.
+/// The extents of a window next to `_` along its own dimensions: given, or those of the tile; `None`: unknown.
 fn given_extents(k: &Kernel, view: &View, said: &[RangeNote], ty: &Type) -> Option<Vec<Extent>> {
     if let Type::Tile(t) = ty {
         return Some(t.shape.clone());
@@ -496,7 +498,7 @@ fn extents_of(k: &Kernel, notes: &Notes, all: &[Expr], types: &[Option<Type>], r
     extents
 }
 
-/// The extents of an operand: a window has those of what it is beside, but where its tile has one element alone.
+/// The extents of an operand. A window has those of the other operand, except where its tile has a single element.
 fn own_extents(k: &Kernel, e: Expr, ty: &Type, beside: &[Option<Extent>]) -> Option<Vec<Extent>> {
     match ty {
         Type::Tile(t) => Some(t.shape.clone()),

@@ -1,10 +1,12 @@
-//! Vectors beside matrices: tensors that repeat along dimensions which they do not have.
+//! Vectors next to matrices: tensors that are broadcast along missing dimensions.
 //!
-//! `_` in a window is a dimension along which the elements repeat: of `scale: gmem f32[M]` the window `scale[i * BM.., _]` has a value for each row. Operands of one
-//! operator align at their last dimensions, so `x + bias[j * BN..]` is `x + bias[_, j * BN..]`.
+//! `_` in a window is a broadcast dimension: with `scale: gmem f32[M]`, the window `scale[i * BM.., _]` has a value for
+//! each row. Operands of one operator align at their last dimensions, so `x + bias[j * BN..]` is `x + bias[_, j *
+//! BN..]`.
 //!
-//! Everything else knows tensors that have such dimensions: `write_out` puts them into the type, `bias: gmem f32[_, N]`, and into all windows of the tensor. They have
-//! stride 0 and end nowhere, and are no part of the launch contract. A window that lacks one has the index 0 there.
+//! All other code sees tensors with broadcast dimensions: `write_out` adds them to the type, `bias: gmem f32[_, N]`,
+//! and to all windows of the tensor. They have stride 0 and no bounds, and the launch contract omits them. A window
+//! that lacks one gets the index 0 there.
 
 use super::broadcast::takes_dimensions;
 use super::window_notes::{Notes, RangeNote, leaves, rank};
@@ -77,7 +79,8 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     wrong
 }
 
-/// Windows that lack dimensions of what they are combined with: how many, and the window that a name stands for.
+/// Windows of lower rank than the other operands: the number of missing dimensions, and the window for which a name
+/// stands.
 type Lifted = BTreeMap<Expr, (usize, Option<Expr>)>;
 
 /// Finds windows that are combined with what has more dimensions.

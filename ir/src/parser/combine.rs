@@ -104,7 +104,7 @@ impl<'s> Parser<'s, '_> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected_with_note(&format!("`{word}`"), EXAMPLE)) }
     }
 
-    /// `(1.0, 0.0)`, as many as components.
+    /// `(1.0, 0.0)`, a value for each component.
     fn front(&mut self, components: usize) -> Parsed<Vec<Expr>> {
         let start = self.token().span;
         if self.peek() != Tok::Sign("(") {
@@ -136,7 +136,7 @@ impl<'s> Parser<'s, '_> {
         Ok((from, to))
     }
 
-    /// `totals (t, u)`, as many as components.
+    /// `totals (t, u)`, a name for each component.
     fn totals(&mut self, components: usize) -> Parsed<Vec<Expr>> {
         let start = self.token().span;
         self.word("totals")?;

@@ -85,7 +85,8 @@ impl Operands<'_> {
             })
     }
 
-    /// Whether a tile numbers elements of the window `e`. The types of tiles that are made of windows are not known yet.
+    /// Whether a tile has indices of elements of the window `e`. Types of tiles computed from windows are not known
+    /// yet.
     fn is_gathered(&self, k: &Kernel, e: Expr) -> bool {
         let ExprData::View(view) = &k.exprs[e] else { return false };
         view.ranges.iter().any(|range| match *range {

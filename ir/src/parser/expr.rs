@@ -169,7 +169,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A number, for who wants no other expression.
+    /// A literal, for places that accept no other expression.
     pub(super) fn number(&mut self, note: &str) -> Parsed<Literal> {
         let span = self.span();
         let e = self.expr()?;

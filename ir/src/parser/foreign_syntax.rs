@@ -280,7 +280,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Goes past `keepdim=True` in place of what may follow the dimension of a reduction, and says that it is too much.
+    /// Skips `keepdim=True` after the dimension of a reduction, and reports that it is not needed.
     pub(super) fn skip_keepdim(&mut self, comma: Span) -> bool {
         if !matches!(self.peek(), Tok::Word("keepdim" | "keepdims")) || self.peek_at(1) != Tok::Sign("=") {
             return false;

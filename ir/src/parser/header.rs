@@ -98,7 +98,7 @@ impl<'s> Parser<'s, '_> {
             wrong.extend(inferred_extents::check(&self.kernel, &said));
             wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
             wrong.extend(implicit_tiles::write_out(&mut self.kernel, &mut said));
-            // Names of what is reduced have extents now: what is made of them is written out, too.
+            // Named reductions have extents now, so expressions that use them are written out, too.
             if wrong.is_empty() {
                 wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
             }
@@ -313,7 +313,7 @@ impl<'s> Parser<'s, '_> {
         Ok(ValueDef::Scalar { elem, default })
     }
 
-    /// Takes a misspelled `gmem`, `dsmem` or `const` in front of a type, and says what was meant.
+    /// Takes a misspelled `gmem`, `dsmem` or `const` in front of a type, and suggests the right one.
     fn misspelled_place(&mut self) -> Option<&'static str> {
         let Tok::Word(word) = self.peek() else { return None };
         let is_type = Elem::from_name(word).is_some() || is_reserved(word) || self.names_value(word);

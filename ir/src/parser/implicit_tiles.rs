@@ -1,8 +1,10 @@
-//! Tiles that nobody named: of copies between windows, and of windows that are reduced.
+//! Implicit tiles: of copies between windows, and of windows that are reduced.
 //!
-//! A window takes its extents from a tile beside it. Where there is none, windows say them, `copy 2.0 * X[i * BM..+BM, j * BN..+BN] + Y[i * BM.., j * BN..] -> Z[i * BM.., j * BN..]`,
-//! each at one place at least. That is short for a register tile of these extents, which the first window that has all dimensions is loaded into, as if it had been
-//! written: `write_out` puts it in front of the statement. What is reduced or scanned, or has a name, is such a tile, too. Where a tile says how many elements there are, a window may say the same.
+//! A window takes its extents from a tile in the same expression. If there is none, the windows must give the extents,
+//! each at least once: `copy 2.0 * X[i * BM..+BM, j * BN..+BN] + Y[i * BM.., j * BN..] -> Z[i * BM.., j * BN..]`. This
+//! is short for a register tile of these extents, into which the first window with all dimensions is loaded.
+//! `write_out` inserts it in front of the statement. Operands of reductions and scans, and named windows, are such
+//! tiles, too. If a tile gives the extents, a window may give the same.
 
 use super::window_notes::{Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
@@ -211,7 +213,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The extents that windows say beside those that are known; `None` if not all are said.
+    /// The extents that windows give, with those already known; `None` if some are missing.
     fn extents(
         &mut self,
         k: &Kernel,
@@ -239,7 +241,7 @@ impl Writer<'_> {
                 }
             }
         }
-        // A window of all of a buffer or a register tile has the extents of that, if nothing says others.
+        // A window of a whole buffer or register tile has its extents, if no other extents are given.
         for (_, window) in windows {
             let front = rank.checked_sub(window.dims.len())?;
             for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
@@ -256,7 +258,7 @@ impl Writer<'_> {
             if let Ok(Type::Tile(t)) = type_of(k, dst) {
                 self.agree(k, &parts, &t.shape);
                 self.count_in(k, &parts, &t.shape, Some(dst));
-                // What repeats has none of its extents, but a window beside it has all.
+                // A broadcast operand has no extents, but a window next to it has all.
                 let repeats = parts.tile.as_ref().is_some_and(|tile| is_narrower(tile, &t.shape));
                 if let Some(loaded) =
                     whole(&parts.windows, t.shape.len()).filter(|_| repeats && *attrs == CopyAttrs::default())
@@ -343,7 +345,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Windows beside a tile whose elements are gathered, or have a step, are tiles of their own: copies load them.
+    /// Gathered windows, and windows with a step, become separate tiles next to a tile: copies load them.
     fn placed(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
         let parts = self.parts(k, arg);
         let Some(tile) = &parts.tile else { return };
@@ -361,7 +363,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A window among the parts of `arg` becomes the tile that says how many elements there are, if none does.
+    /// If no part of `arg` gives extents, a window among the parts becomes a tile that does.
     fn tile_among(&mut self, k: &mut Kernel, arg: Expr, front: &mut Vec<Stmt>) {
         let parts = self.parts(k, arg);
         let rank = parts.all().iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
@@ -409,7 +411,7 @@ impl Writer<'_> {
     }
 }
 
-/// What is said of a window that is stored into one of fewer dimensions.
+/// The message for a window that is stored to a window of lower rank.
 fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -> Diagnostic {
     let message = format!("{} are stored into a window of {}", counted(from, "dimension"), counted(rank, "dimension"));
     Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[dst], message)
@@ -418,8 +420,8 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
         .with_note("an index in place of a range leaves a dimension out: `A[i, j..]`")
 }
 
-/// Whether a window says how many elements it has where a tile beside it repeats, along a dimension of extent 1. If it says that it has one as well, it is written out,
-/// too, since the text without what it says is an error ([`super::inferred_extents`]).
+/// Whether a window gives its extent along a dimension along which the tile next to it has extent 1. A given extent of
+/// 1 is written out, too, because the text without it would be an error ([`super::inferred_extents`]).
 fn larger(window: &Window, tile: &[Extent]) -> bool {
     let mut dims = window.dims.iter().zip(tile);
     window.dims.len() == tile.len()

@@ -115,7 +115,7 @@ impl Narrow<'_> {
             if windows.iter().map(|(_, window)| window).chain(&to).any(says) {
                 continue;
             }
-            // A window that says how many elements there are along another dimension, where nothing else says any along this one.
+            // A window that gives the extent along another dimension, if nothing gives the extent along this one.
             let half = windows.iter().find(|(_, window)| {
                 to.is_none() && dim(window, d).is_some_and(|dim| !dim.repeats) && gives_extent(window)
             });
@@ -234,7 +234,7 @@ fn dim(window: &Window, d: usize) -> Option<super::window_notes::Dim> {
     window.dims.len().checked_sub(1 + d).map(|at| window.dims[at])
 }
 
-/// Whether it says how many elements there are along a dimension.
+/// Whether it gives the extent along a dimension.
 fn gives_extent(window: &Window) -> bool {
     window.dims.iter().any(|dim| dim.extent.is_some())
 }

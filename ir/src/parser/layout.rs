@@ -1,5 +1,5 @@
-//! Layout texts inside a program: hands the rest of the source to the layout algebra's own parsers and goes on after what
-//! they took.
+//! Layout texts inside a program: calls the parsers of the layout algebra on the rest of the source, and continues
+//! after the parsed text.
 
 use crate::codes;
 use crate::diag::{Diagnostic, Span};

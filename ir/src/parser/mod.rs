@@ -101,7 +101,7 @@ pub(crate) fn parse_marked(source: &str, sink: &mut Sink) -> Result<Marks, Repor
     }
     let mut marks = parser.marks;
     let of_text = |d: &Diagnostic| d.severity == Severity::Error && codes::is_of_text(d.code);
-    // More mistakes than are kept are too many for a program.
+    // More errors than the limit: the text is hardly a program.
     if own.diagnostics().iter().any(of_text) || own.error_count() > own.diagnostics().len() {
         sink.append(own);
         sink.check()?;

@@ -1,7 +1,8 @@
-//! Axes of a grid that so many blocks walk along: `grid (i: ceildiv(rows[0], 64) over 132)`.
+//! Grid axes with a fixed number of blocks: `grid (i: ceildiv(rows[0], 64) over 132)`.
 //!
-//! The host does not know what tensors hold. So there are as many blocks as `over` says, and each takes every so manieth index: `write_out` makes of the axis
-//! `grid (i_block: 132)`, with `for i in i_block..ceildiv(rows[0], 64) step 132 { .. }` around the body.
+//! The host does not know the contents of tensors, so it cannot compute such an extent. The grid has as many blocks as
+//! `over` says, and each takes every 132nd index. `write_out` replaces the axis by `grid (i_block: 132)`, and adds `for
+//! i in i_block..ceildiv(rows[0], 64) step 132 { .. }` around the body.
 
 use crate::diag::Span;
 use crate::entities::{Expr, Value};

@@ -254,7 +254,7 @@ impl<'s, 'd> Parser<'s, 'd> {
         }
     }
 
-    /// A name that is free to be declared or looked up; `what` says of what.
+    /// A name to be declared or looked up; `what` describes it in messages.
     pub(super) fn name(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
         let Token { tok, span } = self.token();
         match tok {

@@ -1,4 +1,4 @@
-//! Sizes that are hardly meant: a misspelt name in a shape declares a size of its own, and nothing else is wrong with it.
+//! Sizes that are probably typos: a misspelt name in a shape declares a new size, without any other error.
 
 use crate::codes;
 use crate::diag::Diagnostic;
@@ -16,7 +16,8 @@ impl Parser<'_, '_> {
         let (often, once): (Vec<Value>, Vec<Value>) = self.kernel.sizes.iter().partition(|&&v| used(v));
         let pair = |&v: &Value| Some((v, *often.iter().find(|&&other| is_like(name(v), name(other)))?));
         let mut pairs: Vec<(Value, Value)> = once.iter().filter_map(pair).collect();
-        // `H`, `W` and `h`, `w` are those of an image and of a filter, and `X: gmem f32[H, h]` has heads and their elements: case says which is meant.
+        // `H`, `W` and `h`, `w` are extents of an image and of a filter, and `X: gmem f32[H, h]` has heads and their
+        // elements: names that differ in case are distinct.
         let by_case = |&(a, b): &(Value, Value)| name(a).eq_ignore_ascii_case(name(b));
         let cases = pairs.iter().filter(|p| by_case(p)).count();
         pairs.retain(|p| !(by_case(p) && (cases > 1 || self.in_one_shape(p.0, p.1))));

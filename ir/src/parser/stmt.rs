@@ -246,7 +246,7 @@ impl Parser<'_, '_> {
         self.peek_at(2) == Tok::Sign("=") && !is_reserved(name) && !self.names_value(name) && !self.names_value(word)
     }
 
-    /// Says so, and declares the name, so that nothing else is said of it.
+    /// Reports it, and declares the name to avoid further errors.
     fn misspelt_declaration(&mut self, word: &str, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let registers = self.peek_at(3) == Tok::Word("reg");
         let [first, second] = if registers { ["var", "let"] } else { ["let", "var"] };
@@ -262,7 +262,8 @@ impl Parser<'_, '_> {
         Err(reported)
     }
 
-    /// `elected`, `spread` or `changing` after a statement. One that assigns to a variable of that name goes on otherwise.
+    /// `elected`, `spread` or `changing` after a statement. An assignment to a variable of that name is not such a
+    /// mark.
     fn lanes(&mut self) -> Option<Lanes> {
         let (Tok::Word(word), false) = (self.peek(), self.peek_at(1) == Tok::Sign("=")) else { return None };
         let lanes = match word {
@@ -340,7 +341,8 @@ impl Parser<'_, '_> {
         Ok(StmtData::Assign { dst: dst?, src })
     }
 
-    /// `at 1024` after a buffer, `at 1024 stride 16384` after a channel. A statement of a variable `at` goes on otherwise.
+    /// `at 1024` after a buffer, `at 1024 stride 16384` after a channel. A statement about a variable `at` is not such
+    /// a clause.
     fn place(&mut self, channel: bool) -> Parsed<Option<Place>> {
         if !(self.at_word("at") && matches!(self.peek_at(1), Tok::Int(_))) {
             return Ok(None);
@@ -660,7 +662,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// `while c { .. }`: short for a loop without end that goes on while `c` holds.
+    /// `while c { .. }`: short for a loop without end that runs while `c` holds.
     fn while_stmt(&mut self, stmts: &mut Vec<Stmt>) -> Parsed<()> {
         let begin = self.bump().span;
         let header = self.expr();
@@ -674,7 +676,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// The range with its step, and what is said of the loop: `while`, `unroll`, `recompute`, by which threads.
+    /// The range with its step, and the clauses of the loop: `while`, `unroll`, `recompute`, the threads.
     fn for_header(&mut self) -> Parsed<ForHeader> {
         self.expect_word("in")?;
         let start = self.expr()?;

@@ -1,7 +1,8 @@
 //! Windows with a step: `X[i * 64.. step 2, ..]` has every second row.
 //!
-//! A copy of such a window is one of gathered rows, whose numbers are counted: `write_out` puts a tile of them in front of the statement for each dimension that steps,
-//! `rows = i * 64 + 2 * iota(rows, 0)`, in 64 bits, so that no number wraps around. Numbers at and past the end of the range, and of the tensor, name nothing, as in any gathered window.
+//! A copy of such a window gathers rows with computed indices. For each dimension with a step, `write_out` inserts a
+//! tile of indices in front of the statement: `rows = i * 64 + 2 * iota(rows, 0)`. Indices have 64 bits, so they do not
+//! wrap around. Indices past the end of the range or of the tensor select nothing, as in any gathered window.
 
 use super::window_notes::{Notes, leaves, window};
 use crate::attributes::CopyAttrs;
@@ -125,7 +126,7 @@ struct Numbers<'v> {
 }
 
 impl Numbers<'_> {
-    /// The tile of numbers, which what is put in `front` of the copy counts; `None`: nothing says how many there are.
+    /// The tile of indices, which statements in `front` of the copy compute; `None`: the extent is unknown.
     fn count(
         &self,
         k: &mut Kernel,
@@ -169,7 +170,7 @@ impl Numbers<'_> {
     }
 }
 
-/// An index that is made of numbers has a name: it is computed as indices are, so that nothing wraps around.
+/// An index computed from integers gets a name: it is computed as an index, so that nothing wraps around.
 fn named(k: &mut Kernel, e: Expr, name: &str, front: &mut Vec<Stmt>) -> Expr {
     of_indices(k, e);
     if !is_of_value(k, e) {

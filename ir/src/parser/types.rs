@@ -254,7 +254,8 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// With the stride of the rows of a matrix in front of the one that is there as the change that mends it; it is at the place of the message.
+    /// Adds a fix that inserts the stride of the rows of a matrix in front of the existing one, at the position of the
+    /// message.
     fn with_leading_stride(&self, d: Diagnostic, name: &str, (given, rank): (usize, usize)) -> Diagnostic {
         let text = &self.source[d.span.start as usize..d.span.end as usize];
         match text.find('(').filter(|_| (given, rank) == (1, 2)) {
@@ -343,7 +344,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Extents and strides of a dimension put together.
+    /// Combines extents and strides of a dimension.
     fn dim_stride(&mut self, extents: Dim, strides: Dim) -> Parsed<DimStride> {
         let (n, m, at) = match (extents, strides) {
             (Dim::One(_), Dim::One(stride)) => return Ok(DimStride::One(stride)),

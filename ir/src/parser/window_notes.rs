@@ -41,7 +41,7 @@ pub(super) type Notes = BTreeMap<Expr, Vec<RangeNote>>;
 /// A dimension of a window.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Dim {
-    /// How many elements it has, if a range says so: `i..+n`.
+    /// Its extent, if a range gives it: `i..+n`.
     pub(super) extent: Option<Extent>,
     /// Where that is written: `+n`.
     pub(super) written: Option<Span>,
@@ -54,7 +54,7 @@ pub(super) struct Dim {
 }
 
 impl Dim {
-    /// How many elements the window says that it has.
+    /// The extent that the window gives.
     pub(super) fn given_extent(&self) -> Option<Extent> {
         self.extent.or(self.gathered)
     }
@@ -74,7 +74,7 @@ pub(super) struct Window {
 /// How many names of names are looked up.
 const NAMES: usize = 64;
 
-/// The window that `e` is; `None` if it is none, or all of a place that has extents of its own.
+/// The window `e`; `None` if it is not a window, or all of a place with its own extents.
 pub(super) fn window(k: &Kernel, notes: &Notes, e: Expr) -> Option<Window> {
     within(k, notes, e, NAMES)
 }
@@ -117,7 +117,7 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
     }
 }
 
-/// The window of a whole tensor, or the one that a name is defined as.
+/// The window of a whole tensor, or the one for which a name stands.
 fn whole(k: &Kernel, notes: &Notes, v: Value, names: usize) -> Option<Window> {
     match &k.values[v].def {
         ValueDef::Tensor(t) => Some(Window { base: v, dims: vec![Dim::default(); t.shape.len()], from: Vec::new() }),
@@ -157,7 +157,7 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     }
 }
 
-/// How many dimensions `e` has, whether or not what it is made of has been given those that it lacks.
+/// The rank of `e`, including missing dimensions of its operands.
 pub(super) fn rank(k: &Kernel, notes: &Notes, e: Expr) -> usize {
     rank_within(k, notes, e, NAMES, &mut BTreeMap::new())
 }

@@ -22,9 +22,10 @@ pub fn print_scalar(k: &Kernel, e: Expr) -> String {
 pub(super) struct Exprs<'a> {
     pub(super) k: &'a Kernel,
     pub(super) out: &'a mut String,
-    /// Whether a range of a window would end with a loop if no end were written. Only the whole program says.
+    /// Whether a range of a window would end with a loop if no end were written. Only the whole program determines
+    /// this.
     pub(super) ends_with_its_loop: &'a dyn Fn(&View, usize) -> bool,
-    /// How deep the statement stands.
+    /// The nesting depth of the statement.
     pub(super) indent: usize,
 }
 
@@ -281,7 +282,7 @@ fn parts_text(parts: u32) -> String {
     format!("parts ({})", bits.join(", "))
 }
 
-/// The name of an element type, or of the parameter that stands for it.
+/// The name of an element type, or of its parameter.
 pub(super) fn elem_text(k: &Kernel, elem: ElemRef) -> &str {
     match elem {
         ElemRef::Known(elem) => elem.name(),

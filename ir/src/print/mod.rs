@@ -55,7 +55,8 @@ fn whole(kernel: &Kernel) -> Printer<'_> {
 pub struct Printed {
     /// The text, as [`print()`] gives it.
     pub text: String,
-    /// For each line the statement that it is of, of one that ends and another that begins the latter; none: the header, and the braces of the body.
+    /// For each line its statement. If one statement ends on a line and another begins, the latter. `None`: the header,
+    /// and the braces of the body.
     pub lines: Vec<Option<Stmt>>,
 }
 
@@ -179,7 +180,7 @@ impl Printer<'_> {
         }
     }
 
-    /// What `f` prints, as a text of its own.
+    /// The output of `f` as a separate text.
     fn text(&mut self, f: impl FnOnce(&mut Self)) -> String {
         let before = std::mem::take(&mut self.out);
         f(self);
@@ -495,7 +496,7 @@ impl Printer<'_> {
             self.put(" when ");
             self.expr(cond);
         }
-        // In front of the others: it says something of `vec`.
+        // In front of the others, because it refers to `vec`.
         if let Some(word) = attrs.mechanism.word().filter(|_| attrs.unaligned().is_none()) {
             self.put(&format!(" {word}"));
         }

@@ -3,7 +3,7 @@
 use crate::kernel::{ConstKind, Kernel, ValueDef};
 use crate::types::{Elem, ElemClass, ElemRef};
 
-/// The element types that a reference may stand for, once its parameter is bound.
+/// The possible element types of a reference, once its parameter is bound.
 pub fn candidate_elems(k: &Kernel, elem: ElemRef) -> Vec<Elem> {
     match elem {
         ElemRef::Known(e) => vec![e],

@@ -101,7 +101,7 @@ impl Types<'_> {
         };
         match self.declared(v) {
             Some(Ok(Type::Tile(t))) => Ok(TileType { elem: component(self.k, own), ..t.clone() }),
-            // It is said of the tuples.
+            // This is reported at the tuples.
             Some(Err(why)) => Err(why.clone()),
             _ => Err(not(&format!("`{name}` has no type"))),
         }

@@ -160,7 +160,7 @@ impl Types<'_> {
             self.check_domain(op, arg, ty)?;
         }
         let mut num = number(&types[first]);
-        // A seed and a place are numbers of 64 bits, whatever they are written as.
+        // A seed and a position are 64-bit integers, in any notation.
         let apart = op == Op::Random;
         let rest = args.iter().zip(&types[..args.len()]).skip(first + 1);
         for (&arg, ty) in rest.filter(|_| !apart) {
@@ -243,8 +243,8 @@ impl Types<'_> {
         }
     }
 
-    /// With the conversion of one of two operands as the change that mends it: of the one that holds fewer numbers, to the type in which the other is computed.
-    /// Where neither does, a note says how one of them is converted to `to`.
+    /// Adds a fix that converts the operand of the narrower type to the type in which the other is computed. If neither
+    /// type is narrower, a note says how to convert one of them to `to`.
     fn one_converted(&self, d: Diagnostic, operands: [(Expr, &Type); 2], to: &str) -> Diagnostic {
         // Floats hold more than integers, and of one class the wider type.
         let number = |ty: &Type| match (ty, ty.elem()) {
@@ -394,7 +394,7 @@ impl Types<'_> {
         })
     }
 
-    /// Whether a value of type `from` may be stored where elements are `to` (rounded to nearest even); says why not.
+    /// Whether a value of type `from` may be stored to elements of type `to` (rounded to nearest even).
     ///
     /// # Errors
     /// The reason, as a diagnostic at `e`.

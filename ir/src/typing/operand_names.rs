@@ -19,7 +19,7 @@ impl Types<'_> {
         }
     }
 
-    /// With the conversion of one of several operands as the change that mends it; a note says of which.
+    /// Adds a fix that converts one of several operands; a note names the operand.
     pub(super) fn with_conversion(&self, d: Diagnostic, e: Expr, ty: &Type, elem: &str) -> Diagnostic {
         let of = match self.k.exprs[e] {
             ExprData::Ref(v) => self.k.values[v].name.clone(),

@@ -574,7 +574,7 @@ pub fn type_of(k: &Kernel, e: Expr) -> Result<Type, TypeError> {
     ty
 }
 
-/// Whether the type of `e` depends on what a name stands for.
+/// Whether the type of `e` depends on the definition of a name.
 fn mentions_name(k: &Kernel, e: Expr) -> bool {
     match k.exprs[e] {
         ExprData::Ref(v) => k.definition(v).is_some(),
@@ -614,7 +614,7 @@ const FACTORS: u32 = 256;
 pub fn factor_list(k: &Kernel, list: &[Expr]) -> (i128, Vec<Expr>) {
     let (mut literal, mut others) = (1i128, Vec::new());
     let mut work = list.to_vec();
-    // A name is as good a factor as what it stands for: `let b = a * a`, `let c = b * b`, .. are no list of `a`.
+    // A name is as good a factor as its definition: `let b = a * a`, `let c = b * b` is not expanded to factors `a`.
     let mut names = FACTORS;
     while let Some(e) = work.pop() {
         match &k.exprs[e] {
@@ -640,7 +640,7 @@ pub fn factors(k: &Kernel, list: &[Expr]) -> (i128, Vec<String>) {
     (literal, texts)
 }
 
-/// Whether an index is certainly at least 1: literals, sizes, and what is made of them so that it stays so.
+/// Whether an index is certainly at least 1: literals, sizes, and combinations of them that stay positive.
 pub fn positive(k: &Kernel, e: Expr) -> bool {
     fn of(k: &Kernel, e: Expr, known: &BTreeMap<Value, bool>) -> bool {
         match &k.exprs[e] {
@@ -682,7 +682,7 @@ pub fn same_expr(k: &Kernel, a: Expr, b: Expr) -> bool {
     }
 }
 
-/// Whether two scalars that indices are made of are the same number: what they read does not change.
+/// Whether two scalars in indices are equal. They only read constant values.
 pub(crate) fn same_value(k: &Kernel, a: Expr, b: Expr) -> bool {
     match (&k.exprs[a], &k.exprs[b]) {
         (ExprData::Ref(x), ExprData::Ref(y)) => x == y && !matches!(k.values[*x].def, ValueDef::Var(_)),
@@ -708,7 +708,7 @@ pub fn same_product(k: &Kernel, a: Expr, b: Expr) -> bool {
     same_expr(k, a, b) || (product(a) && product(b) && factors(k, &[a]) == factors(k, &[b]))
 }
 
-/// The name of an element type, or of the parameter that stands for it.
+/// The name of an element type, or of its parameter.
 pub fn elem_name(k: &Kernel, elem: ElemRef) -> String {
     match elem {
         ElemRef::Known(e) => e.name().to_owned(),

@@ -1,4 +1,4 @@
-//! A launch of a kernel of the corpus, and what must come of it.
+//! A launch of a kernel of the corpus, and the expected outcome.
 
 use super::data;
 use std::borrow::Cow;

@@ -4,7 +4,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence of its own for every seed.
+    /// A different sequence for every seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }

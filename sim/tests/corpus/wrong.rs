@@ -9,11 +9,11 @@ struct Wrong {
     grid: u32,
     n: i32,
     kinds: &'static [ReportKind],
-    /// Part of what the report says.
+    /// Part of the report's text.
     says: &'static str,
 }
 
-/// A read before the write of the same word may come first, and then is a read of what nobody wrote.
+/// A read may precede the write of the same word. Then it is a read of unwritten memory.
 const UNORDERED: &[ReportKind] = &[Race, Uninitialised];
 
 pub(super) fn cases() -> Vec<Case> {

@@ -10,7 +10,7 @@ use crate::types::TileTy;
 use crate::typing::{Extent, joined};
 
 impl Writer<'_> {
-    /// The tile that holds the parts; `None`: they do not go together, which the verifier says.
+    /// The tile that holds the parts; `None`: their shapes do not match, which the verifier reports.
     pub(super) fn joined(&mut self, k: &mut Kernel, e: Expr, args: &[Expr], axis: usize) -> Option<Value> {
         let span = k.expr_spans[e];
         let (elem, tiles) = joined(k, e)?;

@@ -25,8 +25,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Operands of a product that are windows. Those of register tiles are tiles of their own, whose extents the product says where they do not. A window of memory is an
-    /// operand itself beside a tile. If both operands are windows of memory, the first is a tile of its own.
+    /// Operands of a product that are windows. A window of a register tile becomes a separate tile, whose extents
+    /// follow from the product if they are not given. A window of memory next to a tile is an operand itself. If both
+    /// operands are windows of memory, the first becomes a tile.
     pub(super) fn operands(&mut self, k: &mut Kernel, m: &Mma) {
         let (a, b) = (extents_of_operand(k, self.notes, m.a), extents_of_operand(k, self.notes, m.b));
         let of_sum = match type_of(k, m.c) {
@@ -70,7 +71,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What a window of memory says beside the other operand and the sum, which say it, too.
+    /// The extents of a window of memory that also follow from the other operand and the sum.
     fn agrees(&mut self, k: &Kernel, window: Expr, own: [Option<Extent>; 2], other: [Option<Extent>; 2]) {
         // A step is more than an extent.
         if self.notes.get(&window).is_none_or(|said| said.iter().any(|said| said.step.is_some())) {
@@ -138,7 +139,7 @@ impl Writer<'_> {
     }
 }
 
-/// What an operand of a product says of its extents.
+/// The given extents of an operand of a product.
 fn extents_of_operand(k: &Kernel, notes: &Notes, e: Expr) -> [Option<Extent>; 2] {
     match type_of(k, e) {
         Ok(Type::Tile(tile)) if tile.shape.len() == 2 => [Some(tile.shape[0]), Some(tile.shape[1])],

@@ -93,7 +93,7 @@ impl Interface {
                 ParamKind::Pointers(_) => {
                     return Err(format!(
                         "`{}` of `{name}` is an array of addresses, which launchers do not take: leave the kernel to \
-                         `tilec_launch::loaded::LoadedKernel`, in another folder",
+                         `tilec_launch::loaded_kernel::LoadedKernel`, in another folder",
                         param.name
                     ));
                 }

@@ -1,7 +1,7 @@
 //! `tilec why`: the decisions after a line, an element, a register or a barrier, and what would change them.
 //!
 //! Nothing is decided here a second time. A pass shows what it did by the lines that it changed, and says why in its remarks. The emitter says in its report
-//! what became of a statement. What a pass has not done it says with the missing premise ([`tilec_ir::loss::Loss`]), which `require` reads too.
+//! what became of a statement. What a pass has not done it says with the missing premise ([`tilec_ir::missed_paths::MissedPath`]), which `require` reads too.
 
 mod answer;
 mod chain;

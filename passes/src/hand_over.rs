@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Needs: roles, and the mechanisms of their copies. Decides: the counts of each channel and `ordered` statement that has
-//! none, by the rules of `tilec_ir::handover` and `tilec_ir::turns`; and
+//! none, by the rules of `tilec_ir::handover` and `tilec_ir::ordered`; and
 //! which statements one lane executes for all, by `tilec_ir::lanes`. Cannot be switched
 //! off, because roles would not wait without barriers.
 

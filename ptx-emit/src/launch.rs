@@ -63,7 +63,7 @@ pub struct TensorMap {
     pub extents: Vec<u32>,
     /// The swizzling mode.
     pub exchange: Exchange,
-    /// The dimension that the descriptor has twice, for windows with an end of their own ([`tilec_ir::own_end`]).
+    /// The dimension that the descriptor has twice, for windows with an end of their own ([`tilec_ir::window_ends`]).
     pub ended: Option<u32>,
     /// Set in im2col mode (`cuTensorMapEncodeIm2col`), where boxes consist of channels and pixels.
     pub im2col: Option<Im2colMap>,

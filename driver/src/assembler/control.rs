@@ -29,7 +29,7 @@ pub struct Control {
     pub read: Option<u8>,
     /// The barriers that must be clear before the instruction issues: bit n is barrier n.
     pub wait: u8,
-    /// The operands that are kept in the cache of the operand collector: bit n is operand n.
+    /// The operands that stay in the cache of the operand collector: bit n is operand n.
     pub reuse: u8,
 }
 

@@ -28,8 +28,8 @@ impl Widths {
     }
 
     fn add(&mut self, inst: &SassInst) {
-        // The width is a modifier of its own (`LDS.U.128`, `STG.E.U16.SYS`); cache hints such as `LTC128B`
-        // are other words. Without one it is 32 bits.
+        // The width is a separate modifier (`LDS.U.128`, `STG.E.U16.SYS`). Cache hints such as `LTC128B` are not
+        // widths. The default is 32 bits.
         let bits = inst.opcode.split('.').skip(1).find_map(|part| match part {
             "256" => Some(256),
             "128" => Some(128),

@@ -34,7 +34,7 @@ pub struct SassStats {
 }
 
 impl SassStats {
-    /// Puts together what the assembler and the disassembler know about one entry.
+    /// Combines the facts of the assembler and the disassembler about one entry.
     #[must_use]
     pub fn new(entry: &EntryStats, function: &SassFunction) -> SassStats {
         SassStats {
@@ -50,7 +50,7 @@ impl SassStats {
         }
     }
 
-    /// One per entry that both know, in the order of `entries`.
+    /// One for each entry that both report, in the order of `entries`.
     #[must_use]
     pub fn all(entries: &[EntryStats], functions: &[SassFunction]) -> Vec<SassStats> {
         let both = entries

@@ -11,7 +11,7 @@ pub enum Severity {
     Error,
 }
 
-/// Something `ptxas` said about the PTX.
+/// A message of `ptxas` about the PTX.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxasMessage {
     /// How bad it is.
@@ -40,7 +40,7 @@ impl PtxasMessage {
         }
     }
 
-    /// Whether it says that registers are kept in memory.
+    /// Whether it reports spilled registers.
     #[must_use]
     pub fn spills(&self) -> bool {
         self.text.starts_with("Registers are spilled")

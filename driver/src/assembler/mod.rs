@@ -61,8 +61,8 @@ mod tests {
 
     const TINY: &str = include_str!("testdata/tiny.ptx");
 
-    /// Assembles and disassembles with the tools of this machine; without them says so, past the test
-    /// harness's capture, in the form that `scripts/test.sh` collects, and returns `None`.
+    /// Assembles and disassembles with the tools of this machine. Without them returns `None` and prints a note past
+    /// the test harness's capture, in the form that `scripts/test.sh` collects.
     fn both(ptx: &str, arch: &str) -> Option<(Assembled, Disassembly)> {
         let arch: Arch = arch.parse().unwrap();
         let result =

@@ -160,8 +160,8 @@ pub fn parse_log(log: &str) -> (Vec<EntryStats>, Vec<PtxasMessage>) {
     (entries, messages)
 }
 
-/// Of messages about functions that are called the entry that calls them, which gets their spills: ptxas names such a function by itself, after what it says
-/// of the entry.
+/// For messages about called functions, the entry that calls them and gets their spills. ptxas reports such a function
+/// separately, after the entry.
 fn name_callers(entries: &mut [EntryStats], messages: &mut [PtxasMessage]) {
     let mut caller = None;
     for message in messages {

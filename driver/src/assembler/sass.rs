@@ -179,7 +179,7 @@ pub fn parse(text: &str) -> Vec<SassFunction> {
         } else if let Some(high) = line.strip_prefix("/*").and_then(half)
             && let Some(low) = function.insts.last_mut().and_then(|inst| inst.encoding.as_mut())
         {
-            // The upper half has a line of its own.
+            // The upper half has its own line.
             *low |= high << 64;
         }
     }

@@ -48,7 +48,7 @@ pub fn waits(function: &SassFunction) -> Vec<Vec<Wait>> {
     all
 }
 
-/// An instruction waits, and then sets scoreboards of its own.
+/// An instruction first waits, then sets its own scoreboards.
 fn issue(pending: &mut Pending, i: usize, code: Option<Control>) {
     let Some(code) = code else { return };
     pending.retain(|barrier, _| code.wait >> barrier & 1 == 0);

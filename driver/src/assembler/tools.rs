@@ -158,7 +158,7 @@ pub enum AssemblerError {
     /// The target is not a real architecture name.
     #[error("`{0}` is not an architecture such as `sm_70` or `sm_90a`")]
     BadArch(String),
-    /// No usable tool on this machine; says where it was looked for.
+    /// No usable tool on this machine. Lists the places that were searched.
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// The operating system refused something.
@@ -180,9 +180,9 @@ pub enum AssemblerError {
     /// `ptxas` found errors in the PTX: a bug of the compiler that wrote the PTX.
     #[error("ptxas {version} refuses the PTX: {}", first_error(messages))]
     Refused {
-        /// Everything it said, in order; at least one error.
+        /// All messages, in order; at least one is an error.
         messages: Vec<PtxasMessage>,
-        /// The version that said it.
+        /// The version that reported them.
         version: ToolVersion,
     },
     /// The tool failed in a way that is not about the input as far as one can tell.

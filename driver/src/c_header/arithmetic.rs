@@ -3,10 +3,11 @@
 use crate::contract::expr::{Expr, ExprError};
 use tilec_ir::ops::Op;
 
-/// An expression of C with the value of `text`. `name` says what a name is; what has no value sets `e`, an `int` of the function.
+/// A C expression with the value of `text`. `name` translates names. An expression without a value sets `e`, an `int`
+/// of the function.
 ///
 /// # Errors
-/// It is not an expression.
+/// `text` is not an expression.
 pub(super) fn expression(text: &str, name: &dyn Fn(&str) -> String) -> Result<String, ExprError> {
     Ok(Expr::parse(text)?.build(&literal, name, &operation))
 }

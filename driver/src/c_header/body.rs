@@ -20,7 +20,7 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// The code of a message: for what keeps a variant from being launched it says that none fits.
+    /// The code of a message. For reasons against a single variant, it is the code that none fits.
     pub(super) fn code(&self, messages: &mut Messages, kind: Kind, what: &str) -> String {
         let text = match &self.variant {
             Some(variant) if kind.is_of_variant() => no_variant(variant, what),
@@ -136,7 +136,7 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Statements that refuse sizes of 0 and whatever breaks a precondition.
+    /// Statements that reject sizes of 0 and violated preconditions.
     pub(super) fn preconditions(&mut self) -> Result<(), HeaderError> {
         let contract = self.contract;
         for Param { name, .. } in contract.params.iter().filter(|p| matches!(p.kind, ParamKind::Size { .. })) {
@@ -217,7 +217,8 @@ pub(super) struct Placed<'a> {
 pub(super) fn overlaps(body: &mut Body<'_>, tensors: &[Placed<'_>]) {
     for (i, over) in tensors.iter().enumerate().filter(|(_, t)| t.written) {
         for (j, under) in tensors.iter().enumerate().filter(|(j, _)| *j != i) {
-            // Two that are written are compared once; what arrays of pointers point to, the device alone knows.
+            // Each pair of written tensors is compared once. Only the device knows the tensors behind an array of
+            // pointers.
             if (under.written && j < i) || over.pointers != under.pointers {
                 continue;
             }

@@ -11,7 +11,7 @@ use tilec_ir::types::Elem;
 /// Why there is no header.
 #[derive(Debug, Error)]
 pub enum HeaderError {
-    /// Targets want different arguments.
+    /// Targets require different arguments.
     #[error("`{name}` takes `{param}` differently for {} and for {}: write a header for each", .targets[0], .targets[1])]
     Differs {
         /// The kernel or program.

@@ -263,7 +263,7 @@ TILEC_API const char *{name}_explain(int code, const {name}_args *a, char *text,
     out
 }
 
-/// The function that says what a code means, with the values of arguments.
+/// The function that returns the text of a code, with the values of arguments.
 fn explain(interface: &Interface, kernels: &str) -> String {
     let name = &interface.name;
     let mut out = format!(
@@ -289,7 +289,7 @@ fn explain(interface: &Interface, kernels: &str) -> String {
     out
 }
 
-/// The function that says how many clusters run at the same time.
+/// The function that returns how many clusters run at the same time.
 fn active(interface: &Interface, kernels: &str) -> String {
     let name = &interface.name;
     let mut out = format!(

@@ -111,7 +111,7 @@ fn show_dumps(to_stderr: bool, text: &str) -> Result<(), Failure> {
     Ok(write_stdout(text.as_bytes())?)
 }
 
-/// The kept texts in pipeline order, each under a header that is a comment of the language.
+/// The stored texts in pipeline order, each below a comment with the pass.
 fn dumps(program: &Optimized, print_after: &[String]) -> String {
     if print_after.is_empty() {
         return String::new();

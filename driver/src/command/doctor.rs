@@ -107,7 +107,7 @@ fn assembler(tool: Tool) -> Vec<Part> {
                 .map_err(|missing| missing.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        // A reason names the target in its first line, so it is kept of the first target alone.
+        // A reason names the target in its first line, so only the reason for the first target is kept.
         match groups.iter_mut().find(|(_, known)| match (known, &found) {
             (Ok(known), Ok(found)) => known == found,
             (Err(_), Err(_)) => true,

@@ -26,7 +26,7 @@ pub(crate) enum Failure {
     Usage(String),
     /// The requested item does not exist; the text lists those that do.
     Asked(String),
-    /// It has been said already.
+    /// The message has been printed already.
     Said,
 }
 

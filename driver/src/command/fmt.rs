@@ -21,7 +21,7 @@ pub(crate) fn fmt_command(args: &Fmt) -> Result<(), Failure> {
     if fine { Ok(()) } else { Err(Failure::Said) }
 }
 
-/// Formats a file. False: it has mistakes, which are said, or differs where that is what was asked.
+/// Formats a file. False: it has errors, which are printed, or `--check` found a difference.
 fn one(args: &Fmt, path: &Path, said: SideMessages) -> Result<bool, Failure> {
     let (source, name) = (read(path)?, display_name(path));
     let mut sink = Sink::new();

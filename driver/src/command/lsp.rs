@@ -1,7 +1,8 @@
-//! `tilec lsp`: the language server. Messages are read and answered here; what is said comes from [`crate::editor`].
+//! `tilec lsp`: the language server. This folder reads and answers messages; the answers come from [`crate::editor`].
 //!
-//! One thread reads messages and answers them in order; whatever it requests takes milliseconds. Another one compiles the newest text of
-//! each file, and publishes what was found if the text is still the newest ([`worker`]). What an assembler has a part in follows when nothing waits to be compiled.
+//! One thread reads messages and answers them in order, each in milliseconds. Another thread compiles the newest text
+//! of each file, and publishes the diagnostics if the text is still the newest ([`worker`]). Results that need an
+//! assembler follow when no text waits for compilation.
 
 mod convert;
 mod open;

@@ -36,7 +36,7 @@ fn demands(program: &Program) -> Result<Vec<Demand>, Failure> {
     Ok(all)
 }
 
-/// The target to compile for where the program runs: the one that is given, else the newest that the GPU here runs, else the oldest.
+/// The target for a program that runs here: the given one, else the newest that the GPU supports, else the oldest.
 pub(crate) fn target_here(program: &Program, on_gpu: bool) -> Target {
     let here = || if on_gpu && program.card.is_none() { target_of_gpu() } else { None };
     program.target.or_else(here).unwrap_or(Target::Sm70)

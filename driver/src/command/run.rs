@@ -112,7 +112,7 @@ fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
 fn zeros_of(file: &LaunchFile, options: &RunOptions) -> Vec<String> {
     match launches(file, options.kernel.as_deref(), &options.args, "file") {
         Ok((_, all)) => zeros(&all, &options.args),
-        // `run` says what is wrong.
+        // `run` reports the error.
         Err(_) => Vec::new(),
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn tune_command(args: &Tune, call: &Call) -> Result<(), Failure> {
         return Err(Failure::Usage("tuning begins with what `choose` chooses: leave it on".to_owned()));
     }
     compile.refuse_sizes = false;
-    // A file for no sizes would have the source's name; that sizes are missing is what is to be said then.
+    // Without sizes, the output file would have the source's name; the error about missing sizes comes first.
     if args.output.is_some() || problems.iter().all(|p| !p.is_empty()) {
         outputs(args, &problems)?;
     }
@@ -102,7 +102,7 @@ fn outputs(args: &Tune, problems: &[Args]) -> Result<Vec<Option<PathBuf>>, Failu
     };
     for path in all.iter().flatten() {
         keeps_source(&args.input, path)?;
-        // Better said now than after minutes of measuring.
+        // An early error is better than one after minutes of measuring.
         if path.parent().is_some_and(|d| !d.as_os_str().is_empty() && !d.is_dir()) {
             let message = format!("cannot write `{}`: its directory is not there", path.display());
             return Err(Failure::io(codes::NOT_WRITABLE, message));

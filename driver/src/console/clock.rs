@@ -59,7 +59,7 @@ impl Clock {
         (self.what, self.done, self.all, self.unlooked) = (what, 0, all.max(1), 0);
     }
 
-    /// Counts an element. Whether there is time for it; if not, [`Clock::check`] says so.
+    /// Counts an element. Returns false if time has run out; then [`Clock::check`] has the error.
     pub(crate) fn more(&mut self) -> bool {
         self.more_of(1)
     }

@@ -96,7 +96,7 @@ pub fn write_stderr(text: &str) {
 mod tests {
     use super::*;
 
-    /// A directory of its own for a test, removed at the end.
+    /// A separate directory for a test, removed at the end.
     struct Dir(PathBuf);
 
     impl Dir {

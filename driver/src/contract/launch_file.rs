@@ -102,7 +102,7 @@ pub fn contracts(text: &str, ptx: &str) -> Result<LaunchFile, LaunchFileError> {
     Ok(file)
 }
 
-/// Names of programs and of the kernels that they launch. What they hand from one to the next is worked out.
+/// Names of programs and of the kernels that they launch. Temporaries between kernels are derived.
 fn programs_by_name(programs: &Value) -> Result<Vec<(String, Vec<String>)>, LaunchFileError> {
     let one = |(i, program): (usize, &Value)| {
         let what = format!("`programs[{i}]`");
@@ -131,7 +131,7 @@ fn known(object: &Map<String, Value>, fields: &[&str], of: &str) -> Result<(), L
     }
 }
 
-/// The schema of what says none: that with tensor maps for windows with an end of their own, where there are any.
+/// The default schema: the one for windows that end before their tensor, if there are such tensor maps.
 fn default_schema(of: &mut Map<String, Value>) {
     let params = of.get("params").and_then(Value::as_array);
     let ended = params.is_some_and(|all| all.iter().any(|p| p.get("ended").is_some()));

@@ -1,4 +1,4 @@
-//! The contract that is made of what lowering says.
+//! The contract made from the output of lowering.
 
 use super::*;
 use pretty_assertions::assert_eq;

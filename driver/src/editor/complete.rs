@@ -120,7 +120,7 @@ fn kernels(a: &Analysis) -> impl Iterator<Item = Proposal> {
     named.map(|k| proposal(&k.name, ProposalKind::Function, "kernel", ""))
 }
 
-/// The instructions for `mma` that the target of the text has, and what may stand in their place.
+/// The instructions for `mma` on the text's target, as completions.
 fn instructions(a: &Analysis, target: Target) -> Vec<Proposal> {
     let own = a.outline.module.kernels.iter().find_map(|k| k.schedule.target);
     let has = |atom: &Atom| own.unwrap_or(target).at_least(atom.row().first);

@@ -14,7 +14,7 @@ use tilec_ptx::report::Report;
 pub struct Decisions {
     /// The target that it was compiled for.
     pub target: Target,
-    /// Everything that was said.
+    /// All diagnostics.
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels after the passes; none of a program that was refused.
     pub kernels: Vec<OptimizedKernel>,
@@ -41,8 +41,8 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
     options
 }
 
-/// Compiles a program with those of the options that fit it. The program comes back beside them if registers have a part in what it demands: [`register_demands`] holds
-/// its code against that.
+/// Compiles a program with the options that fit it. Also returns the program if its demands depend on registers:
+/// [`register_demands`] checks them.
 pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Compiled>) {
     // What does not meet a demand has decisions, too, which say why.
     let options = CompileOptions { report_accesses: true, show_broken: true, ..fitting(source, options) };
@@ -62,7 +62,7 @@ pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Comp
     (Decisions { target: options.target, diagnostics, kernels, threads, reports }, unjudged)
 }
 
-/// What is to be said of demands that registers have a part in. It takes as long as the assembler does, where there is one.
+/// Diagnostics of demands that depend on registers. This runs the assembler, if there is one.
 pub fn register_demands(mut program: Compiled) -> Vec<Diagnostic> {
     program.diagnostics.clear();
     let broken = check_demands(&mut program).err();

@@ -44,7 +44,8 @@ pub fn places(a: &Analysis, byte: usize) -> Result<(Symbol, Vec<Span>), String> 
     Ok((symbol, all_places(a, symbol, true)))
 }
 
-/// Where a symbol is written, in all kernels that share it, in order: used, declared if that is asked for, and as a part of names that are made of it.
+/// The occurrences of a symbol in all kernels that share it, in order: uses, on request declarations, and derived names
+/// that contain it.
 pub fn all_places(a: &Analysis, symbol: Symbol, declared: bool) -> Vec<Span> {
     let mut places = Vec::new();
     for symbol in alike(a, symbol) {
@@ -57,7 +58,7 @@ pub fn all_places(a: &Analysis, symbol: Symbol, declared: bool) -> Vec<Span> {
     places
 }
 
-/// The name of a tensor in the names that are made of it: `A` in `A_ld`.
+/// The tensor in a derived name: `A` in `A_ld`.
 fn base_tensor(a: &Analysis, symbol: Symbol) -> Vec<Span> {
     let Symbol::Value(kernel, value) = symbol else { return Vec::new() };
     let k = &a.outline.module.kernels[kernel];

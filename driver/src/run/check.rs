@@ -73,12 +73,12 @@ pub struct Verdict {
     pub largest_bound: f64,
     /// The bound was larger than one missing product would have been somewhere: a mistake may have gone unseen.
     pub weak: bool,
-    /// Elements that differ, and whose bound is not a number: whatever the device computes is within it.
+    /// Elements that differ and whose bound is not a number: any result of the device is within it.
     pub unbounded: u64,
     /// Bytes between the elements that were written.
     pub stray_bytes: u64,
-    /// Elements of a tensor that is only written which are still the poison that they were (of floats, where that is not a number), and
-    /// the index of the first: the reference leaves them out, too, so that they are equal.
+    /// Elements of a write-only tensor that still have their initial poison (for floats: if the poison is not a
+    /// number), and the index of the first. The reference does not write them either, so they are equal.
     pub unwritten: (u64, Option<String>),
     /// The first mismatches, a line each.
     pub shown: Vec<String>,

@@ -45,7 +45,7 @@ pub enum Ran {
 }
 
 impl Ran {
-    /// Compute capability times ten of the device, or of the one that was imitated; 0: of none.
+    /// Compute capability times ten of the device, or of the imitated one; 0: none.
     pub fn compute_capability(&self) -> u32 {
         match self {
             Ran::Cuda(launched) => launched.cc,

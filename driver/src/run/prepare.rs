@@ -165,7 +165,7 @@ pub fn launches<'f>(
     };
     let launches = file.launches(wanted, args).map_err(|e| e.iter().map(diagnostic).collect::<Vec<_>>())?;
     match launches.as_deref() {
-        // A kernel is called by its entry, which says which variant it is.
+        // A kernel is named by its entry, which identifies the variant.
         Some([one]) if file.programs.iter().all(|p| p.name != wanted) => Ok((one.entry.clone(), vec![one])),
         Some(all) => Ok((wanted.to_owned(), all.to_vec())),
         None => Err(error(format!("the {place} has no kernel `{wanted}`; there are {}", there()))),

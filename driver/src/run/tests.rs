@@ -290,7 +290,8 @@ fn a_result_that_depends_on_what_was_chosen_is_found_out() {
     assert!(run_with(&given, &here, never).expect("runs").ok());
 }
 
-/// A kernel that takes sizes of 0 is several, and which is launched the launch file says: that for other sizes is what it would be without.
+/// A kernel that accepts sizes of 0 has several variants, and the launch file selects one. The variant for other sizes
+/// is the same as without it.
 #[test]
 fn sizes_of_zero_have_variants_of_their_own() {
     let text = |promise: &str| {

@@ -75,7 +75,7 @@ impl Plan {
                 ParamKind::Pointers(_) => {
                     return Err(LaunchError::tensor(
                         name,
-                        "an array of addresses, which `Kernel` does not take: `tilec_launch::loaded::LoadedKernel` does",
+                        "an array of addresses, which `Kernel` does not take: `tilec_launch::loaded_kernel::LoadedKernel` does",
                     ));
                 }
                 ParamKind::TensorMap(map) => Passed::Map(taken(&map.tensor)?, map.clone()),

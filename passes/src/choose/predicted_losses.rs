@@ -1,6 +1,6 @@
 //! The predicted cost of fast paths that a kernel does not take.
 //!
-//! Passes record each lost fast path with its statements ([`tilec_ir::loss`]). For each loss, the model predicts a
+//! Passes record each lost fast path with its statements ([`tilec_ir::missed_paths`]). For each loss, the model predicts a
 //! launch with this loss only, and compares it with a launch without any loss. For example, if memory is the
 //! bottleneck, slower product instructions cost nothing. A loss of more than a tenth becomes a warning. So one loss
 //! does not mask another, and each figure is the gain of removing it last.

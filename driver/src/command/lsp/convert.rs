@@ -45,7 +45,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// The scheme of links to what `tilec explain` says.
+/// The URI scheme of links to `tilec explain`.
 pub(crate) const EXPLAIN_SCHEME: &str = "tilec-explain";
 
 /// A diagnostic with notes after its message; nothing of a remark.

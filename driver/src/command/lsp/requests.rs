@@ -68,7 +68,7 @@ pub(crate) fn answer<'a>(
         let word = params["word"].as_str().unwrap_or("");
         return explain(word).map(Value::from).map_err(|text| Refused::new(ErrorCode::InvalidParams, text.trim()));
     }
-    // An unknown method is rejected as such, whatever its parameters.
+    // An unknown method is rejected, whatever its parameters are.
     let answers =
         about_file(method).ok_or_else(|| Refused::new(ErrorCode::MethodNotFound, format!("there is no `{method}`")))?;
     let uri: Uri = read(params.pointer("/textDocument/uri").cloned().unwrap_or_default())?;

@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Takes what `initialize` says. What is not understood is as if it were not there.
+    /// Applies the parameters of `initialize`. Unknown ones are ignored.
     pub(crate) fn initialize(&mut self, params: &Value) {
         let refreshes = params.pointer("/capabilities/workspace/inlayHint/refreshSupport");
         self.refreshes_hints = refreshes.and_then(Value::as_bool).unwrap_or(false);
@@ -83,7 +83,7 @@ impl Server {
         Server { settings, worker, files: BTreeMap::new(), versions: 0, shut_down: false }
     }
 
-    /// Answers messages until the client leaves; whether it has said so before.
+    /// Answers messages until the client leaves. Returns whether the client announced it.
     pub(crate) fn serve(&mut self, messages: impl IntoIterator<Item = Message>) -> bool {
         for message in messages {
             match message {

@@ -47,7 +47,7 @@ fn body(input: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// A message, or the answer to what is none.
+/// A message, or the error response for malformed input.
 fn message(body: &[u8]) -> Result<Message, Value> {
     let answer = |id: &Value, code: ErrorCode, why: String| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code as i32, "message": why } });
     let value: Value =

@@ -160,7 +160,7 @@ fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
     }
 }
 
-/// Says of a bug, in place of what it kept from being found.
+/// Reports a compiler bug instead of results.
 fn unless_bug<T>(shared: &Shared, found: std::thread::Result<T>) -> Option<T> {
     if found.is_err() {
         shared.notify("window/showMessage", serde_json::json!({ "type": 1, "message": BUG }));
@@ -190,7 +190,7 @@ fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Compiled> {
     unjudged
 }
 
-/// Adds what is to be said of demands that registers have a part in.
+/// Adds diagnostics of demands that depend on registers.
 fn add_register_demands(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
     if !lock(shared).is_newest(job) {
         return;

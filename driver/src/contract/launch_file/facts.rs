@@ -20,7 +20,7 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// Bytes of each parameter, where its type is known.
     params: Vec<Option<u64>>,
-    /// `.maxntid`: maximum number of threads, whatever the axes.
+    /// `.maxntid`: maximum number of threads, as a product over the axes.
     most_threads: Option<[u32; 3]>,
     /// `.reqntid`: these threads.
     threads: Option<[u32; 3]>,

@@ -133,9 +133,9 @@ pub(super) fn traffic(t: &TensorPlan, call: Option<&Call>) -> f64 {
 /// Elements in which results differ that are looked at by themselves.
 const JUDGED: u64 = 4096;
 
-/// Compares two results on whole numbers. Ours is to be exact; theirs need not be, where partial sums of a reduction in parts are
-/// rounded to the type of the result: of elements in which they differ [`JUDGED`] are
-/// looked at, and `exact` says what they are.
+/// Compares two results on whole numbers. Ours must be exact. Those of the library need not be, because it may round
+/// partial sums of a split reduction to the result type. Of the elements that differ, [`JUDGED`] are checked, with
+/// `exact` as the exact values.
 pub(super) fn compare(
     plan: &TensorPlan,
     theirs: &[u8],

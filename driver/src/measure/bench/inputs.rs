@@ -24,7 +24,7 @@ pub(super) enum Contents {
 }
 
 impl Contents {
-    /// Integers such that sums of `terms` products stay far below `exact_below` in magnitude.
+    /// Integers whose sums of `terms` products stay far below `exact_below` in magnitude.
     pub(super) fn whole(terms: u64, exact_below: f64) -> Contents {
         let limit = if exact_below <= 4096.0 { 2 } else { 4 };
         // A product that is not zero has at most limit², a quarter of that on average; half of the range is spare.

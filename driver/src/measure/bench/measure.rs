@@ -1,7 +1,7 @@
-//! Times of calls that take turns, so that whatever the card does (clock, power, heat) it does to all of them.
+//! Times of calls that alternate, so that clock, power and heat of the card affect all of them equally.
 //!
-//! A call's launches of one turn are recorded in a CUDA graph and rotate through enough sets of tensors that none is found in
-//! the second-level cache. Turns are queued ahead of the device, which is never idle between them.
+//! A call's launches of one turn are recorded in a CUDA graph. They rotate through so many sets of tensors that none is
+//! in the second-level cache. Turns are queued in advance, so the device is never idle between them.
 
 use crate::cuda::{CudaError, Device, Event, Graph, Stream};
 use crate::run::data::Random;

@@ -1,8 +1,8 @@
-//! Measuring kernels: variants of one program against each other and against cuBLAS, in one process, taking turns.
+//! Measures kernels: variants of one program against each other and against cuBLAS, alternating in one process.
 //!
-//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`], `programs`) and works out the problems
-//! ([`sizes`]); a process of its own ([`session`]) makes data, checks results and measures; [`report`] and `--format json` say
-//! what came out.
+//! The method is in `docs/performance.md`. The command compiles the variants ([`variants`], `programs`) and determines
+//! the problems ([`sizes`]). A child process ([`session`]) makes data, checks results and measures. [`report`] and
+//! `--format json` print the results.
 
 #[cfg(feature = "cuda")]
 mod blas;

@@ -50,7 +50,7 @@ impl Programs {
                 })
             };
             let (plain, chosen) = build(&variant.options)?;
-            // Sizes that were given are kept, and without a choice there is nothing that sizes could change.
+            // Given sizes are kept. Without a choice, sizes change nothing.
             let each = variant.options.sizes.is_empty() && !chosen.is_empty();
             let names = sizes_of(&plain.compiled);
             let mut plain = Some((plain, chosen));
@@ -98,7 +98,7 @@ pub(crate) fn sizes_in(args: &Args, names: &[String]) -> Sizes {
     args.iter().filter_map(size).collect()
 }
 
-/// Compiles a program, and says what was chosen for it.
+/// Compiles a program, and prints the chosen values.
 pub(crate) fn build(
     source: &str,
     options: &CompileOptions,

@@ -36,7 +36,7 @@ pub struct Program {
     pub name: String,
     /// The launch contracts of its kernels, in order.
     pub launches: Vec<Contract>,
-    /// Tensors that its kernels hand from one to the next.
+    /// Temporary tensors between its kernels.
     pub temporaries: Vec<String>,
     /// The program.
     pub ptx: String,

@@ -39,8 +39,8 @@ pub(super) struct Sum {
 }
 
 impl Reference<'_> {
-    /// The function that says what element `(i, j)` of product `z` of a batch is before it is rounded, the sum of the magnitudes
-    /// of what is added up, and where in the result it is.
+    /// The function that computes element `(i, j)` of product `z` of a batch: its value before rounding, the sum of the
+    /// magnitudes of its terms, and its index in the result.
     fn element(&self) -> Option<impl Fn(u64, u64, u64) -> (f64, f64, usize) + Sync> {
         let find = |name: &str| self.tensors.iter().find(|(plan, _)| plan.name == name);
         let (a, a_bytes) = find(&self.product.a.tensor)?;
@@ -73,7 +73,7 @@ impl Reference<'_> {
         })
     }
 
-    /// The function that says what the element at an index of the result is, rounded once: exact on whole numbers.
+    /// The function that computes the element at an index of the result, rounded once: exact on whole numbers.
     pub(super) fn rounded(&self) -> Option<impl Fn(&[u64]) -> f64> {
         let element = self.element()?;
         let (of, elem) =

@@ -161,7 +161,8 @@ impl Row {
 }
 
 impl Problem {
-    /// From what the measuring process said; `uses`: the programs of the variants, `unfit`: variants that cannot do the job.
+    /// Makes the report from the results of the measuring process. `uses`: the programs of the variants; `unfit`:
+    /// variants that cannot do the job.
     pub(super) fn new(
         job: &Job,
         uses: &[Use],

@@ -130,8 +130,8 @@ fn set(options: &mut CompileOptions, name: &str, value: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// The ladder of passes: none of the optional ones, then one more at a time in the order of the pipeline. All rungs have the
-/// tile that is chosen for the whole pipeline, so that a gain is that of the pass; `choose` is no rung of its own.
+/// The ladder of passes: without optional passes, then with one more at a time, in pipeline order. All rungs have the
+/// tile that is chosen for the whole pipeline, so a gain is due to the pass alone. `choose` is not a rung.
 pub fn ladder(base: &CompileOptions) -> Vec<Variant> {
     let optional: Vec<&str> = rungs().collect();
     (0..=optional.len())

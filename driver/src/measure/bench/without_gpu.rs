@@ -14,7 +14,7 @@ use std::process::Command;
 pub(crate) const CHILD: &str = crate::run::child::SUBCOMMAND;
 /// Elements of all tensors that the interpreter is given at most.
 const MAX_INTERPRETED: u64 = 1 << 24;
-/// Why it was not asked.
+/// The reason why it was not executed.
 const TOO_LARGE: &str = "too large for the interpreter, `tilec run --check` smaller";
 /// Multiply-adds that it is given at most.
 const MAX_PRODUCTS: f64 = 4e9;

@@ -1,4 +1,4 @@
-//! The process that measures: loads the programs, makes data, checks results, hands calls to [`measure`].
+//! The process that measures: loads the programs, makes data, checks results, passes calls to [`measure`].
 
 mod check;
 mod entry;

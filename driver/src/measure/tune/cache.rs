@@ -1,8 +1,8 @@
 //! The cache of measurements: a line of JSON for each candidate.
 //!
-//! A line is found again by a hash of everything that decides the time: the code and how it is launched, the problem, the device
-//! and its driver, and the code that it was held against. So a file may be edited, renamed or compiled by another compiler, and
-//! whatever leaves the code as it was leaves what is known of it. Lines are only ever appended, each in one write.
+//! The key of a line is a hash of everything that determines the time: code, launch, problem, device, driver, and the
+//! reference code. So results stay valid if a file is edited, renamed or compiled by another compiler, as long as the
+//! code is the same. Lines are only appended, each in one write.
 
 use super::search::{DropReason, Measurement};
 use serde::{Deserialize, Serialize};
@@ -123,7 +123,7 @@ impl Cache {
     }
 }
 
-/// The directory of results where nothing else is said: `tilec/tune` in `XDG_CACHE_HOME`, or `.cache` of the home directory.
+/// The default directory of results: `tilec/tune` in `XDG_CACHE_HOME`, or in `.cache` of the home directory.
 pub(super) fn directory() -> Option<PathBuf> {
     let var = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let cache = var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")))?;
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use pretty_assertions::assert_eq;
 
-    /// A file of its own for a test, removed at the end.
+    /// A separate file for a test, removed at the end.
     struct File(PathBuf);
 
     impl File {

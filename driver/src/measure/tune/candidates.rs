@@ -95,7 +95,7 @@ impl CompiledCandidate {
     }
 }
 
-/// PTX without what it says about its source.
+/// PTX without comments and source lines.
 pub(super) fn code_only(ptx: &str) -> String {
     let code = ptx.lines().map(|line| line.split("//").next().unwrap_or_default().trim());
     let kept = code.filter(|line| !line.is_empty() && !line.starts_with(".loc") && !line.starts_with(".file"));
@@ -309,7 +309,7 @@ fn given(program: &Compiled, options: &CompileOptions, tuned: &[(String, Candida
             let chosen = k.tile.choice.iter().flat_map(|c| &c.values);
             values.extend(chosen.map(|(name, x)| (name.clone(), x.to_string())));
         }
-        // Decisions for these sizes are kept.
+        // Decisions for these sizes are stored.
         let tile = &k.tile.kernel;
         let rows = tile.schedule.align_rows.and_then(|e| tile.as_int(e)).map(|n| format!("align_rows {n}"));
         Edit { kernel: k.contract.entry.clone(), values, items: rows.into_iter().collect() }

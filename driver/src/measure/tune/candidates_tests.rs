@@ -29,7 +29,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     (include_str!("../../../../examples/conv.tile"), "B=2 P=8 Q=8 R=3 S=3 C=64 O=64 xb=6400 xh=640 xw=64"),
 ];
 
-/// The first candidate is what `--for` compiles; others are what `-D` gives; the text alone says all of it.
+/// The first candidate is what `--for` compiles, others are what `-D` gives. The text alone gives the same code.
 #[test]
 fn what_is_written_is_what_is_measured() {
     for (source, sizes) in EXAMPLES {
@@ -84,7 +84,7 @@ fn who_stores_is_written_where_sizes_decided_it() {
     assert!(more.iter().any(|&i| space.list[i].settings[0].stage_stores == Some(true)));
 }
 
-/// Blocks share tiles where the sizes say that it pays, and the text says so.
+/// Blocks share tiles if this is faster for the sizes, and the text has the decision.
 #[test]
 fn shared_tiles_are_written_where_sizes_decided_them() {
     let fixed = "Out=f16,BM=64,BN=128,WM=64,WN=64,BK=64,KW=1,STAGES=8";
@@ -96,8 +96,8 @@ fn shared_tiles_are_written_where_sizes_decided_them() {
     assert!(text.contains("stream_k 1"), "{text}");
 }
 
-/// Without a word, tiles of 128x256 are computed by clusters where the sizes are not known, and not where there are three of them: the text
-/// says what the sizes said.
+/// Without a written decision, clusters compute tiles of 128x256 if the sizes are not known, but not if there are three
+/// tiles. The text has the decision for the given sizes.
 #[test]
 fn clusters_are_written_where_sizes_decided_them() {
     let (source, options) = (EXAMPLES[0].0, options(Target::Sm90a, "BM=128,BN=256,WM=64,WN=256,BK=64,KW=1,RASTER=1"));

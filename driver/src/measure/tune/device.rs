@@ -1,4 +1,4 @@
-//! Measuring candidates in a child process, with what became of them kept in the cache.
+//! Measures candidates in a child process, and stores the outcomes in the cache.
 
 use super::cache::Cache;
 use super::candidates::Space;

@@ -11,7 +11,7 @@ use tilec_ir::target::Target;
 
 const GEMM: &str = include_str!("../../../../examples/gemm.tile");
 
-/// A directory of its own for a test, removed at the end.
+/// A separate directory for a test, removed at the end.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -117,7 +117,7 @@ fn who_is_to_blame_is_dropped_and_the_rest_measured() {
     let (tuned, _) = tune(&mut |_| child(&dir.0, "110", dies), Keep::At(dir.0.clone())).expect("the rest is measured");
     assert!(!tuned.dropped.is_empty() && tuned.dropped.iter().all(|d| d.why.contains("exit")), "{:?}", tuned.dropped);
     assert_eq!(tuned.tuned.words, tuned.chosen.words);
-    // Nobody knows what it dies of: halves that work are found, and nothing is dropped.
+    // The cause of the failure is unknown: working halves are found, and nothing is dropped.
     let dir = Dir::new("halves");
     let dies = r#"if [ "$n" -gt 5 ]; then exit 1; fi"#;
     let (tuned, _) = tune(&mut |_| child(&dir.0, "110", dies), Keep::Not).expect("all of it is measured");

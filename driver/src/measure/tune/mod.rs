@@ -1,8 +1,8 @@
-//! Finding the fastest schedule by measuring: `tilec tune`.
+//! Finds the fastest schedule by measuring: `tilec tune`.
 //!
-//! `Tuner::tune` makes the candidates for a problem (`candidates`), searches (`search`) by measuring them in a process of their own
-//! (`device`), keeps what it finds out (`cache`), and says what it found ([`Tuned`]); the winner is the source with its values put in
-//! (`rewrite`).
+//! `Tuner::tune` makes the candidates for a problem (`candidates`) and searches them (`search`). A child process
+//! measures them (`device`), and the results are cached (`cache`). [`Tuned`] has the result; the winner is the source
+//! with its values inserted (`rewrite`).
 
 mod cache;
 mod candidates;
@@ -67,15 +67,16 @@ pub struct Tuner<'a> {
     entry: String,
     machine: Machine,
     cache: Cache,
-    /// Why results are not kept.
+    /// Why results are not cached.
     unkept: Option<String>,
 }
 
 impl<'a> Tuner<'a> {
-    /// Looks whether `source` has something to tune for each of `problems`, where results are kept, and on which device they are found.
+    /// Checks that `source` has something to tune for each of `problems`, that results can be cached, and that there is
+    /// a device.
     ///
     /// # Errors
-    /// The program, an argument, the place for the results, or no device: in this order.
+    /// An error of the program, of an argument, of the cache, or no device: in this order.
     pub fn new(
         source: &'a str,
         options: TuneOptions,

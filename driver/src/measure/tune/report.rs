@@ -95,13 +95,13 @@ pub struct Schedule {
     /// Blocks of clusters, of kernels whose schedule names them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, [i64; 2]>,
-    /// Whether TMA stores results, of kernels whose schedule says so.
+    /// Whether TMA stores results, for kernels whose schedule decides it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stage_stores: BTreeMap<String, bool>,
-    /// Whether blocks share tiles along the reduction, of kernels whose schedule says so.
+    /// Whether blocks share tiles along the reduction, for kernels whose schedule decides it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stream_k: BTreeMap<String, bool>,
-    /// Blocks of a cluster that share a tile along the reduction, of kernels whose schedule says so.
+    /// Blocks of a cluster that share a tile along the reduction, for kernels whose schedule decides it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub split_k: BTreeMap<String, i64>,
     /// In words.

@@ -328,7 +328,7 @@ impl<M: Measurer> Search<'_, M> {
         let winner = ranked(&finals).into_iter().find(better).map_or(reference, |(i, _)| i);
         self.m.progress("checking the winner");
         if let Err(why) = self.m.verify(winner) {
-            // The next final includes a candidate that this one kept out.
+            // The next final includes a candidate that this one excluded.
             self.drop(winner, why);
             return Ok(None);
         }

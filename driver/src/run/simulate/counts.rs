@@ -135,7 +135,7 @@ pub fn table(counters: &Counters, source: &SourceFile, ptx: &str, align: u32) ->
         total.counts.add(&line.counts);
     }
     let columns: Vec<&Column> = COLUMNS.iter().filter(|c| !(c.cell)(&total).is_empty()).collect();
-    // The most executed line says nothing of the whole.
+    // The most executed line alone is not informative.
     total.times = 0;
     let several = lines.iter().filter_map(|l| l.place.as_ref()).any(|(file, _)| file != source.name());
     let name = |line: &Line| match &line.place {

@@ -26,7 +26,7 @@ struct File<'a> {
     instructions: Vec<Instruction<'a>>,
 }
 
-/// An error that passed: the access and the one that it is not ordered after by the rules.
+/// A permitted violation: the access, and the one that it is not ordered after.
 #[derive(Serialize)]
 struct Passed<'a> {
     name: &'static str,

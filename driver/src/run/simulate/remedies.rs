@@ -176,7 +176,7 @@ pub(super) fn is_one_thread(report: &Report) -> bool {
     }
 }
 
-/// Whether the two sides of a race are ordered, and something else is missing, which the message says.
+/// Whether the two sides of a race are ordered, and the message names what else is missing.
 pub(super) fn is_ordered(report: &Report) -> bool {
     matches!(report.cause, Some(Cause::ProxyFence | Cause::CopyProxy | Cause::InitFence | Cause::Lockstep))
 }

@@ -12,7 +12,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Code, Diagnostic, Severity, Span};
 use tilec_sim::{Cause, Memory as Space, ParseError, Place, Program, Report, ReportKind};
 
-/// Which memory an opcode accesses, where it says so.
+/// The memory that an opcode accesses, if it names one.
 fn memory_of(instruction: &str) -> Option<Space> {
     if instruction.contains(".shared") || instruction.starts_with("ldmatrix") || instruction.starts_with("mbarrier") {
         Some(Space::Shared)
@@ -212,7 +212,7 @@ fn permission(scene: &ReportContext<'_>, (memory, program): (&Memory, &Program),
         ReportKind::Uninitialised if !tensor.access.reads() => {
             Some(format!("by its launch contract the kernel does not read `{name}`: what it held before is nothing"))
         }
-        // The compiler says it itself where it is so.
+        // The compiler reports this itself.
         ReportKind::OutOfBounds
             if scene.origin.is_ptx
                 && access(&place.instruction) == "read"

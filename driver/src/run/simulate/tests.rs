@@ -23,7 +23,7 @@ pub(super) fn run(
     run_with(ptx, contracts(json, ptx).expect("a launch description").kernels, args, change)
 }
 
-/// The same with contracts from the compiler: those for tensor maps cannot be written by hand.
+/// The same with contracts from the compiler, because contracts with tensor maps cannot be written by hand.
 fn run_with(
     ptx: &str,
     launches: Vec<Contract>,
@@ -55,7 +55,7 @@ pub(super) const LAUNCH: &str = r#"{"block": 64, "grid": 1, "params": [
 
 #[test]
 fn what_was_not_checked_is_said() {
-    // Words far apart, each in a page of its own, of a tensor that might be written.
+    // Words far apart, each in a separate page, of a tensor that may be written.
     let reads = |pages: u32| {
         let body = format!(
             "mov.u32 %r3, 0;\nL:\nld.global.f32 %r4, [%rd1];\nadd.s64 %rd1, %rd1, 1024;\nadd.u32 %r3, %r3, 1;\n\
@@ -267,7 +267,7 @@ fn compiled(disabled: &[&str]) -> crate::Compiled {
 
 const SIZES: [(&str, i64); 3] = [("M", 136), ("N", 72), ("K", 72)];
 
-/// Removing any barrier by hand gets a report that says what races with what.
+/// If any barrier is removed, a report names both sides of the race.
 #[test]
 fn every_barrier_that_is_removed_is_missed() {
     let program = compiled(&[]);
@@ -339,7 +339,7 @@ fn what_orders_a_tensor_store_is_missed() {
     }
 }
 
-/// The report on a tile program with this PTX in place of its own.
+/// The report on a tile program with this PTX instead of its own.
 fn report_of(program: &crate::Compiled, ptx: String, sizes: &[(&str, i64)]) -> String {
     let contract = program.kernels[0].contract.clone();
     let args = sizes.iter().map(|(name, n)| ((*name).to_owned(), Number::Int(*n))).collect();

@@ -11,7 +11,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 /// Copies of copies are followed this far.
 pub(super) const MAX_HOPS: usize = 16;
 
-/// The product of a kernel, whatever slice of the reduction a block computes.
+/// The product of a kernel, for any slice of the reduction that a block computes.
 pub(super) fn of_slices(kernel: &Kernel) -> Option<Product> {
     let finder = Finder::new(kernel);
     if finder.fails {

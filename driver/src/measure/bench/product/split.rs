@@ -1,9 +1,9 @@
-//! Products whose reduction is split: one kernel leaves a partial sum per slice, the next adds them up.
+//! Products with a split reduction: one kernel stores a partial sum per slice, the next adds them up.
 //!
-//! The first is a product whose loop over the reduction has bounds that depend on a grid axis, and stores the bare sums in a
-//! workspace at the index of that axis. The second adds what the workspace holds at every index, from zero, and what it
-//! stores of the sum is an epilogue like any other. Whether the slices together are the whole reduction is not looked into:
-//! results are compared.
+//! In the first kernel, the bounds of the loop over the reduction depend on a grid axis. It stores the bare sums to a
+//! workspace at the index of that axis. The second adds the workspace over all indices, from zero, and its stores are
+//! an epilogue like any other. Whether the slices cover the whole reduction is not checked here, because results are
+//! compared.
 
 use super::finder::{Finder, of_slices};
 use super::form::{Coefficient, Product};

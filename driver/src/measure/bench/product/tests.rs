@@ -136,7 +136,7 @@ fn operands_that_are_copied_first_are_those_of_the_product() {
         let p = Product::of_program(&kernels).unwrap_or_else(|| panic!("{name} is a product"));
         assert_eq!([&p.a, &p.b, &p.c].map(|o| o.tensor.as_str()), ["A", "B", "C"]);
         assert_eq!([&p.a, &p.b, &p.c].map(|o| &o.batch), [&batch; 3]);
-        // Without the copy of B, it is an operand of its own.
+        // Without its copy, B is a separate operand.
         let p = Product::of_program(&[kernels[0], kernels[2]]).expect("a product");
         assert_eq!([&p.a, &p.b].map(|o| o.tensor.as_str()), ["A", b]);
     }

@@ -42,7 +42,7 @@ impl Entry<'_> {
         self.bound.tensors.iter().filter(asked_for).map(|t| blas::traffic(t, self.call.as_ref())).sum()
     }
 
-    /// Whether its sums are kept in f16.
+    /// Whether its accumulators are f16.
     pub(super) fn half_sums(&self) -> bool {
         self.program.product.as_ref().is_some_and(|p| p.acc == AccElem::F16)
     }

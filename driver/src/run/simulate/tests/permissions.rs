@@ -1,4 +1,5 @@
-//! Accesses to memory that is there and not for them: gaps between rows, tensors that the contract says are only read or only written.
+//! Accesses to allocated memory without permission: gaps between rows, tensors that the contract declares read-only or
+//! write-only.
 
 use super::*;
 
@@ -135,7 +136,8 @@ fn permissions_are_those_of_all_names() {
     assert!(text.contains("E0801") && text.contains("in a gap"), "{text}");
 }
 
-/// A tile program whose promise about bounds is broken: the line that writes between the rows, and the one that reads there.
+/// A tile program that violates its promise about bounds: the line that writes between the rows, and the one that reads
+/// there.
 #[test]
 fn gaps_point_into_tile_programs() {
     let source = "kernel k(A: gmem f32[M, N], C: gmem f32[M, N]) grid (i: ceildiv(M, 8)) {\n    \

@@ -202,13 +202,13 @@ def stencils(results: Results) -> str:
 
 def scaled(results: Results) -> str:
     """e4m3 with scales of blocks, against the same product without them and PyTorch's."""
-    names = ("h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv")
+    name = "h200/scaled_e4m3.csv"
     lines = []
-    for row in newest(results, *names).values():
+    for row in results.rows(name):
         cells = [size(case_of(row)), micro(row["tilec_us"]), number(row["tflop_s"])]
         lines.append(cells + [f"{ratio(row[f'over_{who}'])} ({between(row, f'over_{who}')})" for who in ("unscaled", "tensor", "blocks")] + [ratio(row["over_fast"])])
     head = ["M x N x K", "us", "TFLOP/s", "unscaled `gemm.tile`", "`_scaled_mm`, one scale", "`_scaled_mm`, our scales", "`_scaled_mm`, one scale, fast sums"]
-    return results.origin(*names) + table(head, lines)
+    return results.origin(name) + table(head, lines)
 
 
 def weights(results: Results) -> str:
@@ -318,16 +318,42 @@ def experts(results: Results) -> str:
     return results.origin("h200/moe_grouped.csv") + table(["sizes", "even parts: us, ratio", "random", "skewed"], lines)
 
 
+def experts_masked(results: Results) -> str:
+    """Products of experts whose rows are in tensors of fixed size, of which a part counts."""
+    name = "h200/moe_masked.csv"
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.rows(name):
+        sizes, _, how = row["case"].rpartition(",how=")
+        found.setdefault(sizes, {})[how] = row
+    ways = ("even", "random")
+    lines = [[sizes, *(cell for how in ways for cell in (micro(by[how]["ours_us"]), ratio(by[how]["ratio_dense"]), ratio(by[how]["ratio_copy"], 0.92)))] for sizes, by in found.items()]
+    return results.origin(name) + table(["sizes", *(f"{how} parts: {what}" for how in ways for what in ("us", "dense / ours", "copy / ours"))], lines)
+
+
+def variable_lengths(results: Results) -> str:
+    """Attention of sequences of any lengths: the rate over that of the dense programs."""
+    name = "h200/attention_varlen.csv"
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.rows(name):
+        sizes, _, how = row["case"].rpartition(",how=")
+        found.setdefault(sizes, {})[how] = row
+    ways = ("even", "random", "skewed")
+    lines = [[sizes.replace("N=16384,", ""), *(f"{ratio(by[how]['ratio_dense'])}, {ratio(by[how]['ratio_torch'])}" for how in ways)] for sizes, by in found.items()]
+    dense = [mean(values([by[how] for by in found.values()], "ratio_dense")) for how in ways]
+    means = ", ".join(f"{how} {of:.2f}" for how, of in zip(ways, dense, strict=True))
+    return results.origin(name) + table(["sizes", *ways], lines) + f"\nGeometric means over `attention.tile`: {means}.\n"
+
+
 def experts_and_bytes(results: Results) -> str:
     """The same with few rows of each expert, beside a copy of as many bytes as they move."""
-    name = "h100/moe_grouped_copy.csv"
+    name = "h200/moe_grouped_copy.csv"
     lines = [[row["case"], micro(row["ours_us"]), ratio(row["ratio_dense"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in results.rows(name)]
     return results.origin(name) + table(["sizes", "us", "one dense product / ours", "copy / ours", "least, most"], lines)
 
 
 def latent_heads(results: Results) -> str:
     """Latent attention of many heads, whose products decide."""
-    name = "h100/mla_decode_heads.csv"
+    name = "h200/mla_decode_heads.csv"
     lines = [[row["case"], row["parts"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in results.rows(name)]
     return results.origin(name) + table(["sizes", "parts", "us", "TFLOP/s", "share of the copy", "least, most"], lines)
 
@@ -362,7 +388,7 @@ def counters(results: Results) -> str:
 
 def headline(results: Results) -> list[list[str]]:
     """Program, shapes, against whom, geometric mean, least, machine, script."""
-    h200, h100 = "H200", "H100"
+    h200 = "H200"
     bench = "`tilec bench`"
     lines = []
 
@@ -401,8 +427,8 @@ def headline(results: Results) -> list[list[str]]:
     four = results.rows("h200/w4a16_beside.csv")
     for shapes, found in (("up to 64 rows", [row for row in four if int(case_of(row)["M"]) <= 64]), ("256 to 4096 rows", [row for row in four if int(case_of(row)["M"]) > 64])):
         add("`gemm_w4a16.tile`", f"{len(found)} sizes, {shapes}", "cuBLAS on 16-bit weights", values(found, "over_cublas"), h200, "`gpu_quantized.py`")
-    scales = newest(results, "h100/scaled_e4m3_auto.csv", "h100/scaled_e4m3_few.csv").values()
-    add("`gemm_fp8_scaled.tile`", f"{len(scales)} sizes", "PyTorch's `_scaled_mm`, the same scales", values(scales, "over_blocks"), h100, "`gpu_scaled.py`")
+    scales = results.rows("h200/scaled_e4m3.csv")
+    add("`gemm_fp8_scaled.tile`", f"{len(scales)} sizes", "PyTorch's `_scaled_mm`, the same scales", values(scales, "over_blocks"), h200, "`gpu_scaled.py`")
     short, long = [], []
     for elem in ("f32", "bf16"):
         for kind in ROW_PROGRAMS:
@@ -468,9 +494,9 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "row sums": row_sums,
     "row spread": row_spread,
     **{f"convolutions {name}": convolutions(f"{card}/conv2d_{name}.csv", title) for name, (card, title) in NETWORKS.items()},
-    "convolutions 256": convolutions("h100/conv2d_256.csv"),
-    "convolutions few channels": convolutions("h100/conv2d_few_channels.csv", "Forward"),
-    "convolutions few channels weight": convolutions("h100/conv2d_few_channels_weight.csv", "Gradients of filters"),
+    "convolutions 256": convolutions("h200/conv2d_256.csv"),
+    "convolutions few channels": convolutions("h200/conv2d_few_channels.csv", "Forward"),
+    "convolutions few channels weight": convolutions("h200/conv2d_few_channels_weight.csv", "Gradients of filters"),
     "convolutions weight gradient": convolutions("h200/conv2d_weight_grad.csv"),
     "convolutions 3d": convolutions("h200/conv3d_unet.csv"),
     "convolutions depthwise": convolutions("h200/depthwise_convnext.csv", "ConvNeXt-T"),
@@ -478,9 +504,11 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "convolutions data gradient": convolutions("h200/conv2d_data_grad.csv"),
     "experts": experts,
     "pages": pages("h200/paged_decode.csv"),
-    "latent": pages("h100/mla_decode.csv"),
+    "latent": pages("h200/mla_decode.csv"),
     "latent heads": latent_heads,
     "experts and bytes": experts_and_bytes,
+    "experts masked": experts_masked,
+    "variable lengths": variable_lengths,
     "linear": linear,
     "stencils": stencils,
     "counters": counters,

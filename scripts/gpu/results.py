@@ -148,12 +148,3 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     at = share * (len(ordered) - 1)
     low, high = ordered[math.floor(at)], ordered[math.ceil(at)]
     return low + (high - low) * (at - math.floor(at))
-
-
-def newest(results: Results, *names: str) -> dict[str, Row]:
-    """Rows by case; the first file that has a case counts."""
-    found: dict[str, Row] = {}
-    for name in names:
-        for row in results.rows(name):
-            found.setdefault(row["case"], row)
-    return found

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .results import Results, Row, between, case_of, mean, micro, newest, number, percentile, ratio, size, table, values
+from .results import Results, Row, between, case_of, mean, micro, number, percentile, ratio, size, table, values
 
 ROW_PROGRAMS = ("softmax", "log_softmax", "softmax_backward", "rms_norm", "layer_norm", "cross_entropy")
 # Reports of code for sm_75 to sm_90, by type and operand order.
@@ -378,9 +378,9 @@ def pages(name: str) -> Callable[[Results], str]:
 def counters(results: Results) -> str:
     """The simulator's counts beside Nsight Compute's."""
     head = ["kernel", "sizes", "requests", "of the GPU", "sectors", "of the GPU", "bytes", "of the GPU"]
-    rows = results.rows("h100/ncu_examples.csv")
+    rows = results.rows("h200/ncu_examples.csv")
     lines = [[row["kernel"], row["sizes"], *(row[f"{what}_{who}"] for what in ("requests", "sectors", "bytes") for who in ("simulator", "gpu"))] for row in rows]
-    return results.origin("h100/ncu_examples.csv") + table(head, lines)
+    return results.origin("h200/ncu_examples.csv") + table(head, lines)
 
 
 # What is said first.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Options;
-use crate::tile_scheduler::cluster::Sums;
+use crate::tile_scheduler::cluster::{Sharing, Sums};
 use tilec_ir::diag::Sink;
 use tilec_ir::kernel::{Kernel, ValueDef};
 use tilec_ir::target::Target;
@@ -281,6 +281,10 @@ fn bounds_are_below_predictions() {
     }
 }
 
+/// Loops whose rows do not cross lines, and which have clusters along both axes.
+const PLAIN: Sharing = Sharing { sums: Sums::Plain, across: false, open: [true; 2] };
+const SCALED: Sharing = Sharing { sums: Sums::Scaled, ..PLAIN };
+
 /// Few rows are divided into tiles that they fill, with pairs of blocks if these share tiles along the reduction.
 #[test]
 fn few_rows_fill_their_tiles() {
@@ -290,7 +294,7 @@ fn few_rows_fill_their_tiles() {
         assert!(tiles * bm - rows < 64, "{rows}: {bm}x{bn}");
     }
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, Sums::Plain, false, counts, card);
+    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, PLAIN, counts, card);
     assert_eq!(along((128, 128), [Some(4), Some(10)]), [2, 1]);
     assert_eq!(along((128, 128), [Some(3), Some(10)]), [1, 1], "no tile is computed twice");
     assert_eq!(along((64, 64), [Some(4), Some(10)]), [1, 1]);
@@ -302,11 +306,17 @@ fn few_rows_fill_their_tiles() {
 #[test]
 fn scaled_sums_gain_from_pairs() {
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, Sums::Scaled, false, counts, card);
+    let along = |tile, counts| crate::tile_scheduler::cluster::choose(tile, SCALED, counts, card);
     assert_eq!(along((128, 128), [Some(32), Some(32)]), [2, 1]);
     assert_eq!(along((192, 128), [Some(43), Some(64)]), [1, 2]);
     assert_eq!(along((128, 128), [Some(7), Some(32)]), [1, 1], "no tile is computed twice");
     assert_eq!(along((128, 64), [Some(32), Some(64)]), [1, 1]);
+    let rows_only = Sharing { open: [true, false], ..SCALED };
+    let along = |of, tile| crate::tile_scheduler::cluster::choose(tile, of, [Some(43), Some(64)], card);
+    assert_eq!(along(rows_only, (192, 128)), [2, 1], "the smaller operand, if a surplus tile would read outside");
+    assert_eq!(along(Sharing { open: [false, false], ..SCALED }, (192, 128)), [1, 1]);
+    let across = Sharing { across: true, ..rows_only };
+    assert_eq!(along(across, (192, 128)), [2, 1], "rows that cross lines");
 }
 
 /// If all tiles are computed at once, pairs of blocks share the larger operand, provided that an even number of up to
@@ -314,9 +324,8 @@ fn scaled_sums_gain_from_pairs() {
 #[test]
 fn pairs_share_the_larger_operand() {
     let card = Card::from_name("H200").expect("a card");
-    let along = |tile, down, right| {
-        crate::tile_scheduler::cluster::choose(tile, Sums::Plain, false, [Some(down), Some(right)], card)
-    };
+    let along =
+        |tile, down, right| crate::tile_scheduler::cluster::choose(tile, PLAIN, [Some(down), Some(right)], card);
     assert_eq!(along((64, 80), 4, 32), [2, 1]);
     assert_eq!(along((64, 80), 32, 4), [1, 2], "the other way about");
     assert_eq!(along((64, 80), 3, 40), [1, 1], "no tile is computed twice");
@@ -324,7 +333,7 @@ fn pairs_share_the_larger_operand() {
     assert_eq!(along((64, 80), 4, 34), [1, 1], "more tiles than multiprocessors");
     assert_eq!(along((152, 64), 2, 4), [1, 1], "each block would load 76 rows, no multiple of 8");
     assert_eq!(along((160, 64), 2, 4), [1, 2]);
-    assert_eq!(crate::tile_scheduler::cluster::choose((64, 80), Sums::Plain, false, [None, None], card), [1, 1]);
+    assert_eq!(crate::tile_scheduler::cluster::choose((64, 80), PLAIN, [None, None], card), [1, 1]);
 }
 
 #[test]

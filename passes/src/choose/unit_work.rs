@@ -7,7 +7,7 @@ use super::stream_k;
 use super::work::{Env, Product, Region};
 use crate::schedule_loops::lag::IN_TURNS;
 use crate::select_mma::warpgroup;
-use crate::tile_scheduler::cluster::{LINE, Sums, choose as choose_cluster};
+use crate::tile_scheduler::cluster::{LINE, Sharing, Sums, choose as choose_cluster, open_axes};
 use tilec_ir::entities::Value;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
@@ -36,6 +36,10 @@ const LOADED: f64 = 30.0;
 /// warpgroups do not hide them (H200, `examples/gemm_w4a16.tile`: a step of two warpgroups takes 450 to 590 clocks more
 /// than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
+/// Clocks of a step whose partial sums are multiplied by factors of the instruction's columns: these come through
+/// slots of their own, with TMA loads and mbarriers of their own, and are read after the products (e4m3 with scales on
+/// an H200 in tiles of 32x128: a step of 64x7168x16384 takes 600 clocks, and 450 in tiles of 64x64).
+const FACTORS: f64 = 200.0;
 /// Instructions for an element that a warp converts in pairs for its product (W4A16 in bf16: three to extract a pair,
 /// one to scale it, and half of one for the group's numbers).
 const FED: f64 = 2.3;
@@ -158,6 +162,9 @@ impl SearchContext<'_> {
             let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
             part.between += added;
             part.added += added;
+            if product.scaled && shape.way.swap {
+                part.between += FACTORS;
+            }
             if shape.way.registers {
                 // The warps of a group share the bandwidth of shared memory, and products wait for the last warp.
                 let rows = if shape.way.swap { wn } else { wm };
@@ -227,7 +234,8 @@ impl SearchContext<'_> {
         let count = |i: usize| self.work.extent(env, k.grid[i].extent).and_then(|n| i64::try_from(n).ok());
         let scaled = self.products().any(|product| product.scaled);
         let sums = if scaled { Sums::Scaled } else { Sums::Plain };
-        choose_cluster((shape.rows, shape.cols), sums, across, [count(0), count(1)], self.card)
+        let of = Sharing { sums, across, open: open_axes(k) };
+        choose_cluster((shape.rows, shape.cols), of, [count(0), count(1)], self.card)
     }
 }
 

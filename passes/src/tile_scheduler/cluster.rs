@@ -52,16 +52,23 @@ pub(crate) enum Sums {
     Scaled,
 }
 
+/// The properties of a loop by which clusters are chosen.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Sharing {
+    pub(crate) sums: Sums,
+    /// Rows of operands cross lines.
+    pub(crate) across: bool,
+    /// Whether blocks of a cluster may be neighbours along rows, and along columns ([`open_axes`]).
+    pub(crate) open: [bool; 2],
+}
+
 /// Blocks of a cluster along rows and columns for tiles of `rows` x `cols`, without a schedule. `counts`: numbers of
-/// tiles along both, if sizes are given; `across`: rows of operands cross lines.
-pub(crate) fn choose(
-    (rows, cols): (u64, u64),
-    sums: Sums,
-    across: bool,
-    counts: [Option<i64>; 2],
-    card: &Card,
-) -> [i64; 2] {
-    let along = best_cluster((rows, cols), sums, across, counts, card);
+/// tiles along both, if sizes are given.
+pub(crate) fn choose((rows, cols): (u64, u64), of: Sharing, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
+    let along = best_cluster((rows, cols), of, counts, card);
+    if along.iter().zip(of.open).any(|(&blocks, open)| blocks > 1 && !open) {
+        return [1, 1];
+    }
     // Blocks along the rows share the columns' operand, and vice versa: each loads whole swizzle periods of its rows
     // for both.
     let parts = |blocks: i64, shared: u64| shared.is_multiple_of(PERIOD * blocks.unsigned_abs());
@@ -70,8 +77,12 @@ pub(crate) fn choose(
 }
 
 /// The gaining cluster shape, without regard to the parts of operands.
-fn best_cluster((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
-    let axis = usize::from(cols < rows);
+fn best_cluster((rows, cols): (u64, u64), of: Sharing, counts: [Option<i64>; 2], card: &Card) -> [i64; 2] {
+    let Sharing { sums, across, open } = of;
+    let larger = usize::from(cols < rows);
+    // Scaled sums also gain from sharing the smaller operand (e4m3 with scales on an H200 in tiles of 192x128:
+    // 4096x4096x4096 114.0 us without clusters, 108.9 us with pairs).
+    let axis = if sums == Sums::Scaled && !open[larger] { 1 - larger } else { larger };
     let mut pair = [1, 1];
     pair[axis] = 2;
     let few = |n: i64| n % 2 != 0 && n < FEW;
@@ -110,6 +121,9 @@ fn best_cluster((rows, cols): (u64, u64), sums: Sums, across: bool, counts: [Opt
     };
     let mut best = ([1, 1], time([1, 1]));
     for along in [pair, [pair[1], pair[0]]] {
+        if along.iter().zip(open).any(|(&blocks, open)| blocks > 1 && !open) {
+            continue;
+        }
         let takes = time(along);
         if takes < best.1 * (1.0 - GAIN) {
             best = (along, takes);
@@ -195,7 +209,14 @@ pub(super) fn cluster_shape(k: &Kernel, cx: &Cx<'_>) -> [i64; 2] {
     let counts = [0, 1].map(|axis| tiles(k, cx, k.grid[axis].extent));
     let scaled = reduction::of_kernel(k).ok().and_then(|(_, reduction)| reduction.part);
     let sums = if scaled.is_some_and(|part| !part.factors.is_empty()) { Sums::Scaled } else { Sums::Plain };
-    choose((rows, cols), sums, across_lines(k, cx), counts, cx.options.usual_card())
+    let of = Sharing { sums, across: across_lines(k, cx), open: open_axes(k) };
+    choose((rows, cols), of, counts, cx.options.usual_card())
+}
+
+/// The axes of the grid along which a cluster may have a surplus tile: that tile reads no single element outside of a
+/// tensor.
+pub(crate) fn open_axes(k: &Kernel) -> [bool; 2] {
+    [0, 1].map(|axis| axis < k.grid.len() && read_beyond(k, axis, 2).is_none())
 }
 
 /// `along`, with one block along axes where surplus tiles of the last cluster would have side effects.

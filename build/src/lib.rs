@@ -279,7 +279,7 @@ impl Build {
             options.variants = all.into_iter().map(|v| v.options.defines).collect();
         }
         let made = bundle(&text, &options, &targets, self.cubins).map_err(|d| BuildError::Program(Box::new(d)))?;
-        let warnings = made.said.iter().map(ToString::to_string).filter(|text| !text.trim().is_empty());
+        let warnings = made.diagnostics.iter().map(ToString::to_string).filter(|text| !text.trim().is_empty());
         built.warnings.extend(warnings);
         let of_file = interface::Interface::of_file(&made.bundle);
         let of_file = of_file.map_err(|what| BuildError::Kernel { path: path.to_owned(), what })?;

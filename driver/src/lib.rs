@@ -26,7 +26,7 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use tilec::{CompileOptions, Number, compile, cuda::Device, loaded::LoadedKernel};
+//! use tilec::{CompileOptions, Number, compile, cuda::Device, loaded_kernel::LoadedKernel};
 //!
 //! let compiled = compile(&std::fs::read_to_string("gemm.tile")?, &CompileOptions::default())?;
 //! let contract = &compiled.kernels[0].contract;

@@ -189,7 +189,7 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
         ));
         out.push(("blocks of a multiprocessor, predicted".to_owned(), p.resident.to_string()));
     } else {
-        let why = k.tile.unseen.as_ref().map_or(String::new(), |why| format!(": {why}"));
+        let why = k.tile.unpredicted.as_ref().map_or(String::new(), |why| format!(": {why}"));
         out.push(("predicted".to_owned(), format!("nothing, so there are no pictures `time` and `roofline`{why}")));
     }
     out

@@ -133,6 +133,16 @@ impl Kernel {
             None => subst(k, v),
         };
         let results = combine.results.iter().map(|&e| self.clone_expr(e, &mut named)).collect();
-        Combine { how: combine.how, axis: combine.axis, args, front, totals, first, second, locals, results }
+        Combine {
+            operation: combine.operation,
+            axis: combine.axis,
+            args,
+            front,
+            totals,
+            first,
+            second,
+            locals,
+            results,
+        }
     }
 }

@@ -15,7 +15,7 @@ impl Combine {
     /// Whether the results are the same bits when the first tuple and the second change places.
     pub fn is_symmetric(&self, k: &Kernel) -> bool {
         let mut left = STEPS;
-        !self.how.keeps_extents() && self.results.iter().all(|&e| self.mirrors(k, (e, e), &mut left))
+        !self.operation.keeps_extents() && self.results.iter().all(|&e| self.mirrors(k, (e, e), &mut left))
     }
 
     /// Whether `a`, with the names of the first tuple and the second exchanged, is `b`; not known after as many comparisons as are `left`.

@@ -134,7 +134,7 @@ pub struct Diagnostic {
     /// The note with the cost of the loss.
     pub cost: Option<String>,
     /// For a pipelined loop: the time of an iteration.
-    pub pace: Option<IterationTime>,
+    pub iteration_time: Option<IterationTime>,
     /// The change that mends it, where one can be named that needs no thought.
     pub fix: Option<Edit>,
 }
@@ -170,7 +170,7 @@ impl Diagnostic {
             loss: None,
             needs: String::new(),
             cost: None,
-            pace: None,
+            iteration_time: None,
             fix: None,
         }
     }
@@ -206,7 +206,7 @@ impl Diagnostic {
 
     /// Sets the time of an iteration of a loop.
     pub fn with_pace(mut self, pace: IterationTime) -> Diagnostic {
-        self.pace = Some(pace);
+        self.iteration_time = Some(pace);
         self
     }
 

@@ -32,7 +32,7 @@ pub struct Fill {
     /// Threads that fill by stores.
     pub stored: u32,
     /// Threads of the producer that fill nothing, besides the lane that issues TMA loads.
-    pub beside: u32,
+    pub idle_threads: u32,
 }
 
 impl Fill {
@@ -59,14 +59,14 @@ impl Fill {
             }
         }
         if apart && fill.asynchronous + fill.stored == 0 {
-            fill.beside = threads;
+            fill.idle_threads = threads;
         }
         fill
     }
 
     /// Arrivals that fill a slot.
     pub fn arrivals(self) -> u32 {
-        u32::from(self.tensor) + self.asynchronous + self.stored + self.beside
+        u32::from(self.tensor) + self.asynchronous + self.stored + self.idle_threads
     }
 }
 
@@ -158,7 +158,7 @@ pub fn operated_alike<S: PartialEq>(k: &Kernel, v: Value, shape: &dyn Fn(Value) 
 /// distance.
 pub fn ring(k: &Kernel, channel: Value) -> Vec<Value> {
     let kind = |v: Value| k.tile_ty(v).is_some() && matches!(k.values[v].def, crate::kernel::ValueDef::Channel { .. });
-    operated_alike(k, channel, &|v| (kind(v), slots(k, v), k.places[v].and_then(|p| p.stride)))
+    operated_alike(k, channel, &|v| (kind(v), slots(k, v), k.shared_places[v].and_then(|p| p.stride)))
 }
 
 /// The warps of a role; of one replica if it is replicated.

@@ -104,7 +104,7 @@ fn may_be_constant(k: &Kernel, e: Expr, parts: &mut Parts<'_>) -> bool {
 
 /// Inserts the conversions of integers in registers and in memory to indices.
 pub(crate) fn write_out(k: &mut Kernel) {
-    Writer { k, before: Vec::new(), held: Vec::new() }.block_of_body();
+    Writer { k, before: Vec::new(), register_elements: Vec::new() }.block_of_body();
 }
 
 /// Converts the integers in `e` to indices, so that index arithmetic does not wrap around.
@@ -138,7 +138,7 @@ struct Writer<'k> {
     /// What goes in front of the statement.
     before: Vec<Stmt>,
     /// The element that a register variable holds here.
-    held: Vec<(Value, Expr)>,
+    register_elements: Vec<(Value, Expr)>,
 }
 
 impl Writer<'_> {
@@ -147,7 +147,7 @@ impl Writer<'_> {
     }
 
     fn block(&mut self, b: Block) {
-        let outside = self.held.len();
+        let outside = self.register_elements.len();
         let mut out = Vec::new();
         for s in self.k.blocks[b].clone() {
             self.statement(s);
@@ -159,9 +159,9 @@ impl Writer<'_> {
             for inner in self.k.sub_blocks(s) {
                 self.block(inner);
             }
-            self.held.extend(copied_element(self.k, s));
+            self.register_elements.extend(copied_element(self.k, s));
         }
-        self.held.truncate(outside);
+        self.register_elements.truncate(outside);
         self.k.blocks[b] = out;
     }
 
@@ -287,7 +287,7 @@ impl Writer<'_> {
             (Domain::Compare, &[a, b]) => {
                 let index = |this: &Self, e| type_of(this.k, e) == Ok(Type::Index) && this.k.as_int(e).is_none();
                 let fixed = |this: &Self, e: Expr| match this.k.exprs[e] {
-                    ExprData::Ref(v) if this.held.iter().any(|(held, _)| *held == v) => true,
+                    ExprData::Ref(v) if this.register_elements.iter().any(|(held, _)| *held == v) => true,
                     _ => is_constant(this.k, e),
                 };
                 if [(a, b), (b, a)].into_iter().any(|(a, b)| index(self, a) && self.is_number(b) && fixed(self, b)) {
@@ -346,7 +346,7 @@ impl Writer<'_> {
         }
         let span = k.expr_spans[arg];
         if let ExprData::Ref(v) = k.exprs[arg]
-            && let Some(&(_, element)) = self.held.iter().rev().find(|(held, _)| *held == v)
+            && let Some(&(_, element)) = self.register_elements.iter().rev().find(|(held, _)| *held == v)
         {
             let element = k.copy_expr(element);
             k.exprs[e] = ExprData::Index(element);

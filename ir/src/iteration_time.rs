@@ -20,5 +20,5 @@ pub struct IterationTime {
     pub units: Vec<(&'static str, u64)>,
     /// The same for units that the schedule does not model: copies from tensors also use them, and other blocks share
     /// them.
-    pub beside: Vec<(&'static str, u64)>,
+    pub unmodelled: Vec<(&'static str, u64)>,
 }

@@ -88,9 +88,9 @@ pub struct Kernel {
     /// before it are recomputed after it.
     pub recomputed: SecondaryMap<Stmt, bool>,
     /// The barriers of an `ordered` statement, once decided.
-    pub turns: SecondaryMap<Stmt, Option<OrderedBarriers>>,
+    pub ordered: SecondaryMap<Stmt, Option<OrderedBarriers>>,
     /// Addresses of buffers and channels in shared memory, once decided.
-    pub places: SecondaryMap<Value, Option<Place>>,
+    pub shared_places: SecondaryMap<Value, Option<Place>>,
     /// Compile-time parameters, in order. Empty once specialised.
     pub const_params: Vec<Value>,
     /// Parameters of the header, in order: tensors and scalars, which are passed at the launch, and tables.
@@ -110,7 +110,7 @@ pub struct Kernel {
     /// Spans of optional words of the source with the blanks in front: items of the schedule, attributes of copies, `unroll`.
     pub clauses: Vec<(String, Span)>,
     /// Further source positions at which fixes are inserted, in the order of their ends.
-    pub spots: Vec<(FixLocation, Span)>,
+    pub fix_locations: Vec<(FixLocation, Span)>,
     /// The body.
     pub body: Block,
     /// The statement that declares each `let`.

@@ -27,7 +27,7 @@ impl Overlays {
                 over.sort_unstable();
                 found.over.insert(*value, over);
             }
-            if k.places[*value].is_some() {
+            if k.shared_places[*value].is_some() {
                 found.placed.insert(*value, ranges(k, *value));
             }
         });

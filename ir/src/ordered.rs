@@ -27,13 +27,13 @@ pub struct OrderedGroup {
     /// Warps of a group: the arrivals that complete a phase.
     pub warps: u32,
     /// Rings, each by the first of its channels, whose places are passed on.
-    pub handed: Vec<Value>,
+    pub passed_rings: Vec<Value>,
 }
 
 impl OrderedGroup {
     /// The bytes that it takes.
     pub fn bytes(&self) -> u64 {
-        (1 + self.handed.len() as u64) * u64::from(self.groups) * BARRIER_BYTES
+        (1 + self.passed_rings.len() as u64) * u64::from(self.groups) * BARRIER_BYTES
     }
 
     /// Where the words for a ring begin, from where its barriers do: one after the other.
@@ -69,7 +69,7 @@ fn of_role(k: &Kernel, role: Stmt) -> Vec<OrderedGroup> {
             return;
         }
         let handed = if replicas > 1 { emptied(k, body) } else { Vec::new() };
-        found.push(OrderedGroup { role, stmt: s, groups, warps, handed });
+        found.push(OrderedGroup { role, stmt: s, groups, warps, passed_rings: handed });
     });
     found
 }
@@ -112,7 +112,7 @@ pub fn passes_ring_state(k: &Kernel, channel: Value) -> bool {
 
 /// The bytes of a statement that is placed.
 pub fn range(k: &Kernel, turn: &OrderedGroup) -> Option<(u64, u64)> {
-    let start = k.turns[turn.stmt]?.at?;
+    let start = k.ordered[turn.stmt]?.at?;
     Some((start, start.saturating_add(turn.bytes())))
 }
 

@@ -63,7 +63,7 @@ pub fn tile_bytes(k: &Kernel, v: Value) -> Option<u64> {
 
 /// The bytes of a placed buffer or of each slot of a placed channel, as half-open ranges in ascending order.
 pub fn ranges(k: &Kernel, v: Value) -> Vec<(u64, u64)> {
-    let (Some(place), Some(bytes), Some(slots)) = (k.places[v], tile_bytes(k, v), slots(k, v)) else {
+    let (Some(place), Some(bytes), Some(slots)) = (k.shared_places[v], tile_bytes(k, v), slots(k, v)) else {
         return Vec::new();
     };
     let stride = place.stride.unwrap_or(0);
@@ -91,7 +91,7 @@ pub fn end(k: &Kernel) -> u64 {
 
 /// The bytes of the mbarriers of a channel's slots.
 pub fn barrier_range(k: &Kernel, v: Value) -> Option<(u64, u64)> {
-    let start = k.places[v]?.barriers?;
+    let start = k.shared_places[v]?.barriers?;
     Some((start, start.saturating_add(2 * BARRIER_BYTES * slots(k, v)?)))
 }
 

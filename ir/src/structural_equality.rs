@@ -188,7 +188,7 @@ impl Pair<'_> {
             (StmtData::Alloc { value: v, over: x }, StmtData::Alloc { value: w, over: y }) => {
                 self.each("buffers taken over", x, y, Self::values)?;
                 check("handover of slots", &self.a.handovers[*v], &self.b.handovers[*w])?;
-                check("place in shared memory", &self.a.places[*v], &self.b.places[*w])?;
+                check("place in shared memory", &self.a.shared_places[*v], &self.b.shared_places[*w])?;
                 self.declarations(*v, *w)
             }
             (StmtData::Assign { dst: v, src: x }, StmtData::Assign { dst: w, src: y }) => {
@@ -248,7 +248,7 @@ impl Pair<'_> {
                 self.exprs(*x, *y)
             }
             (StmtData::Ordered { body: x }, StmtData::Ordered { body: y }) => {
-                check("turns of an ordered statement", &self.a.turns[a], &self.b.turns[b])?;
+                check("turns of an ordered statement", &self.a.ordered[a], &self.b.ordered[b])?;
                 self.blocks(*x, *y)
             }
             (
@@ -288,8 +288,8 @@ impl Pair<'_> {
             (ExprData::Combine(x), ExprData::Combine(y)) => {
                 check(
                     "how tuples are combined",
-                    &(x.how, x.axis, x.args.len(), x.front.len()),
-                    &(y.how, y.axis, y.args.len(), y.front.len()),
+                    &(x.operation, x.axis, x.args.len(), x.front.len()),
+                    &(y.operation, y.axis, y.args.len(), y.front.len()),
                 )?;
                 self.each("components of the first tuple", &x.first, &y.first, Self::declarations)?;
                 self.each("components of the second tuple", &x.second, &y.second, Self::declarations)?;

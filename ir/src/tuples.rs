@@ -58,7 +58,7 @@ impl How {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Combine {
     /// The operation on them.
-    pub how: How,
+    pub operation: How,
     /// Along which dimension.
     pub axis: u32,
     /// The components of the tuples: tiles, and numbers that all elements have.

@@ -29,7 +29,7 @@ pub(crate) enum DepReason {
 pub(crate) struct Dep {
     /// The value that is read or written.
     pub(crate) value: Value,
-    pub(crate) why: DepReason,
+    pub(crate) reason: DepReason,
     /// 0: in the same iteration; 1: in the next.
     pub(crate) distance: u32,
 }
@@ -94,7 +94,7 @@ fn connect(accesses: &[Accesses], iterations: u32) -> Vec<(usize, usize, Dep)> {
             for touch in &accesses.touches {
                 let state = &mut states[touch.value];
                 state.touch(touch, (iteration, at), &mut |from: Place, why| {
-                    let dep = Dep { value: touch.value, why, distance: iteration - from.0 };
+                    let dep = Dep { value: touch.value, reason: why, distance: iteration - from.0 };
                     // The second iteration repeats the edges within the first.
                     if iteration == 0 || dep.distance > 0 {
                         edges.push((from.1, at, dep));

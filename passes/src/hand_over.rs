@@ -43,7 +43,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         k.lanes[s].get_or_insert(lanes);
     }
     for turn in turns(k) {
-        k.turns[turn.stmt].get_or_insert(OrderedBarriers { arrivals: turn.warps, at: None });
+        k.ordered[turn.stmt].get_or_insert(OrderedBarriers { arrivals: turn.warps, at: None });
     }
     Ok(())
 }

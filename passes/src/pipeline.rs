@@ -203,5 +203,9 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
     beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));
     let units = units.to_vec();
-    cx.pace(span, message, IterationTime { body: timed_body, clocks: most, in_clocks: false, units, beside });
+    cx.pace(
+        span,
+        message,
+        IterationTime { body: timed_body, clocks: most, in_clocks: false, units, unmodelled: beside },
+    );
 }

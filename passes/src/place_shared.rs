@@ -44,11 +44,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return Err(too_large(k, cx, plan.bytes));
     }
     let mut lists: Vec<(Block, tilec_ir::entities::Stmt, Value)> = Vec::new();
-    for &(v, life) in plan.shared.iter().filter(|(v, _)| k.places[*v].is_none()) {
+    for &(v, life) in plan.shared.iter().filter(|(v, _)| k.shared_places[*v].is_none()) {
         lists.push((life.block, k.blocks[life.block][life.from], v));
     }
     for (v, place) in plan.places {
-        k.places[v].get_or_insert(place);
+        k.shared_places[v].get_or_insert(place);
     }
     let bytes = place_barriers(k);
     if bytes > limit {
@@ -76,16 +76,16 @@ fn place_barriers(k: &mut Kernel) -> u64 {
     });
     let mut used = ordered::end(k);
     for v in channels {
-        if k.places[v].is_none_or(|place| place.barriers.is_some()) {
+        if k.shared_places[v].is_none_or(|place| place.barriers.is_some()) {
             continue;
         }
         for w in ring(k, v) {
-            k.places[w].iter_mut().for_each(|place| place.barriers = Some(used));
+            k.shared_places[w].iter_mut().for_each(|place| place.barriers = Some(used));
         }
         used += 2 * placement::BARRIER_BYTES * slots_of(k, v);
     }
     for turn in ordered::turns(k) {
-        if let Some(turns) = k.turns[turn.stmt].as_mut().filter(|turns| turns.at.is_none()) {
+        if let Some(turns) = k.ordered[turn.stmt].as_mut().filter(|turns| turns.at.is_none()) {
             turns.at = Some(used);
             used += turn.bytes();
         }

@@ -38,7 +38,7 @@ pub(crate) struct ProducerFill {
     pub(crate) block: Block,
     /// Statements of the block that read the buffer, directly or inside, in program order.
     pub(crate) readers: Vec<Stmt>,
-    pub(crate) how: How,
+    pub(crate) mechanism: How,
     /// Why its tiles are not loaded by TMA.
     pub(crate) refused: Option<Refused>,
 }
@@ -63,7 +63,7 @@ pub(crate) fn plan(k: &Kernel, options: &Options, buffers: &[Value]) -> Result<V
             }
             match fill(k, options, &facts, s, buffer)? {
                 Some((how, refused)) => {
-                    feeds.push(ProducerFill { fill: s, buffer, block, readers: Vec::new(), how, refused });
+                    feeds.push(ProducerFill { fill: s, buffer, block, readers: Vec::new(), mechanism: how, refused });
                 }
                 None => readers.push((s, buffer)),
             }
@@ -144,15 +144,15 @@ fn fill(k: &Kernel, options: &Options, facts: &Facts, s: Stmt, buffer: Value) ->
 
 /// Uses one mechanism for all slots of a buffer: threads, if TMA cannot do some copy to it.
 fn of_one_kind(k: &Kernel, options: &Options, facts: &Facts, feeds: &mut [ProducerFill]) -> Result<(), Refused> {
-    let by_threads = feeds.iter().filter(|f| f.how == How::Threads);
+    let by_threads = feeds.iter().filter(|f| f.mechanism == How::Threads);
     let by_threads: Vec<(Value, Option<Refused>)> = by_threads.map(|f| (f.buffer, f.refused.clone())).collect();
-    for feed in feeds.iter_mut().filter(|f| f.how == How::Tensor) {
+    for feed in feeds.iter_mut().filter(|f| f.mechanism == How::Tensor) {
         let Some((_, why)) = by_threads.iter().find(|(buffer, _)| *buffer == feed.buffer) else { continue };
         let StmtData::Copy { src, attrs, .. } = &k.stmts[feed.fill] else { unreachable!("a feed is a copy") };
         let from = resolve_view(k, *src).expect("a feed copies a window");
         thread_fills::fits(k, facts, options.target, &from, feed.buffer, &undecided(attrs))
             .map_err(|why| why.or_at(k.stmt_spans[feed.fill]))?;
-        (feed.how, feed.refused) = (How::Threads, why.clone());
+        (feed.mechanism, feed.refused) = (How::Threads, why.clone());
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
         other => other,
     };
     let new = k.value(&name, span, def);
-    (k.handovers[new], k.places[new]) = (k.handovers[v], k.places[v]);
+    (k.handovers[new], k.shared_places[new]) = (k.handovers[v], k.shared_places[v]);
     map.0.push((v, Subst::Value(new)));
     new
 }

@@ -86,7 +86,8 @@ fn will_be_tensor_copies(k: &Kernel, cx: &Cx<'_>, v: Value) -> bool {
     let into = |s: Stmt| matches!(k.stmts[s], StmtData::Copy { dst, .. } if memory_views(k, dst).iter().any(|to| to.base == v));
     let producers = all_stmts(k, k.body).into_iter().any(|s| k.plans[s].producer && into(s));
     producers
-        && producer_fills::plan(k, cx.options, &[v]).is_ok_and(|found| found.iter().all(|feed| feed.how == How::Tensor))
+        && producer_fills::plan(k, cx.options, &[v])
+            .is_ok_and(|found| found.iter().all(|feed| feed.mechanism == How::Tensor))
 }
 
 fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemLayout {

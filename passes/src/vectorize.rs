@@ -206,7 +206,7 @@ fn half_stored(
     let written = resolve_view(k, dst).filter(|_| !provable.missing.is_empty()).and_then(|to| {
         let name = k.values[to.base].span;
         let promised = k.tensor_ty(to.base).is_none_or(|t| t.multiple.is_some());
-        k.spots.iter().find(|(spot, at)| *spot == FixLocation::Tensor && at.start == name.start && !promised)
+        k.fix_locations.iter().find(|(spot, at)| *spot == FixLocation::Tensor && at.start == name.start && !promised)
     });
     let d = d.with_note(way);
     Err(cx.report(match written {

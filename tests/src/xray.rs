@@ -266,14 +266,14 @@ fn spills_are_blamed_on_lines() {
 fn units_beside_the_schedule_have_rows_and_rows_of_numbers_a_roofline() {
     let names = |target| {
         let program = example("attention.tile", target).expect("compiles");
-        let paces = &program.kernels[0].tile.paces;
+        let paces = &program.kernels[0].tile.iteration_times;
         let pace = paces.first().expect("a scheduled loop");
         let names: std::collections::BTreeSet<&str> =
-            pace.units.iter().chain(&pace.beside).map(|(name, _)| *name).collect();
+            pace.units.iter().chain(&pace.unmodelled).map(|(name, _)| *name).collect();
         let picture =
             of(&program, None).pictures.into_iter().find(|p| p.name == "pipeline").expect("it is drawn").whole();
         assert!(names.iter().all(|name| picture.contains(&format!(">{name}: "))), "{names:?}");
-        let memory = pace.beside.iter().find(|(name, _)| *name == "memory, uncached").expect("it loads").1;
+        let memory = pace.unmodelled.iter().find(|(name, _)| *name == "memory, uncached").expect("it loads").1;
         (names, memory)
     };
     let all =

@@ -24,7 +24,7 @@ pub(crate) fn bytes(
     }
     let cubins = if args.cubin { Cubins::Required } else { Cubins::None };
     let made = said.unless_error(bundle(source, options, &targets, cubins))?;
-    for of_target in made.said {
+    for of_target in made.diagnostics {
         said.warnings(of_target.source, of_target.list);
     }
     Ok(made.bundle.to_bytes())

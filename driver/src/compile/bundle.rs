@@ -23,7 +23,7 @@ pub struct Bundled {
     /// The bundle.
     pub bundle: Bundle,
     /// Warnings and remarks, once for those that several targets have in common.
-    pub said: Vec<Diagnostics>,
+    pub diagnostics: Vec<Diagnostics>,
 }
 
 /// Compiles `source` for each of `targets`; the target of `options` does not count.
@@ -41,7 +41,7 @@ pub fn bundle(
         let nothing = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), "a bundle is for at least one target");
         return Err(Diagnostics::one(file(), nothing));
     }
-    let mut made = Bundled { bundle: Bundle::default(), said: Vec::new() };
+    let mut made = Bundled { bundle: Bundle::default(), diagnostics: Vec::new() };
     let mut known: Vec<Diagnostic> = Vec::new();
     for &target in targets {
         let mut compiled = compile(source, &CompileOptions { target, ..options.clone() })?;
@@ -59,7 +59,7 @@ pub fn bundle(
         let new: Vec<Diagnostic> = compiled.diagnostics.into_iter().filter(|d| !known.contains(d)).collect();
         known.extend(new.iter().cloned());
         if !new.is_empty() {
-            made.said.push(Diagnostics { source: compiled.source, list: new, errors: 0 });
+            made.diagnostics.push(Diagnostics { source: compiled.source, list: new, errors: 0 });
         }
     }
     Ok(made)

@@ -130,7 +130,7 @@ fn unpredicted(tile: CompiledKernel<'_>, report: &Report, what: What) -> Option<
     match tile.prediction {
         Some(p) => unknown(report, p, figure),
         None => {
-            let why = tile.unseen.map_or(String::new(), |why| format!(": {why}"));
+            let why = tile.unpredicted.map_or(String::new(), |why| format!(": {why}"));
             Some(Broken::new(format!("the model cannot predict this kernel{why}")))
         }
     }
@@ -353,9 +353,9 @@ mod tests {
                 specialized: &tile.specialized,
                 target: Target::Sm70,
                 prediction: None,
-                unseen: None,
-                paces: &[],
-                lost: &[],
+                unpredicted: None,
+                iteration_times: &[],
+                missed: &[],
                 caller: Default::default(),
             };
             let by = (Some(&assembler), &SourceFile::new("k.tile", source));
@@ -391,9 +391,9 @@ mod tests {
                 specialized: &tile.specialized,
                 target: Target::Sm70,
                 prediction: None,
-                unseen: None,
-                paces: &[],
-                lost: &[],
+                unpredicted: None,
+                iteration_times: &[],
+                missed: &[],
                 caller: Default::default(),
             };
             let assembler = Assembler {

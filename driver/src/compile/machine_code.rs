@@ -71,7 +71,7 @@ pub struct ByLine {
     /// The registers in use at each instruction of each function.
     pub live: Vec<Live>,
     /// Messages of the assembler, at source lines.
-    pub said: Vec<Diagnostic>,
+    pub messages: Vec<Diagnostic>,
     /// Of each entry the registers that it spilled, by lines of the source.
     pub spilled: Vec<(String, Vec<Spilled>)>,
 }
@@ -109,7 +109,14 @@ pub fn by_ptx_line(program: &Compiled) -> Result<Option<ByLine>, Diagnostics> {
     let mut said = assembler_report::messages(program, &as_written, Some(&plain));
     said.extend(wgmma_lines::attribute_wgmma(program, &mut by_line.functions, &wgmma_lines::of_the_ptx));
     let spilled = plain.functions.iter().map(|f| (f.name.clone(), register_lines::spilled(f))).collect();
-    Ok(Some(ByLine { version, entries: as_written.entries, functions: by_line.functions, live, said, spilled }))
+    Ok(Some(ByLine {
+        version,
+        entries: as_written.entries,
+        functions: by_line.functions,
+        live,
+        messages: said,
+        spilled,
+    }))
 }
 
 /// PTX whose line table refers to itself: in front of every instruction is its line number in the PTX without these

@@ -86,7 +86,7 @@ pub struct Optimized {
     report_accesses: bool,
     show_broken: bool,
     /// What it was compiled with.
-    asked: CompileOptions,
+    options_used: CompileOptions,
 }
 
 /// A kernel after all passes.
@@ -99,15 +99,15 @@ pub struct OptimizedKernel {
     /// What the model predicts of it; absent where it cannot see through the kernel.
     pub prediction: Option<Prediction>,
     /// Why there is none.
-    pub unseen: Option<String>,
+    pub unpredicted: Option<String>,
     /// The source kernel. If several kernels were made from it, the last one completes it, and the others have none.
-    pub written: Option<ParsedKernel>,
+    pub source_kernel: Option<ParsedKernel>,
     /// With its compile-time parameters bound.
     pub specialized: Kernel,
     /// Fast paths that the passes have not taken.
-    pub lost: Vec<Diagnostic>,
+    pub missed: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
-    pub paces: Vec<IterationTime>,
+    pub iteration_times: Vec<IterationTime>,
     /// The kernel with scheduled loops, before `expand`, if source lines are stored.
     pub scheduled: Option<Kernel>,
     /// After the last pass.
@@ -130,9 +130,9 @@ impl OptimizedKernel {
             specialized,
             target,
             prediction: self.prediction.as_ref(),
-            unseen: self.unseen.as_deref(),
-            paces: &self.paces,
-            lost: &self.lost,
+            unpredicted: self.unpredicted.as_deref(),
+            iteration_times: &self.iteration_times,
+            missed: &self.missed,
             caller: self.options.caller,
         }
     }
@@ -140,7 +140,7 @@ impl OptimizedKernel {
     /// The source kernel with other extents for `auto` parameters than the chosen ones, if others are legal. The flag
     /// says whether one of these is `auto promised`, so that results may differ by rounding.
     pub fn reference(&self) -> Option<(ParsedKernel, bool)> {
-        let written = self.written.as_ref()?;
+        let written = self.source_kernel.as_ref()?;
         let other = tilec_passes::choose::with_other_values(&written.kernel, &self.options, &self.parameters);
         Some(match other {
             Some(other) => {
@@ -308,7 +308,7 @@ pub fn optimize_as_far(source: &str, options: &CompileOptions) -> Result<Optimiz
         sizes,
         report_accesses,
         show_broken: options.show_broken,
-        asked: options.clone(),
+        options_used: options.clone(),
     })
 }
 
@@ -393,7 +393,7 @@ fn plan(source: &SourceFile, options: &CompileOptions, kept: &mut FileTexts, sin
     let meant = written(&parsed, &module);
     for one in &mut planned {
         let parameters = || one.parameters.iter().cloned().collect();
-        one.written = meant.get(&one.of).map(|own| ParsedKernel { parameters: parameters(), ..own.clone() });
+        one.source_kernel = meant.get(&one.of).map(|own| ParsedKernel { parameters: parameters(), ..own.clone() });
     }
     Some((module, planned, dispatch))
 }
@@ -415,8 +415,16 @@ pub(crate) fn after_file_passes(source: &str, options: &CompileOptions) -> Resul
 
 /// Runs the passes. The stored texts are returned separately, so that they exist even if a pass refuses the kernel.
 fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<OptimizedKernel>, Texts, Sink) {
-    let VariantPlan { mut kernel, written, options: pass_options, parameters, choice, prediction, unseen, .. } =
-        planned;
+    let VariantPlan {
+        mut kernel,
+        source_kernel: written,
+        options: pass_options,
+        parameters,
+        choice,
+        prediction,
+        unpredicted: unseen,
+        ..
+    } = planned;
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
@@ -438,18 +446,18 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
     });
     let done = result.ok().and(specialized);
     let lost = sink.diagnostics().iter().filter(|d| d.declined.is_some()).cloned().collect();
-    let paces = sink.diagnostics().iter().filter_map(|d| d.pace.clone()).collect();
+    let paces = sink.diagnostics().iter().filter_map(|d| d.iteration_time.clone()).collect();
     let tile = |specialized| {
         let texts = Texts::new();
         OptimizedKernel {
             parameters,
             choice,
             prediction,
-            unseen,
-            written,
+            unpredicted: unseen,
+            source_kernel: written,
             specialized,
-            lost,
-            paces,
+            missed: lost,
+            iteration_times: paces,
             scheduled,
             kernel,
             texts,
@@ -471,8 +479,8 @@ pub struct SourceProgram {
     pub file: LaunchFile,
     /// The kernels, in the same order, with their parameters bound.
     pub kernels: Vec<Kernel>,
-    /// What they mean.
-    pub written: Vec<ParsedKernel>,
+    /// Their source kernels.
+    pub source_kernels: Vec<ParsedKernel>,
 }
 
 /// What `source` means, whether or not it can be compiled to PTX.
@@ -487,7 +495,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<SourceProgram, 
     let mut sink = Sink::new();
     let (module, planned, dispatch) = plan(&source, &options, &mut FileTexts::default(), &mut sink).unwrap_or_default();
     let (mut kernels, mut meant) = (Vec::new(), Vec::new());
-    for VariantPlan { mut kernel, written, options: pass_options, .. } in planned {
+    for VariantPlan { mut kernel, source_kernel: written, options: pass_options, .. } in planned {
         let (mut specialized, mut said) = (None, Sink::new());
         let result = tilec_passes::run(&mut kernel, &pass_options, &mut said, &mut |pass, kernel| {
             if pass == SPECIALIZED {
@@ -509,7 +517,7 @@ pub fn meaning(source: &str, options: &CompileOptions) -> Result<SourceProgram, 
         file.programs = module.sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect();
     }
     apply_denied(&source, sink, &BTreeSet::new())?;
-    Ok(SourceProgram { source, target: options.target, file, kernels, written: meant })
+    Ok(SourceProgram { source, target: options.target, file, kernels, source_kernels: meant })
 }
 
 /// Compiles `source` to PTX, with the launch contract and the report of every kernel.
@@ -550,7 +558,7 @@ pub(crate) fn with_preconditions(
 /// The target cannot do what the program requests.
 pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
     let Optimized { source, target, kernels: mut tiles, dispatch, sequences, texts, diagnostics, .. } = program;
-    let Optimized { deny, sizes, report_accesses, show_broken, places, asked, .. } = program;
+    let Optimized { deny, sizes, report_accesses, show_broken, places, options_used: asked, .. } = program;
     let mut sink = Sink::new();
     diagnostics.into_iter().for_each(|d| sink.push(d));
     let mut lowered = Vec::new();

@@ -28,7 +28,7 @@ pub(crate) struct VariantPlan {
     /// What the kernel is called in the file, whose variant this may be.
     pub(crate) of: String,
     /// What it means; absent until [`plan`] is done, and of kernels that mean nothing by themselves.
-    pub(crate) written: Option<ParsedKernel>,
+    pub(crate) source_kernel: Option<ParsedKernel>,
     /// Options of the passes.
     pub(crate) options: Options,
     /// The values of its compile-time parameters, in order.
@@ -40,7 +40,7 @@ pub(crate) struct VariantPlan {
     /// What is predicted of it.
     pub(crate) prediction: Option<Prediction>,
     /// Why there is none.
-    pub(crate) unseen: Option<String>,
+    pub(crate) unpredicted: Option<String>,
 }
 
 /// Conditions, all of which must hold.
@@ -299,7 +299,17 @@ fn choose_for(
     let depth = prediction.as_ref().and_then(|p| choose::depth(&kernel, options, p));
     let options = Options { chosen: choice.is_some(), depth, ..options.clone() };
     let of = kernel.name.clone();
-    Ok(VariantPlan { kernel, of, written: None, options, parameters, given: Vec::new(), choice, prediction, unseen })
+    Ok(VariantPlan {
+        kernel,
+        of,
+        source_kernel: None,
+        options,
+        parameters,
+        given: Vec::new(),
+        choice,
+        prediction,
+        unpredicted: unseen,
+    })
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

@@ -22,7 +22,7 @@ pub fn interpret(program: &SourceProgram, options: &RunOptions) -> Result<RunRep
     let (name, contracts) = launches(&program.file, options.kernel.as_deref(), &options.args, "file").map_err(fail)?;
     let named = |contract: &&Contract| program.kernels.iter().position(|k| k.name == contract.entry);
     let launched: Vec<usize> = contracts.iter().filter_map(named).collect();
-    let meant = launched.iter().map(|&i| &program.written[i]).collect();
+    let meant = launched.iter().map(|&i| &program.source_kernels[i]).collect();
     let bound = bind_program(&contracts, &options.args).map_err(|e| fail(e.iter().map(diagnostic).collect()))?;
     too_large(&bound).map_err(|d| fail(vec![*d]))?;
     let facts: Vec<Facts> = launched.iter().map(|&i| Facts::of(&program.kernels[i])).collect();

@@ -113,7 +113,7 @@ fn device(program: &Compiled, harm: impl FnOnce(&[TensorPlan], &mut [Vec<u8>])) 
     move |job, mut tensors| {
         let contracts: Vec<&Contract> = job.launches.iter().collect();
         let bound = bind_program(&contracts, &job.args).expect("the parent bound it");
-        let meant = program.kernels.iter().filter_map(|k| k.tile.written.as_ref()).collect();
+        let meant = program.kernels.iter().filter_map(|k| k.tile.source_kernel.as_ref()).collect();
         let how = interp::Options { accuracy: Some(accuracy("m8n8k4", false, 70, None)), ..interp::Options::default() };
         let reference = Reference { contracts: &contracts, meant, bound: &bound };
         let result = reference.interpret(&tensors, &how).expect("defined");
@@ -343,9 +343,9 @@ fn the_reference_is_the_source() {
     let options = CompileOptions { source_name: "x.tile".to_owned(), ..CompileOptions::default() };
     let wrong = crate::compile(&GEMM.replace("alpha * acc", "alpha * acc + 1.0"), &options).expect("compiles");
     let right = crate::compile(GEMM, &options).expect("compiles");
-    let written = right.kernels[0].tile.written.clone();
+    let written = right.kernels[0].tile.source_kernel.clone();
     let mut altered = wrong.clone();
-    altered.kernels[0].tile.written = written;
+    altered.kernels[0].tile.source_kernel = written;
     let on_simulator = RunOptions { on: On::Simulator, ..self::options(&SIZES) };
     for (program, ok) in [(&right, true), (&wrong, true), (&altered, false)] {
         let report = run_with(program, &on_simulator, nobody).expect("runs");

@@ -81,7 +81,7 @@ fn promises(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: &Bro
 
 /// Whether a kernel is judged: what a pass made to bring rows into order means nothing by itself.
 pub(super) fn is_judged(known: &Known<'_>, kernel: &CompiledKernel) -> bool {
-    kernel.tile.written.is_some() || known.program.kernels.iter().all(|k| k.tile.written.is_none())
+    kernel.tile.source_kernel.is_some() || known.program.kernels.iter().all(|k| k.tile.source_kernel.is_none())
 }
 
 /// Whether a property holds of a kernel.

@@ -111,7 +111,7 @@ fn lives(k: &Kernel) -> (usize, Vec<(Value, usize, usize)>) {
             named.extend(channels);
         }
         for v in named {
-            if k.places[v].is_none() {
+            if k.shared_places[v].is_none() {
                 continue;
             }
             match out.iter_mut().find(|(w, ..)| *w == v) {

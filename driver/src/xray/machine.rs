@@ -81,7 +81,7 @@ impl Machine {
             waits: Vec::new(),
             spills: Vec::new(),
             spilled: code.spilled.clone(),
-            remarks: code.said.iter().map(|d| Remark::new(d, source)).collect(),
+            remarks: code.messages.iter().map(|d| Remark::new(d, source)).collect(),
         };
         for function in &code.functions {
             let live = code.live.iter().find(|(name, _)| *name == function.name);

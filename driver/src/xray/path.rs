@@ -86,8 +86,8 @@ fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel,
     let own = |k: &CompiledKernel| [called(&k.tile.specialized), called(&k.tile.kernel)];
     let mut having: Vec<_> = kernels.iter().map(|&k| (k, own(k))).filter(|(_, v)| *v != [None, None]).collect();
     // A kernel that a pass put in front of one, to bring rows into order, is not what is written.
-    if having.iter().any(|(k, _)| k.tile.written.is_some()) {
-        having.retain(|(k, _)| k.tile.written.is_some());
+    if having.iter().any(|(k, _)| k.tile.source_kernel.is_some()) {
+        having.retain(|(k, _)| k.tile.source_kernel.is_some());
     }
     match having[..] {
         [only] => Ok(only),

@@ -169,9 +169,9 @@ pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
     // Whether slots are handed over by mbarriers is decided after the schedule: the last program has their arrivals.
     let last = &kernel.tile.kernel;
     let mbarriers = last.values.keys().any(|v| last.handovers[v].is_some());
-    for (i, pace) in kernel.tile.paces.iter().enumerate() {
+    for (i, pace) in kernel.tile.iteration_times.iter().enumerate() {
         let Some(timed) = Timed::new(k, pace) else { continue };
-        let number = if kernel.tile.paces.len() > 1 { format!("-{}", i + 1) } else { String::new() };
+        let number = if kernel.tile.iteration_times.len() > 1 { format!("-{}", i + 1) } else { String::new() };
         let span = loop_of(k, pace.body).map_or_else(Default::default, |s| k.stmt_spans[s]);
         let (title, svg) = pipeline(&timed);
         out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}pipeline{number}"), svg) });
@@ -195,7 +195,7 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
     );
     let stages = t.stages();
     let lines = t.lines();
-    let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.beside).collect();
+    let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.unmodelled).collect();
     let top = 44.0;
     let mut svg = Svg::new(t.x((ITERATIONS + stages - 1) * t.length) + 20.0, top, &title);
     let mut y = top;
@@ -245,7 +245,7 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
     }
     svg.key(Key::Text("2-4"), "statements 2 to 4 of the list");
     svg.key(Key::Cell(COUNTED), "clocks an iteration takes of a unit, as the schedule counts");
-    if !t.pace.beside.is_empty() {
+    if !t.pace.unmodelled.is_empty() {
         svg.key(Key::Cell(BESIDE), "the same, of units that the schedule does not count");
     }
     let lasts = match t.pace.in_clocks {
@@ -263,10 +263,10 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
             "The numbers of narrow boxes stand under iteration 0; the boxes of the other iterations are the same.",
         );
     }
-    if !t.pace.beside.is_empty() {
+    if !t.pace.unmodelled.is_empty() {
         svg.note("Rates are those of the model. `memory, uncached` is what copies take if the cache had nothing; more than 100 % is drawn as 100 %.");
     }
-    let longest = t.pace.beside.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
+    let longest = t.pace.unmodelled.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
     if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
         svg.note(format!(
             "An iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule. `roofline` and `time` count that, and what iterations wait for."
@@ -459,7 +459,7 @@ fn handed_over(mbarriers: bool, waited: bool) -> (&'static str, &'static str) {
 pub(super) fn missing(kernel: &CompiledKernel) -> Option<String> {
     let k = &kernel.tile.specialized;
     let scheduled = kernel.tile.scheduled.as_ref();
-    if scheduled.is_some_and(|k| kernel.tile.paces.iter().any(|pace| Timed::new(k, pace).is_some())) {
+    if scheduled.is_some_and(|k| kernel.tile.iteration_times.iter().any(|pace| Timed::new(k, pace).is_some())) {
         return None;
     }
     let has = |is: fn(&StmtData) -> bool| k.statement_data().any(is);

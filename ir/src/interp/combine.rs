@@ -29,14 +29,14 @@ impl Machine<'_> {
         let Some(&n) = shape.get(axis) else {
             return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to combine tuples along")));
         };
-        let parts = c.how.parts() as usize;
-        let sorts = matches!(c.how, How::Sort { .. });
+        let parts = c.operation.parts() as usize;
+        let sorts = matches!(c.operation, How::Sort { .. });
         if parts != 0 && (!n.is_power_of_two() || parts >= n) || sorts && !n.is_power_of_two() {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements are not combined like this")));
         }
-        let segments = matches!(c.how, How::Scan { .. }) && parts != 0;
+        let segments = matches!(c.operation, How::Scan { .. }) && parts != 0;
         let rows = rows(&shape, axis, if segments { 0 } else { parts });
-        let all = match c.how {
+        let all = match c.operation {
             How::Reduce { .. } => {
                 shape[axis] = 1 << parts.count_ones();
                 self.reduced(c, tuples, rows, span)?
@@ -130,7 +130,7 @@ impl Machine<'_> {
     fn totals(&mut self, c: &Combine, shape: &[usize], span: Span) -> Result<(Tuples, Vec<Vec<usize>>), Fail> {
         let axis = c.axis as usize;
         let mut of = shape.to_vec();
-        of[axis] = 1 << c.how.parts().count_ones();
+        of[axis] = 1 << c.operation.parts().count_ones();
         let n = self.count(&of, span)?;
         let mut tuples = Vec::new();
         for (&totals, &v) in c.totals.iter().zip(&c.first) {

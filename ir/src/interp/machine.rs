@@ -83,7 +83,7 @@ pub(super) struct QueueState {
     /// The last number that is drawn before the counter begins anew.
     pub(super) last: i64,
     /// Published and not yet released numbers.
-    pub(super) handed: VecDeque<i64>,
+    pub(super) queue_numbers: VecDeque<i64>,
     /// The number that the running role drew or read last.
     pub(super) now: Option<i64>,
 }

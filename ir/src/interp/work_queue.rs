@@ -32,7 +32,7 @@ impl Machine<'_> {
         };
         let old = *count as i64;
         *count = if old >= draws.last { 0.0 } else { (old + 1) as f64 };
-        draws.handed.push_back(old);
+        draws.queue_numbers.push_back(old);
         draws.now = Some(old);
         Ok(())
     }
@@ -40,7 +40,7 @@ impl Machine<'_> {
     /// Reads the number in the released slot of `channel`, if the channel carries a work queue.
     pub(super) fn receive(&mut self, channel: Value) {
         if let Some(draws) = self.draws.get_mut(&channel) {
-            draws.now = draws.handed.pop_front();
+            draws.now = draws.queue_numbers.pop_front();
         }
     }
 

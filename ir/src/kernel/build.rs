@@ -26,8 +26,8 @@ impl Kernel {
             expects: SecondaryMap::new(),
             lanes: SecondaryMap::new(),
             recomputed: SecondaryMap::new(),
-            turns: SecondaryMap::new(),
-            places: SecondaryMap::new(),
+            ordered: SecondaryMap::new(),
+            shared_places: SecondaryMap::new(),
             const_params: Vec::new(),
             params: Vec::new(),
             sizes: Vec::new(),
@@ -37,7 +37,7 @@ impl Kernel {
             grid: Vec::new(),
             schedule: Schedule::default(),
             clauses: Vec::new(),
-            spots: Vec::new(),
+            fix_locations: Vec::new(),
             body,
             lets: SecondaryMap::new(),
             numbers_count: false,
@@ -59,7 +59,8 @@ impl Kernel {
     /// The innermost item of the schedule, or promise of a tensor, that a part of the source belongs to.
     pub fn item_around(&self, part: Span) -> Option<Span> {
         let around = |span: &Span| span.start <= part.start && part.end <= span.end;
-        let promises = self.spots.iter().filter(|(spot, _)| *spot == FixLocation::Multiple).map(|(_, span)| *span);
+        let promises =
+            self.fix_locations.iter().filter(|(spot, _)| *spot == FixLocation::Multiple).map(|(_, span)| *span);
         let of_schedule = |span: &Span| self.schedule.span.start <= span.start && span.end <= self.schedule.span.end;
         let items = self.clauses.iter().map(|(_, span)| *span).filter(of_schedule);
         promises.chain(items).filter(around).min_by_key(|span| span.end - span.start)
@@ -68,12 +69,12 @@ impl Kernel {
     /// The last spot of this kind within a span: for nested expressions, that of the outer one.
     pub fn spot(&self, within: Span, spot: FixLocation) -> Option<Span> {
         let inside = |span: Span| within.start <= span.start && span.end <= within.end;
-        self.spots.iter().rfind(|(m, span)| *m == spot && inside(*span)).map(|(_, span)| *span)
+        self.fix_locations.iter().rfind(|(m, span)| *m == spot && inside(*span)).map(|(_, span)| *span)
     }
 
     /// The spots of this kind after a span, in order.
     pub fn spots_behind(&self, span: Span, spot: FixLocation) -> impl Iterator<Item = Span> {
-        let behind = self.spots.iter().filter(move |(m, s)| *m == spot && span.end <= s.start);
+        let behind = self.fix_locations.iter().filter(move |(m, s)| *m == spot && span.end <= s.start);
         behind.map(|(_, span)| *span).filter(move |_| !span.is_none())
     }
 
@@ -81,7 +82,7 @@ impl Kernel {
     /// may use.
     pub fn literal(&self, e: Expr) -> Option<Span> {
         let span = self.expr_spans[e];
-        self.spots.contains(&(FixLocation::Number, span)).then_some(span)
+        self.fix_locations.contains(&(FixLocation::Number, span)).then_some(span)
     }
 
     /// Sets whether integers count as indices where indices are expected, although that is not written.

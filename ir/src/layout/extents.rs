@@ -76,7 +76,7 @@ impl SmemLayout {
 #[derive(Clone, Debug)]
 pub struct UsedRegisters {
     /// By value index; empty: all.
-    held: Vec<bool>,
+    used: Vec<bool>,
 }
 
 impl RegLayout {
@@ -139,7 +139,7 @@ impl UsedRegisters {
     /// The registers that hold elements of a tile of these extents; `None` if they differ between threads.
     pub fn of(layout: &RegLayout, shape: &[u64]) -> Option<UsedRegisters> {
         if is_whole(shape) {
-            return Some(UsedRegisters { held: Vec::new() });
+            return Some(UsedRegisters { used: Vec::new() });
         }
         let inside = |v: usize| {
             let at = layout.value().apply(v as u64);
@@ -149,17 +149,17 @@ impl UsedRegisters {
                 (at >> base & mask(bits)) >> unit < extent >> unit
             })
         };
-        layout.is_even(shape).then(|| UsedRegisters { held: (0..1usize << layout.value_bits()).map(inside).collect() })
+        layout.is_even(shape).then(|| UsedRegisters { used: (0..1usize << layout.value_bits()).map(inside).collect() })
     }
 
     /// Whether an element is in register `value`.
     pub fn has(&self, value: usize) -> bool {
-        self.held.get(value).copied().unwrap_or(self.held.is_empty())
+        self.used.get(value).copied().unwrap_or(self.used.is_empty())
     }
 
     /// Number of registers that hold elements, of `of` registers of the layout.
     pub fn count(&self, of: usize) -> usize {
-        if self.held.is_empty() { of } else { self.held.iter().filter(|&&h| h).count() }
+        if self.used.is_empty() { of } else { self.used.iter().filter(|&&h| h).count() }
     }
 
     /// The groups of registers that hold elements; `None` if only part of a group does.

@@ -119,7 +119,7 @@ impl Named {
             StmtData::Copy { dst, attrs, .. } => is_place(*dst) || attrs.old.is_some_and(is_place),
             // It may reuse the memory.
             StmtData::Alloc { value, over } => {
-                over.contains(&self.base) || k.places[*value].is_some() && k.places[self.base].is_some()
+                over.contains(&self.base) || k.shared_places[*value].is_some() && k.shared_places[self.base].is_some()
             }
             StmtData::Channel { channels, .. } => channels.contains(&self.base),
             _ => false,

@@ -195,7 +195,7 @@ impl<'s> Parser<'s, '_> {
             };
             return Err(self.error(Diagnostic::error(codes::WRONG_COUNT, span, message).with_note(EXAMPLE)));
         }
-        Ok(Combine { how, axis, args, front, totals, first, second, locals, results })
+        Ok(Combine { operation: how, axis, args, front, totals, first, second, locals, results })
     }
 
     /// The names of a tuple's components, those of the first one with their types.

@@ -151,7 +151,7 @@ impl Parser<'_, '_> {
 
     /// Notes a place of the source that changes are made at.
     pub(super) fn spot(&mut self, spot: FixLocation, span: Span) {
-        self.kernel.spots.push((spot, span));
+        self.kernel.fix_locations.push((spot, span));
     }
 
     fn primary(&mut self) -> Parsed<Expr> {
@@ -551,7 +551,7 @@ impl Parser<'_, '_> {
                 let window = View { base, slot, ranges: ranges.unwrap_or_default() };
                 let e = self.node(ExprData::View(window), span)?;
                 if said.iter().any(RangeNote::is_more) {
-                    self.said.insert(e, said);
+                    self.window_notes.insert(e, said);
                 }
                 Ok(e)
             }

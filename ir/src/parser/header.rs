@@ -53,7 +53,7 @@ impl<'s> Parser<'s, '_> {
         self.walks.clear();
         self.names.reset();
         self.heights.clear();
-        self.said.clear();
+        self.window_notes.clear();
         self.n_stmts = 0;
         self.hopeless = None;
         let before = self.sink.error_count();
@@ -86,7 +86,7 @@ impl<'s> Parser<'s, '_> {
         let stmts = std::mem::take(&mut self.kernel.blocks[body]);
         let body = self.kernel.body;
         self.kernel.blocks[body] = stmts;
-        let mut said = std::mem::take(&mut self.said);
+        let mut said = std::mem::take(&mut self.window_notes);
         let walks = std::mem::take(&mut self.walks);
         if self.sink.error_count() == before && !self.text_alone {
             self.check_sizes();

@@ -172,7 +172,7 @@ impl Narrow<'_> {
                 _ => Along::Elements,
             },
             ExprData::Combine(combine) => {
-                let reduces = matches!(combine.how, crate::tuples::How::Reduce { parts: 0 });
+                let reduces = matches!(combine.operation, crate::tuples::How::Reduce { parts: 0 });
                 let rank =
                     combine.args.iter().map(|&arg| super::window_notes::rank(k, self.notes, arg)).max().unwrap_or(0);
                 if reduces && rank.checked_sub(1 + d) == Some(combine.axis as usize) {

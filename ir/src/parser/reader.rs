@@ -72,7 +72,7 @@ pub(super) struct Parser<'s, 'd> {
     /// Heights of its expression trees.
     pub(super) heights: SecondaryMap<Expr, u8>,
     /// The notes on its windows.
-    pub(super) said: Notes,
+    pub(super) window_notes: Notes,
     /// The axes of its grid that blocks walk along, and which axes they are.
     pub(super) walks: Vec<(usize, PersistentAxis)>,
     pub(super) names: Names<'s>,
@@ -103,7 +103,7 @@ impl<'s, 'd> Parser<'s, 'd> {
             depth: 0,
             kernel: Kernel::new(""),
             heights: SecondaryMap::new(),
-            said: Default::default(),
+            window_notes: Default::default(),
             walks: Vec::new(),
             names: Names::new(words),
             n_stmts: 0,

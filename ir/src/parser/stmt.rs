@@ -393,7 +393,7 @@ impl Parser<'_, '_> {
         let turns = self.turns();
         let (turns, body) = self.body_after(turns)?;
         let stmt = self.push(stmts, StmtData::Ordered { body }, start);
-        self.kernel.turns[stmt] = turns;
+        self.kernel.ordered[stmt] = turns;
         Ok(())
     }
 
@@ -440,7 +440,7 @@ impl Parser<'_, '_> {
             self.noted(FixLocation::Over, blanks, !over.is_empty());
             let place = self.place(false)?;
             let value = self.declare(name, span, ValueDef::Smem(tile));
-            self.kernel.places[value] = place;
+            self.kernel.shared_places[value] = place;
             self.push(stmts, StmtData::Alloc { value, over }, start);
         } else if self.eat_word("channel") {
             let tile = self.smem_tile()?;
@@ -452,7 +452,7 @@ impl Parser<'_, '_> {
             let place = self.place(true)?;
             let value = self.declare(name, span, ValueDef::Channel { tile, slots });
             self.kernel.handovers[value] = handover;
-            self.kernel.places[value] = place;
+            self.kernel.shared_places[value] = place;
             self.push(stmts, StmtData::Alloc { value, over: Vec::new() }, start);
         } else if self.eat_word("reg") {
             let tile = self.reg_tile()?;

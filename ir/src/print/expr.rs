@@ -160,18 +160,18 @@ impl Exprs<'_> {
 
     fn combine(&mut self, combine: &Combine) {
         let k = self.k;
-        self.call(&format!("{} ", combine.how.word()), &combine.args);
+        self.call(&format!("{} ", combine.operation.word()), &combine.args);
         self.put(&format!(" along {}", combine.axis));
         if !combine.front.is_empty() {
             self.call(" exclusive ", &combine.front);
         }
-        if combine.how.parts() != 0 {
-            self.put(&format!(" {}", parts_text(combine.how.parts())));
+        if combine.operation.parts() != 0 {
+            self.put(&format!(" {}", parts_text(combine.operation.parts())));
         }
         if !combine.totals.is_empty() {
             self.call(" totals ", &combine.totals);
         }
-        if let How::Sort { steps: Some((from, to)) } = combine.how {
+        if let How::Sort { steps: Some((from, to)) } = combine.operation {
             self.put(&format!(" steps ({from}, {to})"));
         }
         self.put(" with (");

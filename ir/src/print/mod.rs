@@ -242,7 +242,7 @@ impl Printer<'_> {
         if let Some(ArrivalCounts { full, empty }) = self.k.handovers[v] {
             self.put(&format!(" full {full} empty {empty}"));
         }
-        if let Some(Place { offset, stride, barriers }) = self.k.places[v] {
+        if let Some(Place { offset, stride, barriers }) = self.k.shared_places[v] {
             self.put(&format!(" at {offset}"));
             stride.iter().for_each(|stride| self.put(&format!(" stride {stride}")));
             barriers.iter().for_each(|barriers| self.put(&format!(" barriers {barriers}")));
@@ -323,7 +323,7 @@ impl Printer<'_> {
             }
             StmtData::Ordered { body } => {
                 self.put("ordered ");
-                if let Some(OrderedBarriers { arrivals, at }) = k.turns[stmt] {
+                if let Some(OrderedBarriers { arrivals, at }) = k.ordered[stmt] {
                     self.put(&format!("arrivals {arrivals} "));
                     at.iter().for_each(|at| self.put(&format!("at {at} ")));
                 }

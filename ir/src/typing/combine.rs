@@ -30,7 +30,7 @@ impl Types<'_> {
             };
         }
         let Some(mut shape) = shape else {
-            let message = format!("`{}` takes a tile, and none of its components is one", combine.how.word());
+            let message = format!("`{}` takes a tile, and none of its components is one", combine.operation.word());
             return Err(self.error(codes::WRONG_OPERAND, e, message).into());
         };
         for (&front, &v) in combine.front.iter().zip(&combine.first) {
@@ -55,7 +55,7 @@ impl Types<'_> {
         let elem = component(self.k, combine.first[0]);
         let tile = TileType { elem, shape: shape.clone(), space: Space::Reg };
         self.check_axis(e, combine.axis, &tile)?;
-        if let How::Scan { parts } = combine.how
+        if let How::Scan { parts } = combine.operation
             && (parts != 0 || !combine.totals.is_empty())
         {
             for (&totals, &v) in combine.totals.iter().zip(&combine.first) {
@@ -64,7 +64,7 @@ impl Types<'_> {
             }
         }
         let extent = &mut shape[combine.axis as usize];
-        match combine.how {
+        match combine.operation {
             How::Reduce { parts } => {
                 self.check_parts(e, *extent, parts)?;
                 *extent = Extent::Known(1 << parts.count_ones());
@@ -154,7 +154,7 @@ impl Types<'_> {
     }
 
     fn results(&self, e: Expr, combine: &Combine) -> Result<(), TypeError> {
-        if matches!(combine.how, How::Sort { .. }) {
+        if matches!(combine.operation, How::Sort { .. }) {
             let &[result] = &combine.results[..] else {
                 return Err(self.error(codes::WRONG_COUNT, e, "a sort has one condition").into());
             };

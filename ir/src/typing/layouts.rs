@@ -43,7 +43,7 @@ fn of<'a, 'k: 'a>(k: &Kernel, types: &dyn Fn() -> &'a Types<'k>, e: Expr, known:
         ExprData::Combine(combine) => {
             let layout = largest(combine.args.iter().filter_map(|&arg| of(k, types, arg, known)))?;
             let shape = whole(combine.args.iter().filter_map(|&arg| shape(arg)))?;
-            layout.combined(&shape, combine.axis as usize, combine.how).ok()
+            layout.combined(&shape, combine.axis as usize, combine.operation).ok()
         }
         ExprData::Part { of, .. } => match k.exprs[*of] {
             ExprData::Ref(v) => known.get(&v).cloned().flatten(),

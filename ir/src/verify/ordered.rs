@@ -11,7 +11,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let k = cx.k;
     let mut said = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
-        said.extend(k.turns[s].filter(|_| matches!(k.stmts[s], StmtData::Ordered { .. })).map(|turns| (s, turns)));
+        said.extend(k.ordered[s].filter(|_| matches!(k.stmts[s], StmtData::Ordered { .. })).map(|turns| (s, turns)));
     });
     if said.is_empty() {
         return;

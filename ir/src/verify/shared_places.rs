@@ -16,7 +16,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>) {
     let mut declared = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::Alloc { value, .. } = k.stmts[s] {
-            declared.extend(k.places[value].map(|place| (s, value, place)));
+            declared.extend(k.shared_places[value].map(|place| (s, value, place)));
         }
     });
     if declared.is_empty() {

@@ -227,10 +227,10 @@ fn misplaced(k: &Kernel, s: Stmt) -> Option<String> {
         let locals = c.locals.iter().all(|v| valid(v) && matches!(k.values[*v].def, ValueDef::Local(_)));
         let elements =
             |list: &[Value]| list.iter().all(|v| valid(v) && matches!(k.values[*v].def, ValueDef::Element { .. }));
-        let results = if matches!(c.how, How::Sort { .. }) { 1 } else { c.args.len() };
-        let totals = if matches!(c.how, How::Scan { parts } if parts != 0) { c.args.len() } else { 0 };
+        let results = if matches!(c.operation, How::Sort { .. }) { 1 } else { c.args.len() };
+        let totals = if matches!(c.operation, How::Scan { parts } if parts != 0) { c.args.len() } else { 0 };
         let counts = [c.first.len(), c.second.len()] == [c.args.len(); 2] && c.results.len() == results;
-        let front = c.front.is_empty() || matches!(c.how, How::Scan { .. }) && c.front.len() == c.args.len();
+        let front = c.front.is_empty() || matches!(c.operation, How::Scan { .. }) && c.front.len() == c.args.len();
         let counts = counts && front && c.totals.len() == totals;
         if c.args.is_empty() || !counts || !locals || !elements(&c.first) || !elements(&c.second) {
             return Some("tuples that are combined do not have a name for each component".to_owned());

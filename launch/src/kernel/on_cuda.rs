@@ -29,7 +29,7 @@ pub(super) struct Loaded {
 #[derive(Default)]
 struct State {
     /// Memory of the kernel's own tensors, of each stream on which it was launched.
-    rooms: Vec<Rooms>,
+    scratch: Vec<Rooms>,
     /// Memory that was too small for a later launch.
     outgrown: Vec<Buffer>,
 }
@@ -102,11 +102,11 @@ impl Loaded {
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let rooms = if kernel.table.own().is_empty() { (0, 0) } else { self.rooms(&mut state, kernel, known, stream)? };
-        if known.packed.rooms != Some(rooms) || known.packed.addresses != known.addresses() {
-            known.packed.rooms = None;
+        if known.packed.scratch != Some(rooms) || known.packed.addresses != known.addresses() {
+            known.packed.scratch = None;
             self.pack(kernel, known, rooms.0, &state)?;
             known.packed.addresses = known.addresses().to_vec();
-            known.packed.rooms = Some(rooms);
+            known.packed.scratch = Some(rooms);
         }
         let launches = known.chosen.iter().enumerate().filter(|(_, (_, grid))| !grid.contains(&0));
         for ((step, (case, grid)), words) in launches.zip(&mut known.packed.words) {
@@ -124,10 +124,10 @@ impl Loaded {
         stream: StreamRef<'_>,
     ) -> Result<(usize, u64), LaunchError> {
         let stream = identity(stream);
-        let at = state.rooms.iter().position(|rooms| rooms.stream == stream).unwrap_or_else(|| {
+        let at = state.scratch.iter().position(|rooms| rooms.stream == stream).unwrap_or_else(|| {
             let own = kernel.table.own().iter().map(|_| None).collect();
-            state.rooms.push(Rooms { stream, own, made: 0 });
-            state.rooms.len() - 1
+            state.scratch.push(Rooms { stream, own, made: 0 });
+            state.scratch.len() - 1
         });
         let ints = &known.values.ints;
         for (own, temporary, bytes) in &kernel.temporaries {
@@ -139,7 +139,7 @@ impl Loaded {
                 self.room(state, (at, *own), kernel.table.own_name(*own), bytes.eval(ints), zero)?;
             }
         }
-        Ok((at, state.rooms[at].made))
+        Ok((at, state.scratch[at].made))
     }
 
     /// Puts the parameters of all launches into words.
@@ -147,7 +147,7 @@ impl Loaded {
         if known.packed.words.is_empty() {
             known.packed.words = self.prepare(kernel, known)?;
         }
-        let own = state.rooms.get(rooms).map_or(&[][..], |rooms| &rooms.own);
+        let own = state.scratch.get(rooms).map_or(&[][..], |rooms| &rooms.own);
         let addresses = known.addresses().to_vec();
         let address = |taken: &AddressSource| match taken {
             AddressSource::Given(i) => addresses[*i],
@@ -208,7 +208,7 @@ impl Loaded {
     ) -> Result<(), LaunchError> {
         let too_large = || LaunchError::tensor(name, "it is too large");
         let bytes = bytes.and_then(|n| usize::try_from(n).ok()).ok_or_else(too_large)?;
-        let rooms = &mut state.rooms[rooms];
+        let rooms = &mut state.scratch[rooms];
         if rooms.own[own].as_ref().is_some_and(|b| b.bytes() >= bytes) {
             return Ok(());
         }

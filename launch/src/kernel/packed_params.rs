@@ -17,5 +17,5 @@ pub(super) struct Packed {
     /// The addresses of the tensors that are in them.
     pub(super) addresses: Vec<u64>,
     /// Which rooms are in them, and how often these were made then. Nothing is packed where this is not set.
-    pub(super) rooms: Option<(usize, u64)>,
+    pub(super) scratch: Option<(usize, u64)>,
 }

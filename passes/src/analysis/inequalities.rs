@@ -53,7 +53,7 @@ impl<'k> Inequalities<'k> {
             ranges: Ranges::new(k),
             loops,
             same: indices::same(k),
-            held: indices::single_writes(k),
+            constants: indices::single_writes(k),
             extents: indices::extents(k),
             stored: Vec::new(),
             atoms: RefCell::new(Vec::new()),

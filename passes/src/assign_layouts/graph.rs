@@ -271,9 +271,9 @@ impl Builder<'_> {
         let args = combine.args.iter().map(|&e| self.operations(e)).sum::<u64>();
         let operations = (body + args) * self.weight();
         let node = &mut self.graph.nodes[inner];
-        (node.axis, node.parts) = (Some(combine.axis as usize), combine.how.parts());
-        (node.scanned, node.ordered, node.operations) = (combine.how.keeps_extents(), true, operations);
-        node.sorted = matches!(combine.how, How::Sort { .. }).then_some(combine.how);
+        (node.axis, node.parts) = (Some(combine.axis as usize), combine.operation.parts());
+        (node.scanned, node.ordered, node.operations) = (combine.operation.keeps_extents(), true, operations);
+        node.sorted = matches!(combine.operation, How::Sort { .. }).then_some(combine.operation);
         for &arg in &combine.args {
             self.operands(s, inner, arg);
             self.windows(inner, arg);

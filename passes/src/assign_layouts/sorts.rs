@@ -60,7 +60,7 @@ pub(super) fn distribute_sorts(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads
     for s in all_stmts(k, k.body) {
         let StmtData::Let { value, init } = k.stmts[s] else { continue };
         let ExprData::Combine(combine) = &k.exprs[init] else { continue };
-        if combine.how != (How::Sort { steps: None }) {
+        if combine.operation != (How::Sort { steps: None }) {
             continue;
         }
         let combine = (**combine).clone();
@@ -260,7 +260,7 @@ impl Work {
             args[i] = k.value_ref(v, span);
         }
         let how = How::Sort { steps: Some((stage.from, stage.to)) };
-        k.expr(ExprData::Combine(Box::new(Combine { how, args, ..*combine })), span)
+        k.expr(ExprData::Combine(Box::new(Combine { operation: how, args, ..*combine })), span)
     }
 
     /// Tiles in the layout of the next stage, with the results of the last one.

@@ -74,7 +74,7 @@ pub(super) fn prove(k: &Kernel) -> Vec<Diagnostic> {
     if !reads {
         return Vec::new();
     }
-    let mut walk = Walk { k, handed: BTreeMap::new(), found: BTreeMap::new() };
+    let mut walk = Walk { k, unfenced: BTreeMap::new(), found: BTreeMap::new() };
     // Slots that are published without a fence are found in the first pass, whatever the order of roles.
     for _ in 0..2 {
         walk.found.clear();
@@ -144,7 +144,7 @@ impl State {
 struct Walk<'k> {
     k: &'k Kernel,
     /// Channels whose slots are published without a fence, with the statements that wrote these.
-    handed: BTreeMap<Value, Stmt>,
+    unfenced: BTreeMap<Value, Stmt>,
     found: BTreeMap<(Stmt, Value), Stmt>,
 }
 
@@ -187,7 +187,7 @@ impl Walk<'_> {
         let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return };
         if attrs.is_asynchronous() {
             // The copy lands later than any fence before the `publish`.
-            self.handed.entry(v).or_insert(s);
+            self.unfenced.entry(v).or_insert(s);
         } else if is_buffer(k, v) {
             state.unfenced.insert(v, s);
         } else {
@@ -200,11 +200,11 @@ impl Walk<'_> {
             match op {
                 ChannelOp::Publish => {
                     if let Some(s) = state.filling.remove(v) {
-                        self.handed.entry(*v).or_insert(s);
+                        self.unfenced.entry(*v).or_insert(s);
                     }
                 }
                 ChannelOp::Wait => {
-                    if let Some(&s) = self.handed.get(v) {
+                    if let Some(&s) = self.unfenced.get(v) {
                         state.unfenced.insert(*v, s);
                     }
                 }

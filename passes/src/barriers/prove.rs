@@ -96,14 +96,14 @@ fn run<'k>(k: &'k Kernel, meetings: &'k Conflicts, body: Block, start: State, bu
     for (state, trace) in &ends {
         for &v in &state.storing {
             if let Some(&(_, Some(s))) = trace.last.get(&(v, None)) {
-                run.fault(s, Fault { value: v, slot: None, why: FaultKind::NeverAwaited, other: None }, trace);
+                run.fault(s, Fault { value: v, slot: None, rule: FaultKind::NeverAwaited, other: None }, trace);
             }
         }
         for (&v, ring) in &state.rings {
             if let Some(slot) = ring.filling_slot()
                 && let Some(&s) = trace.acquired.get(&(v, slot))
             {
-                run.fault(s, Fault { value: v, slot: Some(slot), why: FaultKind::NeverPublished, other: None }, trace);
+                run.fault(s, Fault { value: v, slot: Some(slot), rule: FaultKind::NeverPublished, other: None }, trace);
             }
         }
     }
@@ -252,7 +252,7 @@ impl Run<'_> {
     }
 
     fn fault(&mut self, s: Stmt, fault: Fault, trace: &Trace) {
-        self.faults.entry((s, fault.value, fault.why)).or_insert_with(|| (fault, trace.clone()));
+        self.faults.entry((s, fault.value, fault.rule)).or_insert_with(|| (fault, trace.clone()));
     }
 
     /// Executes a block from each state. `None`: the work limit is reached.

@@ -165,7 +165,7 @@ impl SearchContext<'_> {
     fn swapped(&self, shapes: &[Shape]) -> bool {
         let of_loop =
             self.work.regions.iter().flat_map(|region| region.products.iter().map(|_| region.loops.len() == 1));
-        of_loop.zip(shapes).any(|(of_loop, shape)| of_loop && shape.way.swap)
+        of_loop.zip(shapes).any(|(of_loop, shape)| of_loop && shape.form.swap)
     }
 
     /// Bytes of the buffer through which results are stored, if there is one.

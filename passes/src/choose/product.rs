@@ -53,7 +53,7 @@ pub(super) struct Shape {
     pub(super) groups: u64,
     pub(super) atom: Atom,
     /// How a wgmma product is computed.
-    pub(super) way: WgmmaForm,
+    pub(super) form: WgmmaForm,
     /// Registers for each sum: two if partial sums are promoted.
     pub(super) sums: u64,
 }
@@ -111,7 +111,7 @@ impl SearchContext<'_> {
         }
         let tile = (warp.0, warp.1, depth / groups);
         let atom = product.atom.or_else(|| best_atom(self.target, self.tensor_cores, types, tile));
-        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, way: PLAIN, sums: 1 })
+        Ok(Shape { rows, cols, depth, warp, groups, atom: atom.ok_or(Illegal::Atom)?, form: PLAIN, sums: 1 })
     }
 
     /// A wgmma product.
@@ -134,7 +134,8 @@ impl SearchContext<'_> {
         let scheduled = self.scheduled(env)?.or(whole);
         let (block, reduced) = ((rows, cols, depth), self.reduced);
         let (fixed, written) = (false, false);
-        let wanted = WgmmaQuery { atom, way, fixed, written, block, acc: product.acc, scheduled, promoted, reduced };
+        let wanted =
+            WgmmaQuery { atom, form: way, fixed, written, block, acc: product.acc, scheduled, promoted, reduced };
         let tiled = wanted.plan(self.work.k).map_err(|why| match why {
             NoTile::Deep { .. } => Illegal::Promotion,
             NoTile::Shape => Illegal::WarpTile,
@@ -151,7 +152,7 @@ impl SearchContext<'_> {
         }
         *threads = Some(needed);
         self.measured(&wanted, &tiled)?;
-        Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, way: tiled.way, sums: tiled.sums })
+        Ok(Shape { rows, cols, depth, warp: tiled.tile, groups, atom, form: tiled.form, sums: tiled.sums })
     }
 
     /// An `mma.sync` product whose operands producer warps load (`select_mma::producer_mma`), with tiles that are smaller than a
@@ -191,14 +192,14 @@ impl SearchContext<'_> {
             return Err(Illegal::Registers);
         }
         *threads = Some(needed);
-        Ok(Shape { rows, cols, depth, warp, groups, atom, way: PLAIN, sums: 1 })
+        Ok(Shape { rows, cols, depth, warp, groups, atom, form: PLAIN, sums: 1 })
     }
 
     /// Excludes legal shapes whose predictions deviate from measurements.
     fn measured(&self, wanted: &WgmmaQuery<'_>, tiled: &Tiled) -> Result<(), Illegal> {
         let (rows, cols, _) = wanted.block;
-        let own_rows = if tiled.way.swap { cols } else { rows };
-        let turned = tiled.way.swap != wanted.way.swap;
+        let own_rows = if tiled.form.swap { cols } else { rows };
+        let turned = tiled.form.swap != wanted.form.swap;
         if self.crowded {
             return Ok(());
         }

@@ -39,7 +39,7 @@ impl SearchContext<'_> {
                 && self.moves().filter(|m| shifted(m)).count() < 2,
             mixed: self.products().flat_map(|p| p.operands).filter(|o| o.along).count() as u64,
             lone: true,
-            beside: self.work.functions,
+            other: self.work.functions,
         };
         let code = self.code(env, shapes, parts, &block);
         let loaded = self.warpgroups.map_or(0, |_| self.loaded_beside(env, &block));
@@ -76,9 +76,9 @@ impl SearchContext<'_> {
         let functions = self.work.functions;
         if self.warpgroups.is_some() {
             let sums = |(product, shape): (&Product, &Shape)| {
-                warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.way, (product.acc, shape.sums))
+                warpgroup::tiles_of(shape.atom, (shape.warp, 0), shape.form, (product.acc, shape.sums))
             };
-            let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.way.registers);
+            let loaded = self.products().zip(shapes).filter(|(_, shape)| shape.form.registers);
             // Registers of the program's own partial sums are free after the loop.
             let crowded = self.products().zip(shapes).filter(|(product, _)| product.whole.is_none());
             return Code {
@@ -174,7 +174,8 @@ impl SearchContext<'_> {
             let row = shape.atom.row();
             // Operands stay in shared memory, except one that may come from registers.
             if row.asynchronous() {
-                sum += warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.way, (product.acc, shape.sums));
+                sum +=
+                    warpgroup::tiles_of(shape.atom, (shape.warp, shape.depth), shape.form, (product.acc, shape.sums));
                 continue;
             }
             sum += shape.sums * accumulator_registers(shape.warp.0, shape.warp.1, product.acc.size());

@@ -214,7 +214,7 @@ impl Reader<'_> {
             wide: true,
             mixed: 0,
             lone: false,
-            beside: 0,
+            other: 0,
         };
         let (has, registers) = (whole.cap(1), sharing.registers + self.staged(sharing.threads));
         // Registers of functions are in addition to what code usually needs beyond its tiles.
@@ -380,7 +380,7 @@ impl Reader<'_> {
         }
         let atom = Atom::all().find(|a| a.row().asynchronous());
         let block =
-            occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false, beside: 0 };
+            occupancy::Block { threads: self.threads, tiles: 0, shared, wide: true, mixed: 0, lone: false, other: 0 };
         let cost = self.cost(parts, block, 1, atom);
         Trial { cost, iterations: clocks, ends, slots: slots(self.k) }
     }

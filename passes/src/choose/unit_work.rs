@@ -149,7 +149,7 @@ impl SearchContext<'_> {
         let clocks = macs / self.card.rate(shape.atom, product.inputs, product.acc);
         part.row = bytes(depth);
         if row.asynchronous() {
-            let n = if shape.way.swap { wm } else { wn };
+            let n = if shape.form.swap { wm } else { wn };
             // Few columns cost as much as more would: an instruction takes a minimum number of clocks (normally columns
             // / 2).
             part.product += clocks * (SHORTEST / (n / 2.0)).max(1.0);
@@ -162,12 +162,12 @@ impl SearchContext<'_> {
             let added = (shape.sums - 1) as f64 * wm * wn / (lanes * f64::from(WARPGROUP));
             part.between += added;
             part.added += added;
-            if product.scaled && shape.way.swap {
+            if product.scaled && shape.form.swap {
                 part.between += FACTORS;
             }
-            if shape.way.registers {
+            if shape.form.registers {
                 // The warps of a group share the bandwidth of shared memory, and products wait for the last warp.
-                let rows = if shape.way.swap { wn } else { wm };
+                let rows = if shape.form.swap { wn } else { wm };
                 part.between += bytes(rows * depth) / f64::from(WORD * WARP) + LOADED;
                 part.issued += bytes(rows * depth) / f64::from(WORD * WARP);
                 if !warpgroup::reads_registers(product.inputs.a) {
@@ -217,7 +217,7 @@ impl SearchContext<'_> {
     /// are pending while it computes the next one.
     fn pending(&self, product: &Product, shape: &Shape) -> bool {
         let sums = (product.acc, shape.sums);
-        let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.way, sums);
+        let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.form, sums);
         2 * of(shape.depth) - of(0) <= IN_TURNS
     }
 

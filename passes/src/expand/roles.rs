@@ -187,7 +187,7 @@ fn leave_room(k: &mut Kernel, cx: &mut Cx<'_>, roles: [Stmt; 2], warps: u32) -> 
     }
     let deferred = Deferred::of(k);
     let most =
-        |c: &Context| peak_of_role(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.beside <= c.has);
+        |c: &Context| peak_of_role(k, &deferred, c, cx.options.target).is_none_or(|m| m.tiles + m.other <= c.has);
     if bytes <= limit && contexts(k).iter().all(most) {
         let message = "registers and shared memory leave room for a block of the next launch (`min_ctas 2`)";
         cx.remark_note(

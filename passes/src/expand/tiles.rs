@@ -101,7 +101,7 @@ impl Tiles {
             span,
             format!("the first tile of this loop cannot be the ragged one: {why}"),
         );
-        let plan = k.spots.iter().find(|(spot, at)| *spot == FixLocation::Plan && at.end == span.start);
+        let plan = k.fix_locations.iter().find(|(spot, at)| *spot == FixLocation::Plan && at.end == span.start);
         let alone = k.plans[at] == StmtPlan { ragged: true, ..StmtPlan::default() };
         let plan = plan.filter(|_| alone).map(|(_, at)| *at);
         Err(Box::new(d.with_note("without `ragged` it is the last one").with_left_out(plan)))

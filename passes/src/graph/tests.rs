@@ -25,7 +25,7 @@ fn edges(body: &str) -> Vec<String> {
         .edges()
         .map(|(a, b, d)| {
             let at = |s| graph.position(s).expect("a statement of the body");
-            format!("{} -> {} {} {:?} {}", at(a), at(b), k.values[d.value].name, d.why, d.distance)
+            format!("{} -> {} {} {:?} {}", at(a), at(b), k.values[d.value].name, d.reason, d.distance)
         })
         .filter(|e| e.split_once(" -> ").is_some_and(|(from, rest)| !rest.starts_with(&format!("{from} "))))
         .filter(|e| e.contains(" x ") || e.contains(" y ") || e.contains(" t "))

@@ -42,7 +42,7 @@ fn of_its_own(k: &Kernel, at: Stmt, inside: &[Stmt], v: Value) -> bool {
 
 /// Whether a buffer cannot be renamed: its address is written, it shares memory with another one, or is awaited.
 fn bound(k: &Kernel, stmts: &[Stmt], v: Value) -> bool {
-    k.places[v].is_some()
+    k.shared_places[v].is_some()
         || stmts.iter().any(|&s| match &k.stmts[s] {
             StmtData::Alloc { over, .. } => over.contains(&v),
             StmtData::Await { value, .. } => *value == v,

@@ -42,7 +42,7 @@ pub(super) struct Loop {
     /// Whether slices alternate between two sets of registers for fragments.
     pub(super) double_buffered: bool,
     /// Registers of a thread for tiles at the statements that fill slots.
-    pub(super) room: u64,
+    pub(super) tile_registers: u64,
 }
 
 /// A place between two statements of the backbone.
@@ -105,7 +105,7 @@ impl Loop {
         let least = self.backbone.iter().map(|step| step.registers).min().expect("a loop does something");
         let behind = (barrier + 1..=barrier + steps).find(|&gap| self.step(gap - 1).product);
         match behind {
-            Some(gap) if self.step(gap - 1).registers <= self.room.max(least) && gap < barrier + steps => gap,
+            Some(gap) if self.step(gap - 1).registers <= self.tile_registers.max(least) && gap < barrier + steps => gap,
             _ => barrier,
         }
     }
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn products_of_slices_make_a_multistage_loop() {
-        let of = Loop { backbone: vec![product(100); 4], slots: 4, double_buffered: true, room: 200 };
+        let of = Loop { backbone: vec![product(100); 4], slots: 4, double_buffered: true, tile_registers: 200 };
         let p = of.places();
         let fragments: Vec<Place> = (0..4).map(|i| of.fragments(i)).collect();
         let places = [vec![p.fill, p.wait, p.release], fragments].concat();
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn one_set_of_fragments_is_loaded_behind_the_products_that_read_it() {
-        let of = Loop { backbone: vec![product(100); 3], slots: 2, double_buffered: false, room: 200 };
+        let of = Loop { backbone: vec![product(100); 3], slots: 2, double_buffered: false, tile_registers: 200 };
         assert_eq!((0..3).map(|i| of.fragments(i).gap).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(of.places().wait, Place { gap: 0, ahead: false });
     }
@@ -177,11 +177,11 @@ mod tests {
             backbone: vec![other, product(100), other, product(100)],
             slots: 2,
             double_buffered: false,
-            room: 200,
+            tile_registers: 200,
         };
         // After the product of the previous iteration.
         assert_eq!(of.places().fill, Place { gap: 2 - 4, ahead: true });
-        let crowded = Loop { room: 90, backbone: of.backbone.clone(), ..of };
+        let crowded = Loop { tile_registers: 90, backbone: of.backbone.clone(), ..of };
         assert_eq!(crowded.places().fill, Place { gap: -4, ahead: true }, "products leave no registers for addresses");
         let nothing = Loop { backbone: vec![other; 3], ..crowded };
         assert_eq!(nothing.places().fill, Place { gap: -3, ahead: true }, "as soon as a slot is free");

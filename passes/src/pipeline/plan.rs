@@ -226,7 +226,7 @@ fn tile_bytes(k: &Kernel, buffer: Value) -> u64 {
 /// Checks that each buffer is filled by one copy, and used only in the loop.
 fn once(k: &Kernel, fills: &[Fill], at: Stmt) -> Result<(), Refused> {
     let buffers: Vec<Value> = fills.iter().map(|f| f.buffer).collect();
-    if let Some(&b) = buffers.iter().find(|&&b| k.places[b].is_some()) {
+    if let Some(&b) = buffers.iter().find(|&&b| k.shared_places[b].is_some()) {
         return Err(Refused::by_request(format!(
             "the place of `{}` in shared memory is written (`at`)",
             k.values[b].name

@@ -57,7 +57,7 @@ pub(super) fn of(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> Loop {
     };
     let slots = i64::try_from(plan.stages).expect("a few slots");
     let (double_buffered, room) = (plan.double_buffered, room(threads));
-    Loop { backbone, slots, double_buffered, room }
+    Loop { backbone, slots, double_buffered, tile_registers: room }
 }
 
 /// Registers of a thread that hold tiles at a statement.

@@ -83,7 +83,7 @@ impl<'k> Liveness<'k> {
                 if matches!(k.stmts[s], StmtData::For { .. }) {
                     let graph = DepGraph::of(k, b, true);
                     let carried =
-                        graph.edges().filter(|e| e.2.distance > 0 && e.2.why == crate::graph::DepReason::Flow);
+                        graph.edges().filter(|e| e.2.distance > 0 && e.2.reason == crate::graph::DepReason::Flow);
                     self.carried.insert(b, carried.map(|e| e.2.value).filter(|&v| is_shared(k, v)).collect());
                 }
                 self.visit(b);

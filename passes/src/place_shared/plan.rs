@@ -164,7 +164,7 @@ impl<'b> Planner<'b> {
     /// a ring.
     fn family(&self, below: &[Value], top: &[Value], buffers: &[Value]) -> Option<Item> {
         let top = || top.iter().filter(|&v| buffers.contains(v));
-        let written = below.iter().chain(top()).filter_map(|&v| Some(self.k.places[v]?.offset)).min();
+        let written = below.iter().chain(top()).filter_map(|&v| Some(self.k.shared_places[v]?.offset)).min();
         let mut item = Item { members: Vec::new(), bytes: 0, lives: Vec::new(), fixed: written };
         let at = |unit: &Item, otherwise: u64| unit.fixed.zip(written).map_or(otherwise, |(at, start)| at - start);
         for &v in below {
@@ -189,7 +189,7 @@ impl<'b> Planner<'b> {
 
     /// A buffer, or the channels that are operated together with a channel.
     fn unit(&self, v: Value) -> Item {
-        let written = self.k.places[v];
+        let written = self.k.shared_places[v];
         if !self.is_channel(v) || written.is_some() {
             let place = Place { offset: 0, stride: written.and_then(|w| w.stride), barriers: None };
             let bytes = place.stride.map_or(0, |n| n * (self.slots(v) - 1)) + self.aligned(v);
@@ -213,7 +213,7 @@ impl<'b> Planner<'b> {
     fn operated_alike(&self, v: Value) -> Vec<Value> {
         let k = self.k;
         let made = |w: Value| self.supposed.iter().find(|s| s.value == w).map(|s| s.within);
-        let shape = |w: Value| (self.is_channel(w) && k.places[w].is_none()).then(|| (made(w), self.slots(w)));
+        let shape = |w: Value| (self.is_channel(w) && k.shared_places[w].is_none()).then(|| (made(w), self.slots(w)));
         operated_alike(k, v, &shape)
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct PeakPressure {
     /// For tiles.
     pub(crate) tiles: u64,
     /// And beside them.
-    pub(crate) beside: u64,
+    pub(crate) other: u64,
     /// For what.
     pub(crate) code: Code,
 }
@@ -251,8 +251,8 @@ impl Walk<'_> {
         let tiles = live.iter().filter_map(|v| self.tiles.get(v)).sum::<u64>();
         let code = self.code[&s];
         let beside = overhead(&code);
-        if self.most.is_none_or(|most| tiles + beside >= most.tiles + most.beside) {
-            self.most = Some(PeakPressure { at: s, tiles, beside, code });
+        if self.most.is_none_or(|most| tiles + beside >= most.tiles + most.other) {
+            self.most = Some(PeakPressure { at: s, tiles, other: beside, code });
         }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Block {
     /// Whether the kernel is the loop of a single product: for others, a tight fit was not measured.
     pub(crate) lone: bool,
     /// Registers in addition to tiles and addresses.
-    pub(crate) beside: u64,
+    pub(crate) other: u64,
 }
 
 impl Block {
@@ -64,8 +64,8 @@ impl Block {
     pub(crate) fn resident(&self, target: Target) -> u64 {
         let limit = self.limit(target);
         let comfort = if self.wide { COMFORT } else { 2 * COMFORT };
-        let blocks = self.with_registers(self.tiles + self.beside + comfort, target);
-        let tight = self.tiles + self.beside + LEAST * self.mixed.max(1);
+        let blocks = self.with_registers(self.tiles + self.other + comfort, target);
+        let tight = self.tiles + self.other + LEAST * self.mixed.max(1);
         let one_more = self.lone && self.tiles >= LARGE && self.wide && blocks < limit && self.cap(blocks + 1) >= tight;
         blocks + u64::from(one_more)
     }
@@ -93,7 +93,7 @@ pub(super) fn choose(k: &mut Kernel, cx: &mut Cx<'_>) {
         wide: wide_loads(k),
         mixed: mixed_operands(k),
         lone: single_accumulator(k),
-        beside: function_registers(k) + sorted(k) + unpacked_registers(k, Threads::of(k).count()),
+        other: function_registers(k) + sorted(k) + unpacked_registers(k, Threads::of(k).count()),
     };
     let blocks = block.resident(cx.options.target);
     if blocks < 2 {
@@ -175,7 +175,7 @@ fn unpacked_registers(k: &Kernel, threads: u64) -> u64 {
 /// Registers of the tuples of sorted rows, and half as many for tuples of other lanes: 115 in total for 64 of tuples.
 fn sorted(k: &Kernel) -> u64 {
     let of = |e: Expr| match &k.exprs[e] {
-        ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
+        ExprData::Combine(combine) if matches!(combine.operation, How::Sort { .. }) => {
             let each = 1u64 << layout_of_tuples(k, combine)?.value_bits().min(32);
             let words = combine.first.iter().map(|&v| match component(k, v) {
                 ElemRef::Known(elem) => elem.size().words(each),
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn the_most_blocks_are_those_whose_cap_suffices() {
         for threads in [32, 64, 128, 256, 512, 1024] {
-            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0, lone: true, beside: 0 };
+            let block = Block { threads, tiles: 0, shared: 1, wide: true, mixed: 0, lone: true, other: 0 };
             for registers in 1..=300 {
                 let limit = block.limit(Target::Sm80);
                 let searched = (1..=limit).rev().find(|&b| block.cap(b) >= registers).unwrap_or(1);

@@ -13,7 +13,8 @@ use tilec_ir::kernel::Kernel;
 pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
     let deferred = Deferred::of(k);
     for context in contexts(k) {
-        let Some(PeakPressure { at, tiles, beside, code }) = peak_of_role(k, &deferred, &context, cx.options.target)
+        let Some(PeakPressure { at, tiles, other: beside, code }) =
+            peak_of_role(k, &deferred, &context, cx.options.target)
         else {
             continue;
         };

@@ -60,7 +60,7 @@ pub(super) fn make(k: &mut Kernel, cx: &mut Cx<'_>, feeds: &[ProducerFill]) -> R
         }
     }
     let list: Vec<String> = slots.iter().map(|(v, n)| format!("`{}` {n}", k.values[*v].name)).collect();
-    let by_threads = feeds.iter().any(|f| f.how == How::Threads);
+    let by_threads = feeds.iter().any(|f| f.mechanism == How::Threads);
     let how = if by_threads { "TMA loads and `cp.async` of its threads" } else { "TMA loads" };
     let span = k.stmt_spans[feeds[0].fill];
     cx.remark(span, format!("{PRODUCER_WARPS} producer warps fill channels by {how}; slots: {}", list.join(", ")));
@@ -188,7 +188,7 @@ fn fill(k: &mut Kernel, feed: &ProducerFill) {
     let StmtData::Copy { src, dst, attrs } = k.stmts[feed.fill].clone() else { unreachable!("a feed is a copy") };
     let slot = View { base: feed.buffer, slot: Some(Slot::Put), ranges: Vec::new() };
     let slot = k.expr(ExprData::View(slot), k.expr_spans[dst]);
-    let attrs = match feed.how {
+    let attrs = match feed.mechanism {
         How::Tensor => CopyAttrs::tensor(),
         How::Threads => {
             for rows in index_tiles(k, src) {

@@ -114,7 +114,7 @@ fn combinations(k: &Kernel, combine: &Combine, threads: u64) -> u64 {
     let shape = shape_of_tuples(k, combine).unwrap_or_default();
     let each = shape.iter().product::<u64>().div_ceil(threads);
     let bits = shape.get(combine.axis as usize).map_or(1, |n| u64::from(n.next_power_of_two().ilog2()));
-    match combine.how {
+    match combine.operation {
         How::Reduce { .. } => each + u64::from(WARP.ilog2()),
         How::Scan { .. } => each * bits,
         How::Sort { steps: None } => each * u64::from(comparisons(bits as u32)),

@@ -26,7 +26,7 @@ pub(crate) fn broken(k: &Kernel, cx: &Cx<'_>, body: Block) -> Option<(Stmt, Stmt
             let ((sa, ca), (sb, cb)) = (at(a), at(b));
             let distance = l.until_filled_again(a, b, d).unwrap_or(d.distance);
             let (first, second) = ((sa, ca, a), (sb + distance, cb, b));
-            (first >= second).then(|| (l.graph.stmts[a], l.graph.stmts[b], d.value, d.why))
+            (first >= second).then(|| (l.graph.stmts[a], l.graph.stmts[b], d.value, d.reason))
         })
     })
 }

@@ -65,7 +65,7 @@ pub(super) struct Loop<'k> {
     sole: Option<Reduction>,
     tiles: Tiles,
     /// Registers of a thread for tiles.
-    room: u64,
+    tile_registers: u64,
 }
 
 /// A schedule: stage and cycle of every statement, and the length of an iteration.
@@ -123,7 +123,11 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     let length = found.length.max(most);
     let message = format!("an iteration takes about {length} clocks of a warpgroup ({binds}): {what}");
     let beside = beside::unmodelled_clocks(k, cx.options.usual_card(), body);
-    cx.pace(span, message, IterationTime { body, clocks: length, in_clocks: true, units: units.to_vec(), beside });
+    cx.pace(
+        span,
+        message,
+        IterationTime { body, clocks: length, in_clocks: true, units: units.to_vec(), unmodelled: beside },
+    );
     Ok(Some(length))
 }
 
@@ -145,7 +149,7 @@ impl Loop<'_> {
         let sole = reduction::of(k, body).ok();
         let tiles = Tiles::of(k, &graph, groups, &|s| zeroed(k, s));
         let room = u64::try_from(own).expect("a count of registers").saturating_sub(ADDRESSES);
-        Loop { k, graph, kinds, costs, groups, sole, tiles, room }
+        Loop { k, graph, kinds, costs, groups, sole, tiles, tile_registers: room }
     }
 
     /// Use of each resource by an iteration, largest first.
@@ -230,7 +234,7 @@ impl Loop<'_> {
         let (long, short) = (tensor.max(alone), tensor.min(alone));
         let length = if self.groups > 1 { long + short * EXPOSED / 16 } else { long.max(alone) };
         let ordered = self.alternating_statements(&order);
-        let lacks = self.tiles.peak(self.k, &self.graph, &order, &stages).saturating_sub(self.room);
+        let lacks = self.tiles.peak(self.k, &self.graph, &order, &stages).saturating_sub(self.tile_registers);
         Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 

@@ -21,7 +21,7 @@ use tilec_ir::target::WARPGROUP;
 pub(super) struct DecidedProduct {
     pub(super) product: Product,
     pub(super) atom: Atom,
-    pub(super) way: WgmmaForm,
+    pub(super) form: WgmmaForm,
     pub(super) shape: (u64, u64),
     /// The tile of a warpgroup.
     pub(super) tile: (u64, u64),
@@ -61,7 +61,7 @@ pub(super) fn apply(k: &mut Kernel, cx: &mut Cx<'_>, found: Vec<DecidedProduct>)
             )));
         }
         let span = k.stmt_spans[s];
-        let decided = Mma { atom: Some(p.atom), swap: p.way.swap, ..mma };
+        let decided = Mma { atom: Some(p.atom), swap: p.form.swap, ..mma };
         if (cut(scheduled, p.shape) != p.tile || p.repeats > 1) && !own_layout(k, &p, &decided) {
             let ((m, n), (wm, wn)) = (p.shape, p.tile);
             let message = format!(

@@ -263,14 +263,14 @@ fn decide(
     let way = WgmmaForm { swap: registers.unwrap_or(mma.swap), registers: registers.is_some() };
     let (fixed, block, written) = (mma.swap || mma.atom.is_some(), (bm, bn, depth), mma.atom.is_some());
     let wanted =
-        WgmmaQuery { atom, way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
+        WgmmaQuery { atom, form: way, fixed, written, block, acc: elem, scheduled, promoted: None, reduced: &reduced };
     let mut short = None;
     for shared in Shared::all(true).filter(|s| s.groups == parts && !s.beside) {
         match wanted.tiled(k, shared) {
-            Ok(Tiled { tile, way, .. }) => {
+            Ok(Tiled { tile, form: way, .. }) => {
                 let operands = if way.registers { "one operand in registers" } else { "shared memory" };
                 let why = if way.swap { ", transposed" } else { "" }.to_owned();
-                return Ok(DecidedProduct { product, atom, way, shape, tile, repeats: 1, operands, why });
+                return Ok(DecidedProduct { product, atom, form: way, shape, tile, repeats: 1, operands, why });
             }
             Err(NoTile::Instruction { wanted, has }) => short = short.or(Some((wanted, has))),
             Err(NoTile::Shape | NoTile::Deep { .. }) => {}

@@ -40,7 +40,7 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     let block = (rows, cols, depth);
     let wanted = WgmmaQuery {
         atom,
-        way,
+        form: way,
         fixed: false,
         written: false,
         block,

@@ -93,5 +93,5 @@ fn producer_copies(k: &Kernel, cx: &mut Cx<'_>, product: &Product) -> Option<Vec
         return None;
     }
     let feeds = producer_fills::plan(k, cx.options, &buffers).ok()?;
-    feeds.iter().all(|f| f.how == How::Tensor && !wgmma::written(k, f.fill)).then_some(feeds)
+    feeds.iter().all(|f| f.mechanism == How::Tensor && !wgmma::written(k, f.fill)).then_some(feeds)
 }

@@ -25,7 +25,7 @@ pub(super) struct Spread {
     /// Elements of a row for each thread.
     pub(super) each: u64,
     /// The most elements for each thread if eight blocks are not enough.
-    most: u64,
+    max_elements: u64,
     /// Threads of a block if eight blocks with `each` elements are not enough.
     wide: u64,
     /// Most threads of a block if there are not enough blocks.
@@ -54,7 +54,7 @@ impl Spread {
             let each = Self::BEHIND / least;
             // With many tiles, a multiprocessor has one large block.
             let (wide, blocks) = if each * tiles <= Self::OF_TWO { (512, MOST_BLOCKS) } else { (1024, FEW_BLOCKS) };
-            return Spread { threads: 256, each, most: each, wide, largest: wide, blocks, bytes: None };
+            return Spread { threads: 256, each, max_elements: each, wide, largest: wide, blocks, bytes: None };
         }
         let bytes: u64 = loaded.iter().map(|size| size.bytes_of(1)).sum();
         let each = (1 << (Self::BYTES / bytes.max(1)).max(1).ilog2()).clamp(16, 64);
@@ -63,7 +63,7 @@ impl Spread {
         Spread {
             threads: 128,
             each,
-            most,
+            max_elements: most,
             wide: 128,
             largest: u64::from(MAX_THREADS),
             blocks: MOST_BLOCKS,
@@ -78,7 +78,7 @@ impl Spread {
         if few <= FEW_BLOCKS {
             return (few.max(1), self.threads, None);
         }
-        let each = (elements / (self.threads * FEW_BLOCKS)).min(self.most);
+        let each = (elements / (self.threads * FEW_BLOCKS)).min(self.max_elements);
         let all = elements / each;
         // Two blocks of half as many threads, of which one loads while the other reduces, if eight blocks are enough:
         // layer norm of 131072 bf16 on an H200 has 0.83 of a copy's rate with eight of 512, and 0.77 with four of 1024.

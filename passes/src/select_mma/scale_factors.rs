@@ -40,7 +40,7 @@ pub(super) fn read_in_front(k: &mut Kernel, decided: &DecidedProduct) {
     let (_, to) = place_of(k, part.sum);
     let between: Vec<Stmt> = k.blocks[block][from..to].to_vec();
     // A thread has many of the instruction's columns, so factors of columns are not loaded early.
-    let per_row = usize::from(!decided.way.swap);
+    let per_row = usize::from(!decided.form.swap);
     for e in found {
         let (v, shape) = (buffer(k, e), fixed_shape(k, e).unwrap_or_default());
         let written = between.iter().any(|&s| Accesses::of(k, s).get(v).is_some_and(|touch| touch.writes));
@@ -71,7 +71,7 @@ pub(super) fn load_through_slots(k: &mut Kernel, options: &Options, decided: &De
         let before = k.clone();
         let fed = through_slot(k, (copy, f), product).is_some_and(|slot| {
             let feeds = producer_fills::plan(k, options, &[slot]);
-            feeds.is_ok_and(|feeds| feeds.iter().all(|feed| feed.how == producer_fills::How::Tensor))
+            feeds.is_ok_and(|feeds| feeds.iter().all(|feed| feed.mechanism == producer_fills::How::Tensor))
         });
         if fed {
             brought.push(copy);

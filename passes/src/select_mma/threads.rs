@@ -124,7 +124,7 @@ pub(crate) struct Blocks {
     /// Blocks of a cluster that share rows.
     ctas: i64,
     /// Blocks that share a multiprocessor, if the schedule should set it.
-    together: Option<i64>,
+    resident_blocks: Option<i64>,
     /// A loop whose rows pass through shared memory.
     in_memory: Option<InMemory>,
 }
@@ -199,7 +199,12 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
         message = format!("{ctas} blocks of a cluster share rows, of {message}");
     }
     cx.remark_note(k.name_span, message, "`threads` and `ctas` in the schedule say how many there are");
-    Some(Blocks { threads: i64::try_from(threads).ok()?, ctas: i64::try_from(ctas).ok()?, together, in_memory })
+    Some(Blocks {
+        threads: i64::try_from(threads).ok()?,
+        ctas: i64::try_from(ctas).ok()?,
+        resident_blocks: together,
+        in_memory,
+    })
 }
 
 /// Elements of sorted rows for each thread, and most threads of a block with that number. Comparisons between registers
@@ -215,7 +220,7 @@ const MOST_OF_SORT: u64 = 64;
 /// comparisons within a warp need no shared memory.
 fn of_sorts(k: &Kernel, cx: &Cx<'_>, rows: u64, elements: u64) -> (u64, u64) {
     let words = |e| match &k.exprs[e] {
-        ExprData::Combine(combine) if matches!(combine.how, How::Sort { .. }) => {
+        ExprData::Combine(combine) if matches!(combine.operation, How::Sort { .. }) => {
             let sizes = combine.first.iter().map(|&v| match component(k, v) {
                 ElemRef::Known(elem) => elem.size().words(1),
                 ElemRef::Param(_) => 2,
@@ -379,8 +384,8 @@ pub(crate) const PLAIN: u32 = 128;
 pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool) -> Result<(), Reported> {
     let span = k.name_span;
     if k.schedule.threads.is_none() {
-        let plain = Blocks { threads: i64::from(PLAIN), ctas: 1, together: None, in_memory: None };
-        let Blocks { threads, ctas, together, in_memory } = for_rows(k, cx).unwrap_or(plain);
+        let plain = Blocks { threads: i64::from(PLAIN), ctas: 1, resident_blocks: None, in_memory: None };
+        let Blocks { threads, ctas, resident_blocks: together, in_memory } = for_rows(k, cx).unwrap_or(plain);
         if let Some(in_memory) = in_memory {
             in_memory.write(k, cx);
         }

@@ -75,7 +75,7 @@ impl Owners {
 pub(crate) struct WgmmaQuery<'a> {
     pub(crate) atom: Atom,
     /// The preferred way: transposed or not.
-    pub(crate) way: WgmmaForm,
+    pub(crate) form: WgmmaForm,
     /// Whether no other way is possible.
     pub(crate) fixed: bool,
     /// Whether the instruction is written: then registers are the author's responsibility.
@@ -98,7 +98,7 @@ pub(crate) struct Tiled {
     /// Rows and columns of a warpgroup's tile.
     pub(crate) tile: (u64, u64),
     /// The final way: transposed or not.
-    pub(crate) way: WgmmaForm,
+    pub(crate) form: WgmmaForm,
     /// Registers for each sum: two if partial sums are promoted.
     pub(crate) sums: u64,
     /// Registers of a thread for sums, and for an operand in registers.
@@ -204,7 +204,12 @@ impl WgmmaQuery<'_> {
             return Err(NoTile::Instruction { wanted, has });
         }
         let sums = self.sums();
-        Ok(Tiled { tile, way, sums, registers: warpgroup::tiles_of(self.atom, (tile, depth), way, (self.acc, sums)) })
+        Ok(Tiled {
+            tile,
+            form: way,
+            sums,
+            registers: warpgroup::tiles_of(self.atom, (tile, depth), way, (self.acc, sums)),
+        })
     }
 
     /// Whether warpgroups could compute it with unlimited registers.
@@ -215,9 +220,9 @@ impl WgmmaQuery<'_> {
     /// The way of computing it in this division; `None`: impossible.
     fn way(&self, shared: Shared) -> Option<WgmmaForm> {
         let ways =
-            [Some(self.way.swap), (shared.turned && !self.fixed && !self.way.registers).then_some(!self.way.swap)];
+            [Some(self.form.swap), (shared.turned && !self.fixed && !self.form.registers).then_some(!self.form.swap)];
         let fits = |&swap: &bool| self.fits(shared, swap, if shared.exchanged { &[] } else { self.reduced });
-        ways.into_iter().flatten().find(fits).map(|swap| WgmmaForm { swap, ..self.way })
+        ways.into_iter().flatten().find(fits).map(|swap| WgmmaForm { swap, ..self.form })
     }
 
     /// The tile of each warpgroup: as scheduled, else a share of the instruction's rows or columns; `None`: they cannot
@@ -252,7 +257,7 @@ impl WgmmaQuery<'_> {
         let steps = depth.is_multiple_of(1 << self.atom.row().log2_shape.2);
         // Producer warps need a place in the block, too.
         let place = shared.groups * u64::from(WARPGROUP) <= u64::from(MAX_THREADS / WARP - PRODUCER_WARPS);
-        let way = WgmmaForm { swap, ..self.way };
+        let way = WgmmaForm { swap, ..self.form };
         let registers = warpgroup::tiles_of(self.atom, ((wm, wn), depth), way, (self.acc, self.sums()));
         whole_rows && whole && steps && place && is_rows(rows) && warpgroup::works(self.atom, (wm, wn), swap, registers)
     }

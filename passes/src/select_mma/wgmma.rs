@@ -297,7 +297,7 @@ fn other_buffers(k: &Kernel, cx: &mut Cx<'_>, operands: &[Value]) -> Vec<Produce
         match producer_fills::plan(k, cx.options, &[buffer]) {
             // Computed buffers are filled by threads.
             _ if odd || producer_fills::by_threads(k, buffer) => {}
-            Ok(feeds) if feeds.iter().all(|f| f.how == producer_fills::How::Tensor && !written(k, f.fill)) => {
+            Ok(feeds) if feeds.iter().all(|f| f.mechanism == producer_fills::How::Tensor && !written(k, f.fill)) => {
                 found.extend(feeds)
             }
             Ok(feeds) => {

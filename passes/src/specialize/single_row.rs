@@ -62,7 +62,7 @@ fn cut_short(k: &Kernel, e: Expr, shape: &[Extent]) -> Option<Diagnostic> {
     let d = Diagnostic::warning(codes::ONE_ELEMENT, k.expr_spans[e], message).with_note(note);
     let window = k.expr_spans[e];
     let dots = k
-        .spots
+        .fix_locations
         .iter()
         .filter(|(spot, at)| *spot == FixLocation::Dots && window.start <= at.start && at.end <= window.end);
     let places: Vec<Span> = dots.map(|(_, at)| *at).collect();

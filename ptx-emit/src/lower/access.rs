@@ -170,7 +170,7 @@ impl Lower<'_> {
     /// element stores it. For stores to the memory of several blocks, lanes with the same elements store to one block
     /// each, or to one block of every group.
     pub(super) fn storing_threads(&mut self, layout: &RegLayout, space: Space, attrs: &CopyAttrs) -> Option<Reg> {
-        self.dealt = None;
+        self.lane_stores = None;
         let replicas = replica_bits(layout);
         if self.ctas() == 1 || space != Space::Smem || attrs.old.is_some() {
             return self.without_bits(replicas);
@@ -185,7 +185,7 @@ impl Lower<'_> {
         let tid = self.tid();
         let first = self.linear_map(tid, &ranks);
         let first = self.in32(first);
-        self.dealt = Some(LaneStores { first, blocks: 1 << lanes.len() });
+        self.lane_stores = Some(LaneStores { first, blocks: 1 << lanes.len() });
         self.without_bits(lanes.iter().fold(replicas, |mask, lane| mask & !(1 << lane)))
     }
 

@@ -148,7 +148,7 @@ impl Lower<'_> {
                     _ => None,
                 };
                 let buffers: Vec<Value> = of.stores.iter().filter_map(stored).collect();
-                let offsets = buffers.iter().filter_map(|&v| self.k.places[v]).map(|place| place.offset);
+                let offsets = buffers.iter().filter_map(|&v| self.k.shared_places[v]).map(|place| place.offset);
                 let first = offsets.min().expect("bug: what is stored to blocks has a place");
                 let stride = (offset + BARRIER_BYTES - first).next_multiple_of(ROW_ALIGN);
                 DoubleBuffer { buffers, stride, registers: None }
@@ -243,7 +243,7 @@ impl Lower<'_> {
 
     /// The rank of the `turn`-th block that the thread stores to.
     fn rank_in_turn(&mut self, turn: u32) -> Operand {
-        match self.dealt {
+        match self.lane_stores {
             None => Operand::Imm(i64::from(turn)),
             Some(LaneStores { first, .. }) if turn == 0 => first.into(),
             Some(LaneStores { first, blocks }) => {
@@ -265,7 +265,7 @@ impl Lower<'_> {
             AddrBase::Shared(array) => self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(array)]),
             AddrBase::Param(_) => panic!("bug: parameters are not stored to"),
         };
-        let turns = self.ctas() / self.dealt.map_or(1, |dealt| dealt.blocks);
+        let turns = self.ctas() / self.lane_stores.map_or(1, |dealt| dealt.blocks);
         for turn in 0..turns {
             let rank = self.rank_in_turn(turn);
             let there = self.emit.pure(Class::B32, P::MapaSharedCluster, [own.into(), rank.clone()]);

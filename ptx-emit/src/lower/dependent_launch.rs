@@ -17,11 +17,11 @@ impl Lower<'_> {
     /// sizes. So the tile scheduler overlaps with the previous grid. A role that prefetches its first operands waits
     /// inside the loops over tiles, whose code in front of the wait reads only sizes, too.
     pub(super) fn waits_in_front_of(&self, s: Stmt) -> bool {
-        if !self.follows || self.ahead.is_some() {
+        if !self.follows || self.prefetch_step.is_some() {
             return false;
         }
         let of_sizes = matches!(self.k.stmts[s], StmtData::Let { init, .. } if self.reads_no_memory(init));
-        !(of_sizes || self.asked.is_some() && self.walks(s))
+        !(of_sizes || self.prefetched.is_some() && self.walks(s))
     }
 
     /// Whether a statement is a loop around others whose bounds read no memory.

@@ -172,7 +172,7 @@ impl Lower<'_> {
         }
         // Predicates of absent elements are never read.
         let regs = found.into_iter().map(|reg| reg.unwrap_or_else(|| self.emit.reg(Class::Pred))).collect();
-        Ok(Tile { elem: Elem::Bool, layout, dim_bits, regs, held, per_register: 1 })
+        Ok(Tile { elem: Elem::Bool, layout, dim_bits, regs, used: held, per_register: 1 })
     }
 
     /// `tile = e`.

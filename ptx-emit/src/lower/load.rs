@@ -108,7 +108,7 @@ impl Lower<'_> {
         let op = if access.space.has_bounds() { P::LdGlobalB16 } else { P::LdSharedB16 };
         for pair in tile.registers() {
             // If extents are no powers of two, a register may hold only one element.
-            let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.held.has(v)).collect();
+            let halves: Vec<usize> = [2 * pair, 2 * pair + 1].into_iter().filter(|&v| tile.used.has(v)).collect();
             let mut regs: Vec<Reg> = [0, 1].map(|_| self.emit.mutable(Class::B16)).to_vec();
             if keep {
                 self.emit.push(P::UnpackB32B16, [Operand::Vec(regs.clone()), tile.regs[pair].into()]);

@@ -38,7 +38,7 @@ pub(super) struct Trips {
     /// The predicates of a `while` condition at the entry and at the end of the body; `None`: the index alone decides.
     pub(super) while_: Option<(Reg, Reg)>,
     /// The next index from the tile counter (`next .. from`).
-    pub(super) drawn: Option<Reg>,
+    pub(super) next_tile: Option<Reg>,
 }
 
 impl Lower<'_> {
@@ -66,7 +66,7 @@ impl Lower<'_> {
 
     /// Closes a loop whose body is in the innermost frame; the entry code is in the frame around it.
     pub(super) fn close_loop(&mut self, state: Option<LoopState>, trips: Trips) {
-        let Trips { counter, index, width, start, end, every, head, skip, uniform, while_, drawn } = trips;
+        let Trips { counter, index, width, start, end, every, head, skip, uniform, while_, next_tile: drawn } = trips;
         let branch = if uniform { P::BraUni } else { P::Bra };
         for (_, reg, advance) in state.map_or_else(Vec::new, |l| l.induced) {
             self.emit.push(P::AddS64, [reg.into(), reg.into(), advance]);

@@ -25,7 +25,7 @@ impl Lower<'_> {
     /// the other threads.
     pub(super) fn ready_barriers(&mut self) {
         let rings: Vec<(u64, Barriers)> = self.rings.iter().filter_map(|r| Some((r.slots, r.barriers?))).collect();
-        let barriers = !rings.is_empty() || !self.turns.is_empty() || !self.cluster_places.is_empty();
+        let barriers = !rings.is_empty() || !self.ordered.is_empty() || !self.cluster_places.is_empty();
         if !barriers && self.maps.is_empty() {
             return;
         }
@@ -162,7 +162,7 @@ impl Lower<'_> {
                 if ring.fill.asynchronous > 0 {
                     self.emit.push(P::CpAsyncMbarrierArriveNoinc, [full()]);
                 }
-                if ring.fill.stored + ring.fill.beside > 0 {
+                if ring.fill.stored + ring.fill.idle_threads > 0 {
                     self.emit.def(Class::B64, P::MbarrierArrive, [full()]);
                 }
             }
@@ -204,11 +204,11 @@ impl Lower<'_> {
 
     /// Readies the barriers of statements that are `ordered`.
     fn ready_turns(&mut self) {
-        for turns in self.turns.values() {
+        for turns in self.ordered.values() {
             let kind = MbarrierKind::Turn { arrivals: u64::from(turns.arrivals) };
             self.report.mbarriers.push(MbarrierReport { kind, offset: turns.offset, count: turns.replicas.into() });
         }
-        for turns in self.turns.values() {
+        for turns in self.ordered.values() {
             for i in 0..u64::from(turns.replicas) {
                 let at = Operand::shared(0, (turns.offset + i * BARRIER_BYTES) as i64);
                 self.emit.push(P::MbarrierInit, [at, Operand::Imm(i64::from(turns.arrivals))]);

@@ -78,7 +78,7 @@ impl Lower<'_> {
         for (i, part) in source.chunks(tile.per_register).enumerate() {
             let Some(&any) = part.iter().flatten().next() else { continue };
             // Bytes of absent elements may have any value.
-            let others = |b: usize| if tile.held.has(i * tile.per_register + b) { (tile.regs[i], b) } else { any };
+            let others = |b: usize| if tile.used.has(i * tile.per_register + b) { (tile.regs[i], b) } else { any };
             let whole: Vec<(Reg, usize)> = part.iter().enumerate().map(|(b, s)| s.unwrap_or(others(b))).collect();
             let reg = self.assemble(&whole, &mut pairs);
             self.mov(tile.regs[i], reg);

@@ -141,7 +141,7 @@ impl Lower<'_> {
             Elem::BF16 => self.target.has_bf16_conversions(),
             _ => false,
         };
-        let whole = tile.packed() && tile.registers().all(|r| tile.held.has(2 * r) && tile.held.has(2 * r + 1));
+        let whole = tile.packed() && tile.registers().all(|r| tile.used.has(2 * r) && tile.used.has(2 * r + 1));
         if !able || !whole || !computable(self.k, e, tile.elem) {
             return Ok(false);
         }

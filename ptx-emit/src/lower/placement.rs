@@ -73,7 +73,8 @@ impl Lower<'_> {
     }
 
     pub(super) fn place(&self, v: Value) -> Place {
-        self.k.places[v].unwrap_or_else(|| panic!("bug: `{}` has no place in shared memory", self.k.values[v].name))
+        self.k.shared_places[v]
+            .unwrap_or_else(|| panic!("bug: `{}` has no place in shared memory", self.k.values[v].name))
     }
 
     fn place_one(&mut self, v: Value, ring: Option<usize>) {

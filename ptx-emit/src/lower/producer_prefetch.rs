@@ -42,11 +42,11 @@ impl Lower<'_> {
     /// must run the role, and places and bounds must be computed from sizes: memory must not be read in front of the
     /// wait.
     pub(super) fn prefetches_first(&mut self, role: Stmt) {
-        self.asked = None;
+        self.prefetched = None;
         if self.follows && self.steps_ahead().is_some() && self.is_elected(role) && self.is_made_of_sizes(role) {
             let asked = self.emit.mutable(Class::B32);
             self.emit.push(P::MovB32, [asked.into(), Operand::Imm(0)]);
-            self.asked = Some(asked);
+            self.prefetched = Some(asked);
         }
     }
 
@@ -70,19 +70,19 @@ impl Lower<'_> {
 
     /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_prefetch`].
     pub(super) fn begin_prefetch(&mut self) -> Option<Prefetch> {
-        let (asked, steps) = (self.asked?, self.steps_ahead().filter(|&steps| steps > 0)?);
+        let (asked, steps) = (self.prefetched?, self.steps_ahead().filter(|&steps| steps > 0)?);
         self.emit.comment("the second-level cache is asked for what is loaded first");
         let again = self.emit.def(Class::Pred, P::SetpNeS32, [asked.into(), Operand::Imm(0)]);
         let done = self.emit.label("asked");
         self.emit.push_frame();
         self.emit.push(P::MovB32, [asked.into(), Operand::Imm(1)]);
-        self.ahead = Some(steps);
+        self.prefetch_step = Some(steps);
         Some(Prefetch { again, done, rings: self.rings.clone() })
     }
 
     /// Ends the prefetch code.
     pub(super) fn end_prefetch(&mut self, Prefetch { again, done, rings }: Prefetch) {
-        self.ahead = None;
+        self.prefetch_step = None;
         self.rings = rings;
         let items = self.emit.pop_frame();
         self.emit.push_if(Some(Guard { reg: again, negated: false }), P::Bra, [done.into()]);
@@ -110,7 +110,7 @@ impl Lower<'_> {
     /// The end of a loop in the prefetch code: the first steps only. A loop of more than [`SHORT`] times as many steps
     /// is not prefetched, because TMA would spend as much time on it as it saves.
     pub(super) fn end_ahead(&mut self, (start, end): (Int, Int), step: i64) -> Int {
-        let Some(steps) = self.ahead else { return end };
+        let Some(steps) = self.prefetch_step else { return end };
         self.first_steps((start, end), step, steps).unwrap_or(start)
     }
 

@@ -26,15 +26,15 @@ impl Lower<'_> {
     /// Records the places of the barriers and words of `ordered` statements, which the IR defines.
     pub(super) fn place_turns(&mut self) {
         for turn in turns(self.k) {
-            let said = self.k.turns[turn.stmt].and_then(|said| Some((said.arrivals, said.at?)));
+            let said = self.k.ordered[turn.stmt].and_then(|said| Some((said.arrivals, said.at?)));
             let (arrivals, offset) = said.unwrap_or_else(|| panic!("bug: an `ordered` statement has no place"));
             let ring = |v: &Value| {
                 let ring = self.placed[*v].and_then(|placed| placed.ring);
                 ring.unwrap_or_else(|| panic!("bug: `{}` is in no ring", self.k.values[*v].name))
             };
-            let places = turn.handed.iter().enumerate().map(|(i, v)| (ring(v), offset + turn.word(i))).collect();
+            let places = turn.passed_rings.iter().enumerate().map(|(i, v)| (ring(v), offset + turn.word(i))).collect();
             let turns = OrderedState { offset, replicas: turn.groups, arrivals, places, parity: None };
-            self.turns.insert(turn.stmt, turns);
+            self.ordered.insert(turn.stmt, turns);
         }
     }
 
@@ -64,7 +64,7 @@ impl Lower<'_> {
             let parity = self.emit.mutable(Class::B32);
             self.emit.push(P::MovB32, [parity.into(), Operand::Imm(0)]);
             let turns =
-                self.turns.get_mut(&s).unwrap_or_else(|| panic!("bug: an `ordered` statement without barriers"));
+                self.ordered.get_mut(&s).unwrap_or_else(|| panic!("bug: an `ordered` statement without barriers"));
             turns.parity = Some(parity);
             all.push(turns.clone());
         }
@@ -87,7 +87,7 @@ impl Lower<'_> {
     /// Begins `ordered { .. }`: waits for the previous replica. `None`: the role has a single group, so there is no
     /// order.
     pub(super) fn begin_ordered(&mut self, s: Stmt) -> Option<(OrderedState, Part)> {
-        let turns = self.turns.get(&s).cloned()?;
+        let turns = self.ordered.get(&s).cloned()?;
         let (Some(part), Some(parity)) = (self.part, turns.parity) else {
             panic!("bug: an `ordered` statement outside of its role")
         };

@@ -105,5 +105,5 @@ pub(super) struct Draws {
     /// Where the loop ends.
     pub(super) end: Int,
     /// The tile number that this iteration took from the counter or read from a slot.
-    pub(super) drawn: Option<Reg>,
+    pub(super) tile_number: Option<Reg>,
 }

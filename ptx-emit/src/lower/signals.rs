@@ -138,7 +138,7 @@ impl Lower<'_> {
             skip,
             uniform: false,
             while_: None,
-            drawn: None,
+            next_tile: None,
         };
         self.close_loop(state, turns);
         self.barrier(s)

@@ -80,7 +80,7 @@ pub(crate) struct Lower<'a> {
     /// The index in `counted` of the barrier that counts the present statement's stores.
     pub(super) counts: Option<usize>,
     /// In the present statement, lanes with the same elements store them to different blocks of the cluster.
-    pub(super) dealt: Option<LaneStores>,
+    pub(super) lane_stores: Option<LaneStores>,
     /// Bits of the thread numbers of the present statements' threads: those of the block, or of a role.
     pub(super) thread_bits: u32,
     /// The role of the present statements.
@@ -90,15 +90,15 @@ pub(crate) struct Lower<'a> {
     /// The role has not waited for the previous grids yet.
     pub(super) follows: bool,
     /// If a role prefetches before it waits: the register that says whether it has done so.
-    pub(super) asked: Option<Reg>,
+    pub(super) prefetched: Option<Reg>,
     /// The present statements only prefetch what this many steps of them load.
-    pub(super) ahead: Option<i64>,
+    pub(super) prefetch_step: Option<i64>,
     /// Tensor maps, a parameter each.
     pub(super) maps: Vec<Map>,
     /// Surrounding loops that take their numbers from a counter.
     pub(super) draws: Vec<Draws>,
     /// State of `ordered` statements.
-    pub(super) turns: BTreeMap<Stmt, OrderedState>,
+    pub(super) ordered: BTreeMap<Stmt, OrderedState>,
     /// Numbers in the computed form that were rounded to a type, with their stored form.
     pub(super) rounded: BTreeMap<Reg, (Elem, Reg)>,
     /// Numbers in the computed form that were read from registers or memory, with their stored form. A conversion back
@@ -168,16 +168,16 @@ impl<'a> Lower<'a> {
             passed: None,
             meets_later: false,
             counts: None,
-            dealt: None,
+            lane_stores: None,
             thread_bits: 0,
             part: None,
             asks: None,
             follows: false,
-            asked: None,
-            ahead: None,
+            prefetched: None,
+            prefetch_step: None,
             maps: Vec::new(),
             draws: Vec::new(),
-            turns: BTreeMap::new(),
+            ordered: BTreeMap::new(),
             parts: None,
             smem_bytes: 0,
             report: Report { stages: 1, ..Report::default() },

@@ -68,7 +68,7 @@ impl Lower<'_> {
         if self.emit.func.regs.len() > 4 * MAX_INSTRUCTIONS {
             return Err(self.too_long(s));
         }
-        if self.ahead.is_some() && !self.is_prefetched(s)? {
+        if self.prefetch_step.is_some() && !self.is_prefetched(s)? {
             return Ok(());
         }
         self.mark(s);
@@ -372,7 +372,7 @@ impl Lower<'_> {
             skip,
             uniform: true,
             while_: enters.zip(goes_on),
-            drawn,
+            next_tile: drawn,
         };
         self.close_loop(state, trips);
         if self.k.recomputed[s] {

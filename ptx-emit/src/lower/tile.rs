@@ -13,7 +13,7 @@ pub(super) struct Tile {
     pub(super) dim_bits: Dims,
     /// Registers of all elements; those of absent elements are never accessed.
     pub(super) regs: Vec<Reg>,
-    pub(super) held: UsedRegisters,
+    pub(super) used: UsedRegisters,
     /// Elements per register: two of 16 bits, four of 8 bits or eight of 4 bits, selected by the low value bits, lowest
     /// first. 1 if elements are wider, or if a thread has one element. A thread with fewer elements fills part of a
     /// register. 4-bit elements that are loaded byte by byte: two.
@@ -28,12 +28,12 @@ impl Tile {
 
     /// The elements of a thread.
     pub(super) fn elements(&self) -> Vec<usize> {
-        (0..self.len()).filter(|&v| self.held.has(v)).collect()
+        (0..self.len()).filter(|&v| self.used.has(v)).collect()
     }
 
     /// Whether a register has elements, in some or all of its parts.
     pub(super) fn has_register(&self, i: usize) -> bool {
-        (0..self.per_register).any(|part| self.held.has(i * self.per_register + part))
+        (0..self.per_register).any(|part| self.used.has(i * self.per_register + part))
     }
 
     /// The indices of registers that have elements.
@@ -71,7 +71,7 @@ impl Tile {
         });
         let held = UsedRegisters::of(&layout, dim_bits.extents())?;
         let regs = registers.chunks(per).map(|word| self.regs[word[0] / per]).collect();
-        whole.then_some(Tile { elem: self.elem, layout, dim_bits, held, regs, per_register: per })
+        whole.then_some(Tile { elem: self.elem, layout, dim_bits, used: held, regs, per_register: per })
     }
 
     /// The same registers as a tile of two dimensions seen transposed.
@@ -80,7 +80,7 @@ impl Tile {
         let layout = self.layout.transposed(self.dim_bits[0])?;
         let dim_bits = Dims::of(&[columns, rows]);
         let held = UsedRegisters::of(&layout, dim_bits.extents())?;
-        Some(Tile { layout, dim_bits, held, ..self })
+        Some(Tile { layout, dim_bits, used: held, ..self })
     }
 
     /// The same registers as a tile of another shape with the same row-major order of elements.
@@ -88,7 +88,7 @@ impl Tile {
         let dim_bits = Dims::of(shape);
         let layout = self.layout.reshaped(&self.dim_bits, &dim_bits)?;
         let held = UsedRegisters::of(&layout, dim_bits.extents())?;
-        Some(Tile { layout, dim_bits, held, ..self })
+        Some(Tile { layout, dim_bits, used: held, ..self })
     }
 
     /// Whether another tile has the same layout and packing.

@@ -38,7 +38,7 @@ impl Lower<'_> {
         let class = if per_register > 1 { Class::B32 } else { class };
         let count = n.div_ceil(per_register);
         let regs = (0..count).map(|_| if mutable { self.emit.mutable(class) } else { self.emit.reg(class) }).collect();
-        Some(Tile { elem, layout, dim_bits, regs, held, per_register })
+        Some(Tile { elem, layout, dim_bits, regs, used: held, per_register })
     }
 
     /// Sets every element to zero.
@@ -222,7 +222,7 @@ impl Lower<'_> {
         for &(v, r) in values {
             let given = values.iter().find(|(w, _)| *w == v ^ 1).map(|(_, r)| *r);
             // If the neighbour does not exist, its half may have any value.
-            let pair = given.or((!tile.held.has(v ^ 1)).then_some(r));
+            let pair = given.or((!tile.used.has(v ^ 1)).then_some(r));
             match pair {
                 Some(other) if v.is_multiple_of(2) => {
                     self.emit.push(P::PackB32B16, [tile.regs[v / 2].into(), Operand::Vec(vec![r, other])]);

@@ -30,17 +30,17 @@ impl Lower<'_> {
             return Err(self.unsupported(e, "tuples that meet no register tile"));
         };
         let dims = Dims::of(&shape);
-        let (axis, parts) = (combine.axis as usize, combine.how.parts());
+        let (axis, parts) = (combine.axis as usize, combine.operation.parts());
         let held = UsedRegisters::of(&layout, dims.extents()).filter(|_| layout.out_bits() == dims.iter().sum());
         let Some(held) = held else { return Err(self.unsupported(e, NO_WHOLE_TILE)) };
-        let steps = match combine.how {
+        let steps = match combine.operation {
             How::Scan { .. } => steps_of(&layout, &shape, axis, parts),
             How::Sort { .. } => Ok(Vec::new()),
             _ => layout.scan(&shape, axis, parts),
         };
-        let (steps, to) = match (steps, layout.combined(&shape, axis, combine.how)) {
+        let (steps, to) = match (steps, layout.combined(&shape, axis, combine.operation)) {
             (Ok(steps), Ok(to)) => (steps, to),
-            (Err(why), _) | (_, Err(why)) if combine.how.keeps_extents() => return Err(self.no_scan(e, why)),
+            (Err(why), _) | (_, Err(why)) if combine.operation.keeps_extents() => return Err(self.no_scan(e, why)),
             (Err(why), _) | (_, Err(why)) => return Err(self.no_reduction(e, combine.axis, why)),
         };
         let all: Vec<usize> = (0..1usize << layout.value_bits()).filter(|&v| held.has(v)).collect();
@@ -48,7 +48,7 @@ impl Lower<'_> {
         let xs = self.components(e, combine, &subject, &all)?;
         let Subject { layout, mut shape, .. } = subject;
         let by = By::Program(combine);
-        let found: Vec<(usize, Vec<Reg>)> = match combine.how {
+        let found: Vec<(usize, Vec<Reg>)> = match combine.operation {
             How::Scan { .. } => {
                 let scope = Scope { layout: layout.clone(), dim_bits: Dims::of(&shape) };
                 let mut classes = Vec::new();
@@ -80,7 +80,7 @@ impl Lower<'_> {
                 firsts.enumerate().filter_map(at).collect()
             }
         };
-        if !combine.how.keeps_extents() {
+        if !combine.operation.keeps_extents() {
             shape[axis] = 1 << parts.count_ones();
         }
         let mut tiles = Vec::new();

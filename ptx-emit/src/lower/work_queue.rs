@@ -21,12 +21,12 @@ use tilec_ir::ops::Op;
 impl Lower<'_> {
     /// Records the loop up to `end`, in front of its body.
     pub(super) fn begin_draws(&mut self, next: Next, end: Int) {
-        self.draws.push(Draws { next, end, drawn: None });
+        self.draws.push(Draws { next, end, tile_number: None });
     }
 
     /// After the body: the tile number that was taken from the counter.
     pub(super) fn end_draws(&mut self, next: Next) -> Reg {
-        let draws = self.draws.pop().filter(|d| d.next == next).and_then(|d| d.drawn);
+        let draws = self.draws.pop().filter(|d| d.next == next).and_then(|d| d.tile_number);
         draws.unwrap_or_else(|| panic!("bug: a loop draws no number, which is verified"))
     }
 
@@ -82,10 +82,10 @@ impl Lower<'_> {
                 self.emit.push_if(guard, P::AtomGlobalIncU32, [number.into(), Operand::at(counter, 0), last]);
                 let at = self.number_at(next.channel, own.put);
                 self.emit.push_if(guard, P::StSharedB32, [at, number.into()]);
-                self.draws[i].drawn = Some(number);
+                self.draws[i].tile_number = Some(number);
             }
             ChannelOp::Release => {
-                self.draws[i].drawn = Some(self.read_number(next.channel, own.get));
+                self.draws[i].tile_number = Some(self.read_number(next.channel, own.get));
                 self.rings[ring].read = true;
             }
             ChannelOp::Acquire | ChannelOp::Wait => {}
@@ -104,6 +104,6 @@ impl Lower<'_> {
         let turn = own.known_turn(own.put_turn);
         let parity = self.emit.def(Class::B32, P::XorB32, [turn.parity.into(), Operand::Imm(1)]);
         self.wait_for(Operand::at(turn.barrier, 0), parity, "wait_number");
-        self.draws[i].drawn = Some(self.read_number(self.draws[i].next.channel, own.put));
+        self.draws[i].tile_number = Some(self.read_number(self.draws[i].next.channel, own.put));
     }
 }

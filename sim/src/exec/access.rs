@@ -8,7 +8,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::program::bulk::Direction;
 use crate::program::types::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Space, WINDOW_BYTES};
 use crate::program::{Addr, Area, Base, Op};
-use crate::race::{Agent, Conflict};
+use crate::race::{Conflict, Issuer};
 use crate::report::{Cause, ReportKind};
 
 /// The lanes of a mask, lowest first.
@@ -165,7 +165,7 @@ impl Cta<'_> {
             Op::CpAsync(_) => Some(Cause::CopyPending),
             Op::Wgmma(_) => Some(Cause::ProductPending),
             Op::Remote(_) => Some(Cause::LoadPending),
-            Op::Bulk(bulk) => Some(match bulk.way {
+            Op::Bulk(bulk) => Some(match bulk.direction {
                 Direction::Load { .. } | Direction::Between { .. } => Cause::LoadPending,
                 Direction::Store | Direction::Reduce { .. } | Direction::Prefetch => Cause::StorePending,
             }),
@@ -174,7 +174,7 @@ impl Cta<'_> {
     }
 
     /// Reads up to 16 bytes of shared memory.
-    pub(crate) fn read_shared(&mut self, who: Agent, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
+    pub(crate) fn read_shared(&mut self, who: Issuer, address: u64, bytes: u64) -> Result<[u32; 4], Box<Fail>> {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         let mut out = [0; 4];
@@ -197,7 +197,7 @@ impl Cta<'_> {
     }
 
     /// Writes up to 16 bytes of shared memory.
-    pub(crate) fn write_shared(&mut self, who: Agent, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+    pub(crate) fn write_shared(&mut self, who: Issuer, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         let n = bytes.min(4) as usize;
@@ -223,7 +223,7 @@ impl Cta<'_> {
 
     /// Announces a later write of up to 16 bytes of shared memory; `same`: an earlier announced write has the same
     /// value.
-    pub(crate) fn claim_shared(&mut self, who: Agent, address: u64, bytes: u64, same: bool) -> Step {
+    pub(crate) fn claim_shared(&mut self, who: Issuer, address: u64, bytes: u64, same: bool) -> Step {
         let at = self.check_shared(who.lane, address, bytes)?;
         self.check_no_mbarrier(who.lane, at, bytes)?;
         for at in (at..at + bytes as usize).step_by(4) {

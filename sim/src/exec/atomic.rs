@@ -10,7 +10,7 @@ use crate::numerics::single::Extremum;
 use crate::numerics::{Mode, Round, double, packed2, single};
 use crate::program::types::{L64, SINK, Space};
 use crate::program::{Atom, AtomOp, VECTOR};
-use crate::race::{Agent, FlagAccess};
+use crate::race::{FlagAccess, Issuer};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -49,7 +49,7 @@ impl Cta<'_> {
                 Space::Shared | Space::Cluster => {
                     cta.count_shared(pc, mask, at, bytes, Kind::Other);
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let was = cta.read_shared(who, at[lane], bytes)?;
                         let was = u64::from(was[0]) | u64::from(was[1]) << 32;
                         old[0][lane] = was;
@@ -63,7 +63,7 @@ impl Cta<'_> {
                     let meeting = cta.lock_grid(&atom.order, index, atom.returns());
                     cta.races.look_ahead((0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| at[lane]));
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         // The whole vector is aligned; its elements are updated one by one.
                         cta.writable(lane, at[lane], bytes * n as u64)?;
                         for (i, (a, _)) in values.iter().enumerate() {
@@ -88,7 +88,7 @@ impl Cta<'_> {
     }
 
     /// Updates an element of global memory, and returns its old value.
-    fn update_global(&mut self, atom: &Atom, who: Agent, at: u64, (a, b): (u64, u64)) -> Result<u64, Box<Fail>> {
+    fn update_global(&mut self, atom: &Atom, who: Issuer, at: u64, (a, b): (u64, u64)) -> Result<u64, Box<Fail>> {
         let (lane, bytes) = (who.lane, u64::from(atom.size));
         self.read_global(who, at, bytes, true)?;
         if let Err(conflict) = self.races.write_global(who, at, bytes as usize, false) {

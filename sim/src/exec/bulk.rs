@@ -18,7 +18,7 @@ use crate::exec::in_flight::{Load, Piece, Plan, Reduce};
 use crate::program::Op;
 use crate::program::bulk::{Bulk, Direction, Extent};
 use crate::program::types::R;
-use crate::race::{Agent, ProxyError, Slot, Strength};
+use crate::race::{Issuer, ProxyError, Slot, Strength};
 use crate::report::{Cause, ReportKind};
 use std::rc::Rc;
 
@@ -31,27 +31,27 @@ impl Cta<'_> {
         if m == 0 {
             return Ok(());
         }
-        let shared = match op.way {
+        let shared = match op.direction {
             Direction::Prefetch => [0; 32],
             _ => self.cluster_addresses(w, op.shared, m)?,
         };
         let seq = self.next_seq();
         for_lanes!(lane in m => {
-            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
-            if !matches!(op.way, Direction::Prefetch) {
+            let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
+            if !matches!(op.direction, Direction::Prefetch) {
                 self.check_room(lane, shared[lane], 1)?;
             }
-            if matches!(op.way, Direction::Load { .. } | Direction::Store | Direction::Reduce { .. }) {
+            if matches!(op.direction, Direction::Load { .. } | Direction::Store | Direction::Reduce { .. }) {
                 self.after_other_grids(who)?;
             }
-            let plan = match &op.way {
+            let plan = match &op.direction {
                 Direction::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
                 way => self.plan(w, who, &op.global, shared[lane], matches!(way, Direction::Store | Direction::Reduce { .. }))?,
             };
             let bytes = u64::from(plan.span.1);
             let counts = &mut self.counts[pc];
             counts.boxes += 1;
-            match &op.way {
+            match &op.direction {
                 Direction::Prefetch => {}
                 Direction::Load { barrier, mask } => {
                     counts.bulk_bytes += bytes;
@@ -79,7 +79,7 @@ impl Cta<'_> {
     }
 
     /// The two sides of a copy of a run of bytes.
-    fn run_of(&self, w: &Warp, who: Agent, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
+    fn run_of(&self, w: &Warp, who: Issuer, n: R, (from, shared): (u64, u64)) -> Result<(u32, Vec<Piece>), Box<Fail>> {
         let slot = &w.w[n as usize];
         if slot.ok >> who.lane & 1 == 0 {
             return Err(Fail::new(ReportKind::Undefined, "the size of a bulk copy is undefined").at(who.lane));
@@ -103,7 +103,7 @@ impl Cta<'_> {
         Ok((n, (0..n).step_by(16).map(piece).collect()))
     }
 
-    fn plan(&mut self, w: &Warp, who: Agent, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
+    fn plan(&mut self, w: &Warp, who: Issuer, global: &Extent, shared: u64, stores: bool) -> Result<Plan, Box<Fail>> {
         match global {
             Extent::Tensor { map, at, offsets } => {
                 self.plan_tensor(w, who, (*map, at, offsets.as_deref()), shared, stores)
@@ -124,7 +124,7 @@ impl Cta<'_> {
         }
     }
 
-    fn plan_between(&mut self, w: &Warp, who: Agent, global: &Extent, shared: u64) -> Result<Plan, Box<Fail>> {
+    fn plan_between(&mut self, w: &Warp, who: Issuer, global: &Extent, shared: u64) -> Result<Plan, Box<Fail>> {
         let Extent::Bytes { at, n } = global else {
             return Err(Fail::new(ReportKind::Invalid, "no such copy"));
         };
@@ -180,7 +180,7 @@ impl Cta<'_> {
     /// Issues a load to the blocks of a mask, each counted by the mbarrier at the same offset in the block.
     fn load_bulk(
         &mut self,
-        who: Agent,
+        who: Issuer,
         plan: Plan,
         barrier: u64,
         mask: Option<(u32, bool)>,
@@ -188,7 +188,7 @@ impl Cta<'_> {
     ) -> Step {
         let lane = who.lane;
         // Reductions are strong accesses, so several of them to one place are no race.
-        let writer = Agent { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
+        let writer = Issuer { strength: if reduce.is_some() { Strength::Block } else { Strength::Weak }, ..who };
         let clock = self.races.clocks.start_copies(who.warp);
         let (first, bytes) = plan.span;
         self.check_room(lane, barrier, 8)?;
@@ -236,14 +236,14 @@ impl Cta<'_> {
                 }
             }
             let data = (!self.landing.reads_late()).then(|| Rc::clone(&data));
-            self.issue(Load { who, agent, object, plan: Rc::clone(&plan), shift, data, clock, reduce })?;
+            self.issue(Load { issuer: who, agent, object, plan: Rc::clone(&plan), shift, data, clock, reduce })?;
         }
         Ok(())
     }
 
     /// Issues a load, which lands at once or later.
     fn issue(&mut self, load: Load) -> Step {
-        let lane = load.who.lane;
+        let lane = load.issuer.lane;
         if self.landing == Landing::Early {
             return self.land_load(&load).map_err(|fail| fail.at(lane));
         }
@@ -258,10 +258,10 @@ impl Cta<'_> {
     }
 
     /// Checks that the async proxy can see the mbarrier that a copy completes.
-    fn check_object(&mut self, who: Agent, object: u32) -> Step {
+    fn check_object(&mut self, who: Issuer, object: u32) -> Step {
         let lane = who.lane;
         self.require_object(lane, object)?;
-        let strong = Agent { strength: Strength::Block, copy: false, ..who };
+        let strong = Issuer { strength: Strength::Block, copy: false, ..who };
         self.use_object(strong, object)?;
         self.races.object_seen(who, object as usize).map_err(|conflict| {
             let message = format!(
@@ -274,7 +274,7 @@ impl Cta<'_> {
     }
 
     /// The current bytes of a source.
-    fn read_pieces(&mut self, who: Agent, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
+    fn read_pieces(&mut self, who: Issuer, plan: &Plan, noted: bool) -> Result<Vec<[u8; 16]>, Box<Fail>> {
         let mut out = Vec::with_capacity(plan.pieces.len());
         for piece in &plan.pieces {
             let mut bytes = plan.fill;
@@ -296,7 +296,7 @@ impl Cta<'_> {
     }
 
     /// The bytes of a piece inside the tensor, in accesses as large as their alignment.
-    fn read_run(&mut self, who: Agent, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
+    fn read_run(&mut self, who: Issuer, piece: &Piece, bytes: &mut [u8; 16], noted: bool) -> Step {
         let (mut at, end) = (u64::from(piece.from), u64::from(piece.to));
         while at < end {
             let address = piece.global.wrapping_add(at);
@@ -314,7 +314,7 @@ impl Cta<'_> {
     pub(crate) fn land_load(&mut self, load: &Load) -> Step {
         let data = match &load.data {
             Some(data) => Rc::clone(data),
-            None => Rc::new(self.read_pieces(load.who, &load.plan, false)?),
+            None => Rc::new(self.read_pieces(load.issuer, &load.plan, false)?),
         };
         for (piece, bytes) in load.plan.pieces.iter().zip(data.iter()) {
             let at = piece.shared.wrapping_add(load.shift) as usize;
@@ -323,11 +323,11 @@ impl Cta<'_> {
             let width = usize::from(load.plan.width);
             match &load.reduce {
                 None => self.shared.put_words(at, &words[..width / 4]),
-                Some(reduce) => self.combine_words(load.who.lane, reduce, at, &words[..width / 4])?,
+                Some(reduce) => self.combine_words(load.issuer.lane, reduce, at, &words[..width / 4])?,
             }
-            self.races.async_land(load.agent, load.who.seq, at, width);
+            self.races.async_land(load.agent, load.issuer.seq, at, width);
         }
-        let (warp, lane) = (load.who.warp, load.who.lane);
+        let (warp, lane) = (load.issuer.warp, load.issuer.lane);
         self.count_landed(lane, load.object, load.plan.span.1, |races, known| {
             races.clocks.copies_done(warp, lane, load.clock, u32::MAX, known);
         })
@@ -352,7 +352,7 @@ impl Cta<'_> {
 
     /// The thread and the instruction of a load, for reports.
     pub(crate) fn issuer(load: &Load) -> (usize, usize, u32) {
-        (load.who.warp, load.who.pc as usize, 1 << load.who.lane)
+        (load.issuer.warp, load.issuer.pc as usize, 1 << load.issuer.lane)
     }
 
     /// An access to the shared memory of a block that has ended.

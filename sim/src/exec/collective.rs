@@ -9,7 +9,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::numerics::mma::layout;
 use crate::program::types::{R, SINK};
 use crate::program::{Addr, Area, Op, Shfl, Vote};
-use crate::race::{Agent, Strength};
+use crate::race::{Issuer, Strength};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -129,16 +129,16 @@ impl Cta<'_> {
             for (i, row) in layout::store_matrix(trans, &slot.v).iter().enumerate() {
                 let lane = 8 * j + i;
                 self.check_shared(lane, at[lane], 16)?;
-                let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                 for k in 0..4 {
                     let (low, high) = (u32::from(row[2 * k]), u32::from(row[2 * k + 1]));
                     let to = at[lane] + 4 * k as u64;
                     let [one, other] = holders(trans, i, k);
                     if one == other {
-                        self.write_shared(Agent { lane: one, ..who }, to, 4, [low | high << 16, 0, 0, 0])?;
+                        self.write_shared(Issuer { lane: one, ..who }, to, 4, [low | high << 16, 0, 0, 0])?;
                     } else {
-                        self.write_shared(Agent { lane: one, ..who }, to, 2, [low, 0, 0, 0])?;
-                        self.write_shared(Agent { lane: other, ..who }, to + 2, 2, [high, 0, 0, 0])?;
+                        self.write_shared(Issuer { lane: one, ..who }, to, 2, [low, 0, 0, 0])?;
+                        self.write_shared(Issuer { lane: other, ..who }, to + 2, 2, [high, 0, 0, 0])?;
                     }
                 }
             }
@@ -159,7 +159,7 @@ impl Cta<'_> {
             let mut rows = [[0u16; 8]; 8];
             for (i, row) in rows.iter_mut().enumerate() {
                 let lane = 8 * j + i;
-                let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                 let words = self.read_row(who, at[lane], [0, 1, 2, 3].map(|k| holders(trans, i, k)))?;
                 *row = std::array::from_fn(|k| (words[k / 2] >> (16 * (k % 2))) as u16);
             }
@@ -169,7 +169,7 @@ impl Cta<'_> {
     }
 
     /// Four words at an address of the lane `who`, each read by that lane and two others.
-    fn read_row(&mut self, who: Agent, address: u64, readers: [[usize; 2]; 4]) -> Result<[u32; 4], Box<Fail>> {
+    fn read_row(&mut self, who: Issuer, address: u64, readers: [[usize; 2]; 4]) -> Result<[u32; 4], Box<Fail>> {
         let at = self.check_shared(who.lane, address, 16)?;
         let mut out = [0; 4];
         if let Some(words) = self.shared.words(at, 4) {
@@ -180,7 +180,7 @@ impl Cta<'_> {
         }
         for (k, lanes) in readers.into_iter().enumerate() {
             for lane in [who.lane, lanes[0], lanes[1]] {
-                out[k] = self.read_shared(Agent { lane, ..who }, address + 4 * k as u64, 4)?[0];
+                out[k] = self.read_shared(Issuer { lane, ..who }, address + 4 * k as u64, 4)?[0];
             }
         }
         Ok(out)

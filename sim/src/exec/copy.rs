@@ -12,7 +12,7 @@ use crate::counters::{self, copies::Form};
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
 use crate::program::CpAsync;
-use crate::race::{Agent, Known, Strength};
+use crate::race::{Issuer, Known, Strength};
 use crate::report::ReportKind;
 
 impl Cta<'_> {
@@ -69,7 +69,7 @@ impl Cta<'_> {
             copy.bytes = self.read_source(w.index, &copy, true)?;
             // From here until the wait, any access to the destination is a race, and so are unordered earlier reads of
             // it.
-            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
+            let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: true };
             if let Err(fail) = self.claim_shared(who, dst[lane], size, false) {
                 if fail.kind != ReportKind::Race || !self.is_repeated(w, &copy) {
                     return Err(fail);
@@ -119,7 +119,7 @@ impl Cta<'_> {
     fn read_source(&mut self, warp: usize, copy: &Copy, noted: bool) -> Result<[u32; 4], Box<Fail>> {
         let (n, size) = (u64::from(copy.read), u64::from(copy.size));
         let lane = usize::from(copy.lane);
-        let who = Agent { warp, lane, pc: copy.pc, seq: copy.seq, strength: Strength::Weak, copy: true };
+        let who = Issuer { warp, lane, pc: copy.pc, seq: copy.seq, strength: Strength::Weak, copy: true };
         if n == size {
             return self.read_global(who, copy.src, size, noted);
         }

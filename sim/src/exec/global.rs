@@ -8,7 +8,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::memory::Alloc;
 use crate::program::types::Space;
 use crate::program::{Addr, Area};
-use crate::race::{Agent, Conflict, Strength};
+use crate::race::{Conflict, Issuer, Strength};
 use crate::report::ReportKind;
 
 /// Addresses below this are taken for offsets from a null pointer.
@@ -106,7 +106,7 @@ impl Cta<'_> {
     /// Reads up to 16 bytes of global memory; only reads with `noted` take part in race checks.
     pub(crate) fn read_global(
         &mut self,
-        who: Agent,
+        who: Issuer,
         address: u64,
         bytes: u64,
         noted: bool,
@@ -162,7 +162,7 @@ impl Cta<'_> {
     }
 
     /// Writes up to 16 bytes of global memory.
-    pub(crate) fn write_global(&mut self, who: Agent, address: u64, bytes: u64, data: [u32; 4]) -> Step {
+    pub(crate) fn write_global(&mut self, who: Issuer, address: u64, bytes: u64, data: [u32; 4]) -> Step {
         self.after_other_grids(who)?;
         let alloc = self.writable(who.lane, address, bytes)?;
         let start = (address - alloc.base) as usize;
@@ -190,7 +190,7 @@ impl Cta<'_> {
                 if space != Space::Global {
                     return Err(outside(lane, at[lane], 128, "global memory, which alone is discarded"));
                 }
-                let who = Agent { warp, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                let who = Issuer { warp, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                 for part in (at[lane]..).step_by(16).take(8) {
                     cta.write_global(who, part, 16, [0; 4])?;
                 }

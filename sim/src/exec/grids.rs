@@ -4,7 +4,7 @@
 use super::warp::Warp;
 use crate::exec::cta::Cta;
 use crate::exec::fail::{Fail, Step};
-use crate::race::Agent;
+use crate::race::Issuer;
 use crate::report::{Cause, ReportKind};
 
 impl Cta<'_> {
@@ -21,7 +21,7 @@ impl Cta<'_> {
 
     /// Checks that a thread may access global memory.
     #[inline(always)]
-    pub(crate) fn after_other_grids(&mut self, who: Agent) -> Step {
+    pub(crate) fn after_other_grids(&mut self, who: Issuer) -> Step {
         match self.waits.cleared.get(who.warp) {
             Some(lanes) if self.waits.overlaps && lanes >> who.lane & 1 == 0 => self.ordered_after_wait(who),
             _ => Ok(()),
@@ -29,7 +29,7 @@ impl Cta<'_> {
     }
 
     #[inline(never)]
-    fn ordered_after_wait(&mut self, who: Agent) -> Step {
+    fn ordered_after_wait(&mut self, who: Issuer) -> Step {
         let clocks = &self.races.clocks;
         let waited = self.waits.waits.iter().any(|&(warp, lanes, clock)| {
             let mut lanes = (0..32).filter(|lane| lanes >> lane & 1 != 0);

@@ -2,7 +2,7 @@
 
 use crate::numerics::half::Half;
 use crate::program::Atom;
-use crate::race::Agent;
+use crate::race::Issuer;
 use std::rc::Rc;
 
 /// Up to 16 bytes that are contiguous on both sides.
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 /// A load on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
-    pub(crate) who: Agent,
+    pub(crate) issuer: Issuer,
     pub(crate) agent: usize,
     /// Its mbarrier.
     pub(crate) object: u32,
@@ -61,7 +61,7 @@ pub(crate) struct Stores {
 /// A store on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
-    pub(crate) who: Agent,
+    pub(crate) issuer: Issuer,
     pub(crate) group: u32,
     pub(crate) plan: std::rc::Rc<Plan>,
     pub(crate) reduce: Option<Reduce>,

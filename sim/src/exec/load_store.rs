@@ -9,7 +9,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::exec::warp::cut;
 use crate::program::types::{L64, Space};
 use crate::program::{Access, Area};
-use crate::race::{Agent, FlagAccess, LockStep, Strength};
+use crate::race::{FlagAccess, Issuer, LockStep, Strength};
 use crate::report::ReportKind;
 
 /// Whether all lanes access consecutive places of `bytes` bytes, which are addresses of a block's memory.
@@ -46,7 +46,7 @@ impl Cta<'_> {
         let (mut out, mut ok) = ([[0u32; 32]; 4], ALL_DEFINED);
         let mut left = mask;
         if in_a_row(&at, mask, bytes) {
-            let who = Agent { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+            let who = Issuer { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
             if let Some(words) = self.shared.words(at[0] as usize, 32 * n) {
                 // From the first lane that failed on, lanes are handled one by one.
                 let done = self.races.read_line(who, at[0] as usize, n);
@@ -59,7 +59,7 @@ impl Cta<'_> {
             }
         }
         for_lanes!(lane in left => {
-            let who = Agent { warp: warp.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+            let who = Issuer { warp: warp.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
             let here = at[lane] as usize;
             let aligned = at[lane] & (bytes - 1) == 0 && at[lane] < self.shared.bytes;
             let fast = match self.shared.words(here, n) {
@@ -98,7 +98,7 @@ impl Cta<'_> {
         self.count_shared(pc, mask, &at, bytes, Kind::Other);
         let mut left = mask;
         if in_a_row(&at, mask, bytes) && at[0] < self.shared.bytes && self.shared.bytes - at[0] >= 32 * bytes {
-            let who = Agent { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+            let who = Issuer { warp: warp.index, lane: 0, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
             let done = self.races.write_line(who, at[0] as usize, n);
             if n == 1 {
                 self.shared.put_words(at[0] as usize, &warp.w[access.regs[0] as usize].v[..done]);
@@ -114,7 +114,7 @@ impl Cta<'_> {
             left = u32::MAX.checked_shl(done as u32).unwrap_or(0);
         }
         for_lanes!(lane in left => {
-            let who = Agent { warp: warp.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+            let who = Issuer { warp: warp.index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
             let here = at[lane] as usize;
             let inside = at[lane] < self.shared.bytes && bytes <= self.shared.bytes - at[lane];
             let mut data = [0u32; 4];
@@ -151,7 +151,7 @@ impl Cta<'_> {
                     let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: false, at: *at };
                     cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let whole = cta.read_shared(who, at[lane], bytes);
                         let place = (index, lane, pc, at[lane]);
                         let read = |cta: &mut Self, at, n| cta.read_shared(who, at, n);
@@ -163,7 +163,7 @@ impl Cta<'_> {
                     cta.count_global(pc, mask, at, bytes);
                     let meeting = cta.lock_grid(&access.order, index, true);
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         let whole = cta.read_global(who, at[lane], bytes, true);
                         let place = (index, lane, pc, at[lane]);
                         let read = |cta: &mut Self, at, n| cta.read_global(who, at, n, true);
@@ -316,7 +316,7 @@ impl Cta<'_> {
                     let step = LockStep { seq, pc: pc as u32, lanes: mask, writes: true, at: *at };
                     cta.check_step(&access.order, index, step, at, bytes)?;
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.write_shared(who, at[lane], bytes, data[lane])?;
                     });
                     cta.strong_done(&access.order, (index, mask, live), at, FlagAccess::Store);
@@ -325,7 +325,7 @@ impl Cta<'_> {
                     cta.count_global(pc, mask, at, bytes);
                     let meeting = cta.lock_grid(&access.order, index, false);
                     for_lanes!(lane in mask => {
-                        let who = Agent { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
+                        let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength, copy: false };
                         cta.write_global(who, at[lane], bytes, data[lane])?;
                     });
                     cta.strong_access_done(meeting, &access.order, (index, mask, live), at, FlagAccess::Store);

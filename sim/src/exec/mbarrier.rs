@@ -17,7 +17,7 @@ use crate::exec::outcome::Next;
 use crate::exec::warp::AwaitedPhase;
 use crate::program::mbarrier::{MBar, What};
 use crate::program::types::{R, SINK};
-use crate::race::{Agent, Conflict, Known, Races, Strength};
+use crate::race::{Conflict, Issuer, Known, Races, Strength};
 use crate::report::{Cause, ReportKind};
 
 /// The largest count of arrivals and of bytes (PTX 9.7.13.15.2).
@@ -134,7 +134,7 @@ impl Cta<'_> {
         let (mut states, mut waits, mut last) = ([0u64; 32], 0u32, None);
         for_lanes!(lane in m => {
             let here = self.check_shared(lane, at[lane], 8)? as u32;
-            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
+            let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength: Strength::Block, copy: false };
             match op.what {
                 What::Init { count } => {
                     self.initialise(who, here, value(w, lane, count, "count of an mbarrier")?)?;
@@ -201,7 +201,7 @@ impl Cta<'_> {
     }
 
     /// `mbarrier.init`.
-    fn initialise(&mut self, who: Agent, here: u32, count: u32) -> Step {
+    fn initialise(&mut self, who: Issuer, here: u32, count: u32) -> Step {
         if count == 0 || count > MAX_COUNT {
             let message = format!("an mbarrier of {count} arrivals: 1 to {MAX_COUNT} are possible");
             return Err(invalid(who.lane, here, message));
@@ -210,7 +210,7 @@ impl Cta<'_> {
             let message = format!("shared address {here:#x} holds an mbarrier already: invalidate it first");
             return Err(invalid(who.lane, here, message));
         }
-        self.claim_object(Agent { strength: Strength::Weak, ..who }, here)?;
+        self.claim_object(Issuer { strength: Strength::Weak, ..who }, here)?;
         let (known, done) = (Known::default(), Known::default());
         let arrivals = Arrivals::default();
         let object = Object { expected: count, pending: count, tx: 0, announced: 0, arrivals, phase: 0, known, done };
@@ -220,10 +220,10 @@ impl Cta<'_> {
     }
 
     /// `mbarrier.inval`.
-    fn invalidate(&mut self, who: Agent, here: u32) -> Step {
+    fn invalidate(&mut self, who: Issuer, here: u32) -> Step {
         self.object(who.lane, here)?;
         self.mbarriers.remove(&here);
-        self.claim_object(Agent { strength: Strength::Weak, ..who }, here)?;
+        self.claim_object(Issuer { strength: Strength::Weak, ..who }, here)?;
         self.mbarrier_events += 1;
         Ok(())
     }
@@ -247,7 +247,7 @@ impl Cta<'_> {
     }
 
     /// `cp.async.mbarrier.arrive`: an arrival once the thread's copies have landed.
-    fn arrive_behind_copies(&mut self, w: &mut Warp, who: Agent, here: u32, counted: bool) -> Step {
+    fn arrive_behind_copies(&mut self, w: &mut Warp, who: Issuer, here: u32, counted: bool) -> Step {
         let object = self.object(who.lane, here)?;
         if !counted {
             object.pending += 1;
@@ -322,7 +322,7 @@ impl Cta<'_> {
     }
 
     /// Removes the eight bytes of an object from ordinary use, or returns them, undefined.
-    fn claim_object(&mut self, who: Agent, at: u32) -> Step {
+    fn claim_object(&mut self, who: Issuer, at: u32) -> Step {
         for word in [at as usize, at as usize + 4] {
             if let Err(conflict) = self.races.write(who, word, 4, false) {
                 return Err(self.race(conflict, who.lane, word, true));
@@ -334,18 +334,18 @@ impl Cta<'_> {
     }
 
     /// A use of an object by a thread, which must be ordered after its initialisation.
-    pub(crate) fn use_object(&mut self, who: Agent, at: u32) -> Step {
+    pub(crate) fn use_object(&mut self, who: Issuer, at: u32) -> Step {
         let used = self.races.use_object(who, at as usize);
         self.object_used(who, at, used)
     }
 
     /// The same for a store that the object counts when it lands.
-    pub(crate) fn know_object(&mut self, who: Agent, at: u32) -> Step {
+    pub(crate) fn know_object(&mut self, who: Issuer, at: u32) -> Step {
         let known = self.races.knows_object(who, at as usize);
         self.object_used(who, at, known)
     }
 
-    fn object_used(&mut self, who: Agent, at: u32, used: Result<(), (usize, Conflict)>) -> Step {
+    fn object_used(&mut self, who: Issuer, at: u32, used: Result<(), (usize, Conflict)>) -> Step {
         used.map_err(|(word, conflict)| {
             if !conflict.wrote || self.rank_of(conflict.warp) == self.rank_of(who.warp) {
                 return self.race(conflict, who.lane, word, false);

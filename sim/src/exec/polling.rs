@@ -108,7 +108,7 @@ impl Cta<'_> {
                 mask,
                 pc,
                 turn: Turn::new(),
-                looks: Vec::new(),
+                polled: Vec::new(),
                 last: None,
                 path: None,
                 woken: false,
@@ -160,7 +160,7 @@ impl Cta<'_> {
                     warp.watches.swap_remove(slot);
                     break;
                 }
-                watch.looks.push(look);
+                watch.polled.push(look);
             }
             if pc == watch.pc {
                 self.returned_to_load(warp, slot);
@@ -218,7 +218,7 @@ impl Cta<'_> {
         let lanes = warp.watches[slot].mask;
         let state = warp.state(lanes);
         let watch = &mut warp.watches[slot];
-        let (turn, looks) = (std::mem::take(&mut watch.turn), std::mem::take(&mut watch.looks));
+        let (turn, looks) = (std::mem::take(&mut watch.turn), std::mem::take(&mut watch.polled));
         if std::mem::take(&mut watch.woken) {
             watch.last = None;
             return;
@@ -256,7 +256,7 @@ impl Cta<'_> {
         };
         watch.last = Some((turn, state));
         if sleep {
-            watch.looks = looks;
+            watch.polled = looks;
             watch.woken = exact;
             let (pc, joint) = (watch.pc, watch.joint);
             if let Some(frag) = warp.frags.iter_mut().find(|f| f.mask & lanes == lanes) {
@@ -275,7 +275,7 @@ impl Cta<'_> {
     /// Whether memory that the fragment has read has changed.
     fn has_changed(&self, warp: &Warp, frag: &Frag) -> bool {
         let Some(slot) = warp.watch(frag.mask) else { return true };
-        warp.watches[slot].looks.iter().any(|look| {
+        warp.watches[slot].polled.iter().any(|look| {
             (0..32).any(|lane| look.lanes >> lane & 1 != 0 && self.peek(look.at[lane], look.bytes) != look.data[lane])
         })
     }
@@ -319,7 +319,7 @@ impl Cta<'_> {
 
     /// The flag for which a sleeping fragment waits, for a report: its text and place.
     pub(super) fn flag_text(&self, warp: &Warp, frag: &Frag, pc: u32) -> (String, Place) {
-        let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].looks.last());
+        let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].polled.last());
         let lane = look.map_or(frag.mask, |look| look.lanes).trailing_zeros() as usize & 31;
         let place = self.place(pc as usize, warp.index, lane);
         let what = look.map_or("for a flag".to_owned(), |look| {
@@ -339,7 +339,7 @@ impl Cta<'_> {
 
     /// The address of the flag that a fragment waits for.
     pub(super) fn flag_address(&self, warp: &Warp, frag: &Frag) -> Option<u64> {
-        let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].looks.last())?;
+        let look = warp.watch(frag.mask).and_then(|slot| warp.watches[slot].polled.last())?;
         matches!(frag.wait, Wait::Flag { .. }).then(|| window(look.at[look.lanes.trailing_zeros() as usize & 31]).1)
     }
 }
@@ -349,6 +349,6 @@ fn wake(warp: &mut Warp, at: usize) {
     let mask = warp.frags[at].mask;
     warp.frags[at].wait = Wait::Ready;
     if let Some(slot) = warp.watch(mask) {
-        warp.watches[slot].looks.clear();
+        warp.watches[slot].polled.clear();
     }
 }

@@ -327,7 +327,7 @@ pub(crate) struct Watch {
     pub(crate) pc: u32,
     /// The instructions executed and values read since the last poll.
     pub(crate) turn: Turn,
-    pub(crate) looks: Vec<PolledValues>,
+    pub(crate) polled: Vec<PolledValues>,
     /// The previous iteration, and a hash of the registers at its end.
     pub(crate) last: Option<(Turn, u64)>,
     /// The iterations of the loop, once it is known to poll.

@@ -15,7 +15,7 @@ use crate::exec::products::{Common, IN_USE, Job, PendingProduct, READ, TOUCHED};
 use crate::numerics::mma::wide::{negated, rows_of_registers};
 use crate::program::types::R;
 use crate::program::wgmma::{Matrix, Wgmma};
-use crate::race::{Agent, Known, Slot, Strength, quarter};
+use crate::race::{Issuer, Known, Slot, Strength, quarter};
 use crate::report::{Cause, Report, ReportKind};
 use operand::Layout;
 use std::sync::Arc;
@@ -210,7 +210,7 @@ impl Cta<'_> {
         let clock = w.products.issued;
         let agent = self.races.slot(Slot::Products(first), w.index);
         // The operands may be read at any time from now on.
-        let who = Agent { warp: w.index, lane: 0, pc: pc as u32, seq: 0, strength: Strength::Weak, copy: true };
+        let who = Issuer { warp: w.index, lane: 0, pc: pc as u32, seq: 0, strength: Strength::Weak, copy: true };
         let reader = (agent, clock, quarter(w.index - first));
         let rows = 16 * (w.index - first);
         for (layout, from, n) in a.iter().map(|a| (a, rows, 16)).chain([(&b, 0, op.form.n)]) {

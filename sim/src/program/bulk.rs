@@ -37,7 +37,7 @@ pub(crate) enum Direction {
 /// A bulk copy.
 #[derive(Clone, Debug)]
 pub(crate) struct Bulk {
-    pub(crate) way: Direction,
+    pub(crate) direction: Direction,
     pub(crate) global: Extent,
     pub(crate) shared: Addr,
 }

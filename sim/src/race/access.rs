@@ -44,7 +44,7 @@ impl Strength {
 
 /// Who accesses.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Agent {
+pub(crate) struct Issuer {
     pub(crate) warp: usize,
     pub(crate) lane: usize,
     pub(crate) pc: u32,

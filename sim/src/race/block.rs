@@ -1,6 +1,6 @@
 //! The race detector's state of a running block.
 
-use super::access::{Agent, Conflict};
+use super::access::{Conflict, Issuer};
 use super::block_sync::{BlockSync, Logs};
 use super::clocks::Clocks;
 use super::flags::{FlagAccess, Flags};
@@ -59,53 +59,53 @@ impl Races {
 
     /// Fast path of [`Races::read`] for whole words; returns whether it applied and the read is recorded.
     #[inline(always)]
-    pub(crate) fn read_words(&mut self, who: Agent, at: usize, words: usize) -> bool {
+    pub(crate) fn read_words(&mut self, who: Issuer, at: usize, words: usize) -> bool {
         self.shared.read_words(&self.clocks, &mut self.sets, who, at, words)
     }
 
     /// Fast path of [`Races::write`] for whole words; if it returns false, the caller must check the write again.
     #[inline(always)]
-    pub(crate) fn write_words(&mut self, who: Agent, at: usize, words: usize) -> bool {
+    pub(crate) fn write_words(&mut self, who: Issuer, at: usize, words: usize) -> bool {
         self.shared.write_words(&self.clocks, who, at, words)
     }
 
     /// [`Races::read_words`] of four words on behalf of several lanes: `lanes[i]` read word `i`.
-    pub(crate) fn read_row(&mut self, who: Agent, at: usize, lanes: [u32; 4]) -> bool {
+    pub(crate) fn read_row(&mut self, who: Issuer, at: usize, lanes: [u32; 4]) -> bool {
         self.shared.read_row(&self.clocks, &mut self.sets, who, at, lanes)
     }
 
     /// [`Races::read_words`] of 32 lanes, `words` consecutive words each, starting at `at`; returns how many leading
     /// lanes are recorded.
     #[inline(always)]
-    pub(crate) fn read_line(&mut self, who: Agent, at: usize, words: usize) -> usize {
+    pub(crate) fn read_line(&mut self, who: Issuer, at: usize, words: usize) -> usize {
         self.shared.read_line(&self.clocks, &mut self.sets, who, at, words)
     }
 
     /// [`Races::write_words`] of 32 lanes, likewise.
     #[inline(always)]
-    pub(crate) fn write_line(&mut self, who: Agent, at: usize, words: usize) -> usize {
+    pub(crate) fn write_line(&mut self, who: Issuer, at: usize, words: usize) -> usize {
         self.shared.write_line(&self.clocks, who, at, words)
     }
 
     /// A read of `n` bytes of shared memory at `at`, within one word.
-    pub(crate) fn read(&mut self, who: Agent, at: usize, n: usize) -> Result<(), Conflict> {
+    pub(crate) fn read(&mut self, who: Issuer, at: usize, n: usize) -> Result<(), Conflict> {
         self.shared.read(&self.clocks, &mut self.sets, who, at, n)
     }
 
     /// A write; `same` says that the bytes do not change by it.
-    pub(crate) fn write(&mut self, who: Agent, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
+    pub(crate) fn write(&mut self, who: Issuer, at: usize, n: usize, same: bool) -> Result<(), Conflict> {
         self.shared.write(&self.clocks, &mut self.sets, who, at, n, same)
     }
 
     /// A read of up to 16 bytes of global memory, aligned to their number; the conflict with its address.
     #[inline]
-    pub(crate) fn read_global(&mut self, who: Agent, address: u64, n: usize) -> Result<(), Conflict> {
+    pub(crate) fn read_global(&mut self, who: Issuer, address: u64, n: usize) -> Result<(), Conflict> {
         self.global.read(&self.clocks, &mut self.sets, who, address, n)
     }
 
     /// A write; `same` says that the bytes do not change by it.
     #[inline]
-    pub(crate) fn write_global(&mut self, who: Agent, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
+    pub(crate) fn write_global(&mut self, who: Issuer, address: u64, n: usize, same: bool) -> Result<(), Conflict> {
         self.global.write(&self.clocks, &mut self.sets, who, (address, n), same)
     }
 

@@ -99,7 +99,7 @@ pub(crate) struct Known {
     /// The fenced parts of the front, indexed by the constants above.
     pub(super) fenced: [Option<Box<Front>>; LEVELS],
     /// What strong reads have observed without a fence since.
-    pub(super) seen: Option<Box<Front>>,
+    pub(super) observed: Option<Box<Front>>,
 }
 
 /// Joins two optional fronts.
@@ -116,6 +116,6 @@ impl Known {
         for (mine, other) in self.fenced.iter_mut().zip(&other.fenced) {
             join_some(mine, other.as_deref());
         }
-        join_some(&mut self.seen, other.seen.as_deref());
+        join_some(&mut self.observed, other.observed.as_deref());
     }
 }

@@ -177,7 +177,7 @@ impl Clocks {
         }
         let (waiting, seen) = &self.unfenced[warp];
         if waiting & lanes != 0 {
-            join_some(&mut into.seen, Some(seen));
+            join_some(&mut into.observed, Some(seen));
         }
         into.front.join_part(Part { of: warp as u16, clock: self.now[warp], lanes }, self.whole(warp, live));
         self.advance(warp);
@@ -189,14 +189,14 @@ impl Clocks {
         self.changes[warp] = self.changes[warp].wrapping_add(1);
         if lanes & live == live {
             self.rows[warp].join(from);
-            self.rows[warp].seen = None;
+            self.rows[warp].observed = None;
             // What all lanes have acquired needs no entry per lane.
             let Front { all, parts, .. } = &mut self.rows[warp].front;
             parts.retain(|p| all.get(usize::from(p.of)).is_none_or(|known| p.clock > *known));
         } else {
             self.acquire_lanes(warp, lanes, from);
         }
-        if let Some(seen) = &from.seen {
+        if let Some(seen) = &from.observed {
             self.see(warp, lanes, seen);
         }
     }
@@ -240,7 +240,7 @@ impl Clocks {
         if rest != 0 {
             own.push((rest, from.clone()));
         }
-        own.iter_mut().for_each(|(_, known)| known.seen = None);
+        own.iter_mut().for_each(|(_, known)| known.observed = None);
     }
 
     /// The lanes of `warp` wait for each other.
@@ -263,7 +263,7 @@ impl Clocks {
         } else {
             let mut known = Known::default();
             self.release(warp, lanes, live, &mut known);
-            let seen = known.seen.take();
+            let seen = known.observed.take();
             // All of them have acquired the same now.
             let own = &mut self.lanes[warp];
             own.iter_mut().for_each(|(mask, _)| *mask &= !lanes);

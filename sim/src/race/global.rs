@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::access::{Agent, Conflict, Strength};
+use super::access::{Conflict, Issuer, Strength};
 use super::clocks::Clocks;
 use super::replaced_accesses::Hidden;
 use super::shadow_cell::{self, Cell, FRESH, NOBODY, Read, SPLIT, Sets};
@@ -153,7 +153,7 @@ impl Global {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Agent,
+        who: Issuer,
         address: u64,
         n: usize,
     ) -> Result<(), Conflict> {
@@ -193,7 +193,7 @@ impl Global {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Agent,
+        who: Issuer,
         (address, n): (u64, usize),
         same: bool,
     ) -> Result<(), Conflict> {

@@ -46,7 +46,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use access::{Agent, Conflict, Strength};
+pub(crate) use access::{Conflict, Issuer, Strength};
 pub(crate) use async_agents::{Slot, quarter, slots};
 pub(crate) use block::Races;
 pub(crate) use block_sync::Logs;

@@ -8,7 +8,7 @@
 //! Ordinary accesses use the generic proxy (PTX ISA 8.2.1). The async proxy observes their writes only after a proxy
 //! fence, by the writer before its release or by a thread that acquired it.
 
-use super::access::{Agent, Conflict, Strength};
+use super::access::{Conflict, Issuer, Strength};
 use super::async_agents::Slot;
 use super::block::{Permitted, Races};
 use super::clock_front::{DATA, INITS, Known, OBJECTS, Part};
@@ -50,7 +50,7 @@ impl Races {
 
     /// Whether the async proxy observes the last write of a cell.
     #[inline(always)]
-    fn seen(&self, cell: &Cell, who: Agent) -> Result<(), ProxyError> {
+    fn seen(&self, cell: &Cell, who: Issuer) -> Result<(), ProxyError> {
         let (writer, clock) = (usize::from(cell.write_agent), cell.write_clock);
         if cell.write_agent == NOBODY {
             return Ok(());
@@ -85,7 +85,7 @@ impl Races {
 
     /// As [`Races::seen`], for the byte at `at` that `agent` reads; permitted errors are recorded and pass.
     #[inline(always)]
-    fn admitted(&mut self, cell: &Cell, who: Agent, agent: usize, at: usize) -> Result<(), (usize, ProxyError)> {
+    fn admitted(&mut self, cell: &Cell, who: Issuer, agent: usize, at: usize) -> Result<(), (usize, ProxyError)> {
         let Err(offence) = self.seen(cell, who) else { return Ok(()) };
         let slots = &self.clocks.slots;
         let of = agent.checked_sub(slots.first).and_then(|i| slots.all.get(i)).map(|(slot, _)| *slot);
@@ -106,7 +106,7 @@ impl Races {
     /// byte.
     pub(crate) fn async_read(
         &mut self,
-        who: Agent,
+        who: Issuer,
         (agent, clock, lanes): (usize, u32, u32),
         at: usize,
         n: usize,
@@ -149,12 +149,12 @@ impl Races {
     /// race.
     pub(crate) fn async_claim(
         &mut self,
-        who: Agent,
+        who: Issuer,
         agent: usize,
         at: usize,
         n: usize,
     ) -> Result<(), (usize, ProxyError)> {
-        let who = Agent { copy: true, ..who };
+        let who = Issuer { copy: true, ..who };
         for at in (at..at + n).step_by(4) {
             let cell = self.shared.words[at / 4];
             if cell.is_split() {
@@ -181,7 +181,7 @@ impl Races {
     /// As [`Races::async_claim`], for a write that does not use the async proxy.
     pub(crate) fn remote_claim(
         &mut self,
-        who: Agent,
+        who: Issuer,
         agent: usize,
         at: usize,
         n: usize,
@@ -224,7 +224,7 @@ impl Races {
     }
 
     /// A thread uses the mbarrier in these eight bytes: its initialisation must happen before.
-    pub(crate) fn use_object(&mut self, who: Agent, at: usize) -> Result<(), (usize, Conflict)> {
+    pub(crate) fn use_object(&mut self, who: Issuer, at: usize) -> Result<(), (usize, Conflict)> {
         let thread = (who.warp, who.lane);
         for word in [at, at + 4] {
             let Err(conflict) = self.read(who, word, 4) else { continue };
@@ -248,7 +248,7 @@ impl Races {
 
     /// A copy outside the async proxy will use the mbarrier in these eight bytes. The initialisation must happen before
     /// the issuing thread; the use ends when the copied data has landed.
-    pub(crate) fn knows_object(&self, who: Agent, at: usize) -> Result<(), (usize, Conflict)> {
+    pub(crate) fn knows_object(&self, who: Issuer, at: usize) -> Result<(), (usize, Conflict)> {
         for word in [at, at + 4] {
             let cell = self.shared.bytes.get(word).copied().unwrap_or(self.shared.words[word / 4]);
             let writer = (usize::from(cell.write_agent), usize::from(cell.write_lane));
@@ -265,7 +265,7 @@ impl Races {
     }
 
     /// Whether the async proxy observes the object whose initialisation wrote this word, on behalf of `who`.
-    pub(crate) fn object_seen(&self, who: Agent, at: usize) -> Result<(), Conflict> {
+    pub(crate) fn object_seen(&self, who: Issuer, at: usize) -> Result<(), Conflict> {
         let cell = self.shared.bytes.get(at).copied().unwrap_or(self.shared.words[at / 4]);
         let (writer, lane) = (usize::from(cell.write_agent), usize::from(cell.write_lane));
         let fenced =

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::access::{Agent, Conflict, Strength};
+use super::access::{Conflict, Issuer, Strength};
 use super::clocks::Clocks;
 use super::shadow_cell::{Cell, NOBODY, Read, Sets, unordered_read};
 
@@ -58,7 +58,7 @@ impl Hidden {
         &self,
         clocks: &Clocks,
         (byte, n): (u64, usize),
-        who: Agent,
+        who: Issuer,
         writes: bool,
     ) -> Result<(), Conflict> {
         if self.entries.is_empty() {
@@ -75,7 +75,7 @@ impl Hidden {
                 let (warp, lane) = clocks.thread(agent, lane);
                 return Err(Conflict { warp, lane, pc, wrote: true, copy, constant: false, byte: behind });
             }
-            let plain = Agent { strength: Strength::Weak, ..who };
+            let plain = Issuer { strength: Strength::Weak, ..who };
             let mut reads = entry.reads.iter().filter(|_| writes);
             if let Some(conflict) = reads.find_map(|(agent, read)| unordered_read(clocks, *agent, *read, plain)) {
                 return Err(conflict.behind(behind));

@@ -1,6 +1,6 @@
 //! The access history of one word or byte, and the rules by which a new access conflicts with it (FastTrack).
 
-use super::access::{Agent, Conflict, Strength};
+use super::access::{Conflict, Issuer, Strength};
 use super::clocks::Clocks;
 
 pub(super) const NOBODY: u16 = 0xFFFF;
@@ -64,7 +64,7 @@ impl Cell {
 
     /// The cell after a write by `who`.
     #[inline(always)]
-    pub(super) fn written(who: Agent, clock: u32) -> Cell {
+    pub(super) fn written(who: Issuer, clock: u32) -> Cell {
         Cell {
             write_clock: clock,
             write_pc: who.pc,
@@ -245,7 +245,7 @@ impl Sets {
 }
 
 /// Whether the last write of `cell` is not ordered before `who`.
-pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Agent) -> Option<Conflict> {
+pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Issuer) -> Option<Conflict> {
     if cell.write_agent == NOBODY || (cell.write_strength.is_strong() && who.strength.is_strong()) {
         return None;
     }
@@ -257,7 +257,7 @@ pub(super) fn unordered_write(clocks: &Clocks, cell: &Cell, who: Agent) -> Optio
 }
 
 /// Whether some read of an agent is not ordered before `who`.
-pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Agent) -> Option<Conflict> {
+pub(super) fn unordered_read(clocks: &Clocks, reader: usize, read: Read, who: Issuer) -> Option<Conflict> {
     if (read.strength.is_strong() && who.strength.is_strong()) || read.clock <= clocks.row(who.warp)[reader] {
         return None;
     }
@@ -279,7 +279,7 @@ pub(super) fn read(
     clocks: &Clocks,
     sets: &mut Sets,
     cell: &mut Cell,
-    who: Agent,
+    who: Issuer,
     (agent, now): (usize, u32),
 ) -> Result<(), Conflict> {
     let fresh = Read { clock: now, pc: who.pc, lanes: 1 << who.lane, strength: who.strength };
@@ -291,7 +291,7 @@ pub(super) fn read_as(
     clocks: &Clocks,
     sets: &mut Sets,
     cell: &mut Cell,
-    who: Agent,
+    who: Issuer,
     agent: usize,
     fresh: Read,
 ) -> Result<(), Conflict> {
@@ -303,7 +303,7 @@ pub(super) fn read_as(
 }
 
 /// The second half of [`read_as`].
-pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Agent, agent: usize, fresh: Read) {
+pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Issuer, agent: usize, fresh: Read) {
     let met = clocks.row(who.warp)[agent];
     match cell.read_agent {
         NOBODY => cell.set_only_read(agent, fresh),
@@ -336,7 +336,13 @@ pub(super) fn note_read(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: 
 /// Records a write; `same` says that the bytes do not change. Lanes of a warp may write the same value in one
 /// instruction, even when diverged: the order does not matter, and whether lanes execute it together is up to the
 /// hardware.
-pub(super) fn write(clocks: &Clocks, sets: &mut Sets, cell: &mut Cell, who: Agent, same: bool) -> Result<(), Conflict> {
+pub(super) fn write(
+    clocks: &Clocks,
+    sets: &mut Sets,
+    cell: &mut Cell,
+    who: Issuer,
+    same: bool,
+) -> Result<(), Conflict> {
     let instruction =
         usize::from(cell.write_agent) == who.warp && cell.write_pc == who.pc && (!cell.flying || who.copy);
     if let Some(conflict) = unordered_write(clocks, cell, who)

@@ -1,6 +1,6 @@
 //! Shadow of the shared memory of a block: a cell for each word, or for each byte of words that are accessed in parts.
 
-use super::access::{Agent, Conflict, Strength};
+use super::access::{Conflict, Issuer, Strength};
 use super::clocks::Clocks;
 use super::replaced_accesses::Hidden;
 use super::shadow_cell::{self, Cell, FRESH, MANY, NOBODY, Read, SPLIT, Sets};
@@ -48,7 +48,14 @@ impl Shared {
 
     /// Fast path for one lane's read of whole words; returns whether it applied and the read is recorded.
     #[inline(always)]
-    pub(super) fn read_words(&mut self, clocks: &Clocks, sets: &mut Sets, who: Agent, at: usize, words: usize) -> bool {
+    pub(super) fn read_words(
+        &mut self,
+        clocks: &Clocks,
+        sets: &mut Sets,
+        who: Issuer,
+        at: usize,
+        words: usize,
+    ) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         cells.iter_mut().all(|cell| read_fast(cell, row, now, sets, who, 1 << who.lane))
@@ -59,7 +66,7 @@ impl Shared {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Agent,
+        who: Issuer,
         at: usize,
         lanes: [u32; 4],
     ) -> bool {
@@ -71,7 +78,7 @@ impl Shared {
     /// Fast path for one lane's write of whole words. If it returns false, it may have recorded some of them: the
     /// caller checks the write again, by the same thread in the same instruction.
     #[inline(always)]
-    pub(super) fn write_words(&mut self, clocks: &Clocks, who: Agent, at: usize, words: usize) -> bool {
+    pub(super) fn write_words(&mut self, clocks: &Clocks, who: Issuer, at: usize, words: usize) -> bool {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + words) else { return false };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         cells.iter_mut().all(|cell| write_fast(cell, row, now, who))
@@ -80,7 +87,14 @@ impl Shared {
     /// As [`Shared::read_words`] for 32 consecutive lanes, `words` (1, 2 or 4) each; returns how many leading lanes are
     /// recorded.
     #[inline(always)]
-    pub(super) fn read_line(&mut self, clocks: &Clocks, sets: &mut Sets, who: Agent, at: usize, words: usize) -> usize {
+    pub(super) fn read_line(
+        &mut self,
+        clocks: &Clocks,
+        sets: &mut Sets,
+        who: Issuer,
+        at: usize,
+        words: usize,
+    ) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
         line!(cells, words, (lane, cell) => read_fast(cell, row, now, sets, who, 1 << lane))
@@ -88,17 +102,17 @@ impl Shared {
 
     /// As [`Shared::write_words`] for 32 consecutive lanes, likewise.
     #[inline(always)]
-    pub(super) fn write_line(&mut self, clocks: &Clocks, who: Agent, at: usize, words: usize) -> usize {
+    pub(super) fn write_line(&mut self, clocks: &Clocks, who: Issuer, at: usize, words: usize) -> usize {
         let Some(cells) = self.words.get_mut(at / 4..at / 4 + 32 * words) else { return 0 };
         let (row, now) = (clocks.row(who.warp), clocks.now(who.warp));
-        line!(cells, words, (lane, cell) => write_fast(cell, row, now, Agent { lane, ..who }))
+        line!(cells, words, (lane, cell) => write_fast(cell, row, now, Issuer { lane, ..who }))
     }
 
     pub(super) fn read(
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Agent,
+        who: Issuer,
         at: usize,
         n: usize,
     ) -> Result<(), Conflict> {
@@ -121,7 +135,7 @@ impl Shared {
         &mut self,
         clocks: &Clocks,
         sets: &mut Sets,
-        who: Agent,
+        who: Issuer,
         at: usize,
         n: usize,
         same: bool,
@@ -209,7 +223,7 @@ fn includes_agent(row: &[u32], agent: u16, clock: u32) -> bool {
 
 /// A read by `lanes` of a warp; the lane in `who` is ignored.
 #[inline(always)]
-pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets, who: Agent, lanes: u32) -> bool {
+pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets, who: Issuer, lanes: u32) -> bool {
     let mine = who.warp as u16;
     let again = cell.read_lanes & lanes == lanes && cell.read_clock == now && cell.read_agent == mine;
     if again && !cell.read_strength.is_strong() {
@@ -243,7 +257,7 @@ pub(super) fn read_fast(cell: &mut Cell, row: &[u32], now: u32, sets: &mut Sets,
 }
 
 #[inline(always)]
-pub(super) fn write_fast(cell: &mut Cell, row: &[u32], now: u32, who: Agent) -> bool {
+pub(super) fn write_fast(cell: &mut Cell, row: &[u32], now: u32, who: Issuer) -> bool {
     let after_read = cell.read_agent == NOBODY
         || includes_agent(row, cell.read_agent, cell.read_clock)
         || (cell.read_agent == who.warp as u16 && cell.read_lanes == 1 << who.lane);

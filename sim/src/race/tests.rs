@@ -1,9 +1,9 @@
 //! Programs with and without races.
 
-use super::{Agent, Conflict, Known, Races, Strength};
+use super::{Conflict, Issuer, Known, Races, Strength};
 
-fn who(warp: usize, lane: usize, pc: u32) -> Agent {
-    Agent { warp, lane, pc, seq: pc, strength: Strength::Weak, copy: false }
+fn who(warp: usize, lane: usize, pc: u32) -> Issuer {
+    Issuer { warp, lane, pc, seq: pc, strength: Strength::Weak, copy: false }
 }
 
 fn barrier(r: &mut Races) {
@@ -83,10 +83,10 @@ fn one_instruction_may_write_one_value_twice() {
     let mut r = Races::new(1, 64, 0);
     r.write(who(0, 0, 1), 0, 4, false).expect("first access");
     r.write(who(0, 1, 1), 0, 4, true).expect("same value, same instruction");
-    r.write(Agent { seq: 9, ..who(0, 1, 1) }, 0, 4, true).expect("apart from the others");
+    r.write(Issuer { seq: 9, ..who(0, 1, 1) }, 0, 4, true).expect("apart from the others");
     assert!(r.write(who(0, 2, 1), 0, 4, false).is_err());
     assert!(r.write(who(0, 2, 2), 0, 4, true).is_err(), "another instruction");
-    let copy = |lane, pc| Agent { copy: true, ..who(0, lane, pc) };
+    let copy = |lane, pc| Issuer { copy: true, ..who(0, lane, pc) };
     r.write(copy(1, 3), 4, 4, false).expect("first access");
     assert!(r.write(who(0, 2, 3), 4, 4, true).is_err(), "while it is on its way");
     r.write(copy(2, 3), 4, 4, true).expect("a copy of the same");

@@ -120,7 +120,7 @@ fn accepted(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'sta
     let [kernel] = &done.kernels[..] else { return Ok("compiled, several kernels") };
     let problem =
         guarded(|| Problem::new(&kernel.tile.specialized, &input.run, false))?.map_err(|e| failure("no problem", e))?;
-    let source = kernel.tile.written.as_ref().expect("one kernel means something by itself");
+    let source = kernel.tile.source_kernel.as_ref().expect("one kernel means something by itself");
     let before = guarded(|| problem.interpret(&source.kernel, &source.parameters))?;
     let after = guarded(|| problem.interpret(&kernel.tile.kernel, &BTreeMap::new()))?;
     match (before, after) {

@@ -47,7 +47,7 @@ pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Resu
     let interpret = |kernel: &Kernel, consts: &Consts, options| {
         problem.interpret_with(std::slice::from_ref(kernel), std::slice::from_ref(consts), options)
     };
-    let source = kernel.tile.written.as_ref().expect("one kernel means something by itself");
+    let source = kernel.tile.source_kernel.as_ref().expect("one kernel means something by itself");
     // A program without a meaning may compile to anything.
     let Ok(before) = guarded(|| interpret(&source.kernel, &source.parameters, &options))? else {
         return Ok("compiled, undefined");

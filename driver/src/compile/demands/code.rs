@@ -21,11 +21,11 @@ pub(crate) struct CompiledKernel<'a> {
     pub(crate) target: Target,
     pub(crate) prediction: Option<&'a Prediction>,
     /// Why there is none.
-    pub(crate) unseen: Option<&'a str>,
+    pub(crate) unpredicted: Option<&'a str>,
     /// What an iteration of each scheduled loop takes.
-    pub(crate) paces: &'a [IterationTime],
+    pub(crate) iteration_times: &'a [IterationTime],
     /// Remarks of the passes about missed fast paths.
-    pub(crate) lost: &'a [Diagnostic],
+    pub(crate) missed: &'a [Diagnostic],
     /// The caller that messages address.
     pub(crate) caller: Caller,
 }
@@ -68,12 +68,12 @@ impl<'a> Code<'a> {
 
 /// The remarks about a missed fast path.
 pub(super) fn lost(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
-    tile.lost.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
+    tile.missed.iter().filter(move |d| d.loss.as_ref().is_some_and(|l| l.path == path))
 }
 
 /// The remarks about a missed fast path, even if the program requests something else.
 pub(crate) fn declined(tile: CompiledKernel<'_>, path: FastPath) -> impl Iterator<Item = &Diagnostic> {
-    tile.lost.iter().filter(move |d| d.declined == Some(path))
+    tile.missed.iter().filter(move |d| d.declined == Some(path))
 }
 
 /// Why a demand does not hold.

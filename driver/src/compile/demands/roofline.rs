@@ -50,7 +50,7 @@ fn iterations(code: &Code<'_>) -> Vec<String> {
         let units: Vec<String> = pace.units.iter().map(|(unit, clocks)| format!("{unit} {clocks}")).collect();
         format!("by its schedule an iteration takes {} clocks, and works of these: {}", pace.clocks, units.join(", "))
     };
-    code.tile.paces.iter().filter(|pace| pace.in_clocks).map(of).collect()
+    code.tile.iteration_times.iter().filter(|pace| pace.in_clocks).map(of).collect()
 }
 
 /// A term as a share of the time beyond the busiest unit.
@@ -191,7 +191,7 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
     let report = code.report;
     let mut out = Vec::new();
     // Its loads run ahead by themselves, and what is waited for is arithmetic.
-    if code.tile.paces.iter().any(|pace| pace.in_clocks) {
+    if code.tile.iteration_times.iter().any(|pace| pace.in_clocks) {
         out.push(
             "products wait for what is computed of the sums in front of them: less arithmetic for each element, or tiles of another size, have them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)"
                 .to_owned(),

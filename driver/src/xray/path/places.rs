@@ -140,9 +140,9 @@ pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static 
             ValueDef::Channel { slots, .. } => format!(" of each of {} slots", print_expr(k, *slots)),
             _ => String::new(),
         };
-        let bank = k.places[v].map_or(byte, |p| p.offset + byte) / BANK_BYTES % BANKS;
+        let bank = k.shared_places[v].map_or(byte, |p| p.offset + byte) / BANK_BYTES % BANKS;
         let first = if slots.is_empty() { "" } else { ", in slot 0" };
-        let base = k.places[v]
+        let base = k.shared_places[v]
             .map_or(String::new(), |p| format!("; byte {} of the block's shared memory{first}", p.offset + byte));
         let own = if slots.is_empty() { " of the tile" } else { "" };
         let bits = bits(elem.size(), index);

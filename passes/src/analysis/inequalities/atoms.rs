@@ -27,7 +27,7 @@ pub(crate) struct Inequalities<'k> {
     /// Pairs of loop variables that are equal.
     pub(super) same: Vec<(Value, Value)>,
     /// Variables that always have one value.
-    pub(super) held: BTreeMap<Value, Expr>,
+    pub(super) constants: BTreeMap<Value, Expr>,
     /// Parameters that are extents of tiles.
     pub(super) extents: BTreeSet<Value>,
     pub(super) stored: Vec<Stored>,

@@ -132,7 +132,7 @@ impl Inequalities<'_> {
         let k = self.k;
         let sum = match &k.exprs[e] {
             ExprData::Int(x) => Sum::number(i128::from(*x)),
-            ExprData::Ref(v) => match (let_init(k, *v).or_else(|| self.held.get(v).copied()), &k.values[*v].def) {
+            ExprData::Ref(v) => match (let_init(k, *v).or_else(|| self.constants.get(v).copied()), &k.values[*v].def) {
                 (Some(init), _) => self.sum(init)?,
                 (None, ValueDef::Var(_)) => return None,
                 _ => self.value(e),
@@ -196,7 +196,7 @@ impl Inequalities<'_> {
         while let Some(e) = parts.take() {
             match k.exprs[e] {
                 ExprData::View(_) => return true,
-                ExprData::Ref(v) => match (let_init(k, v), self.held.get(&v), &k.values[v].def) {
+                ExprData::Ref(v) => match (let_init(k, v), self.constants.get(&v), &k.values[v].def) {
                     (Some(_), ..) => parts.named(v),
                     (None, Some(&init), _) if parts.once(v) => parts.also(init),
                     (None, Some(_), _) => {}

@@ -47,7 +47,7 @@ impl Work<'_> {
         let op_of_two = op.operator().expect("what is scanned has an operator");
         let both = k.expr(ExprData::Op { op: op_of_two, args }, span);
         let combine = Combine {
-            how: How::Scan { parts: 0 },
+            operation: How::Scan { parts: 0 },
             axis,
             args: vec![k.copy_expr(arg)],
             front: Vec::new(),
@@ -79,7 +79,7 @@ impl Work<'_> {
         let span = k.expr_spans[e];
         let totals = all.into_iter().map(|all| k.value_ref(all, span)).collect();
         let combine = combined(k, e);
-        k.exprs[e] = ExprData::Combine(Box::new(Combine { how: How::Scan { parts }, totals, ..combine }));
+        k.exprs[e] = ExprData::Combine(Box::new(Combine { operation: How::Scan { parts }, totals, ..combine }));
         remark(cx, k, e, parts);
     }
 

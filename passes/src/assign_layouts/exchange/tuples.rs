@@ -118,7 +118,7 @@ pub(super) fn parts_of(
 ) -> (Stmt, Vec<Source>) {
     let (span, name) = (k.stmt_spans[at], format!("{}_parts", k.values[like].name));
     let first = combine.first.clone();
-    let whole = Combine { how: How::Reduce { parts }, front: Vec::new(), ..combine };
+    let whole = Combine { operation: How::Reduce { parts }, front: Vec::new(), ..combine };
     let init = k.expr(ExprData::Combine(Box::new(whole)), span);
     let tuples = k.value(&name, span, ValueDef::Let);
     let by = k.stmt(StmtData::Let { value: tuples, init }, span);

@@ -16,7 +16,7 @@ pub(super) struct Fault {
     /// The slot, if it concerns a slot of a channel.
     pub(super) slot: Option<u32>,
     /// Which rule.
-    pub(super) why: FaultKind,
+    pub(super) rule: FaultKind,
     /// The other statement.
     pub(super) other: Option<Stmt>,
 }
@@ -40,10 +40,10 @@ pub(super) fn report(k: &Kernel, s: Stmt, fault: &Fault, trace: &Trace) -> Diagn
     if !way_out.is_empty() {
         d = d.with_note(way_out);
     }
-    if fault.why == FaultKind::NeverAwaited {
+    if fault.rule == FaultKind::NeverAwaited {
         return d.with_fix_around(k.stmt_spans[s], "", format!("\nawait {name}, 0"));
     }
-    match missing(fault.why, name).filter(|_| k.plans[s] == StmtPlan::default()) {
+    match missing(fault.rule, name).filter(|_| k.plans[s] == StmtPlan::default()) {
         Some(statement) => d.with_fix_around(k.stmt_spans[s], format!("{statement}\n"), ""),
         None => d,
     }
@@ -70,7 +70,7 @@ struct FaultText(String, &'static str, String);
 
 fn words(k: &Kernel, fault: &Fault, name: &str, cell: &str) -> FaultText {
     let found =
-        race(fault.why, name, cell).or_else(|| turn(fault.why, name, cell)).or_else(|| store(fault.why, name, cell));
+        race(fault.rule, name, cell).or_else(|| turn(fault.rule, name, cell)).or_else(|| store(fault.rule, name, cell));
     found.unwrap_or_else(|| absent(k, fault, cell))
 }
 
@@ -187,14 +187,14 @@ fn store(why: FaultKind, name: &str, cell: &str) -> Option<FaultText> {
 
 /// Reads and uses of something that is not there.
 fn absent(k: &Kernel, fault: &Fault, cell: &str) -> FaultText {
-    if fault.why == FaultKind::Unwritten {
+    if fault.rule == FaultKind::Unwritten {
         return FaultText(
             format!("{cell} is read before anything is written to it"),
             "",
             "on this path no `copy` fills it first".to_owned(),
         );
     }
-    assert!(fault.why == FaultKind::NotAllocated, "bug: no words for {:?}", fault.why);
+    assert!(fault.rule == FaultKind::NotAllocated, "bug: no words for {:?}", fault.rule);
     match reusing_buffer(k, fault.value) {
         Some(by) => FaultText(
             format!("{cell} is used after `{by}` reused its memory"),

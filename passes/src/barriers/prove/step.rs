@@ -89,11 +89,13 @@ impl Run<'_> {
                         Slot::Get => r.get_slot(),
                     });
                     let why = if which == Slot::Put { FaultKind::NotAcquired } else { FaultKind::NotWaited };
-                    let Some(n) = slot else { return Err(Fault { value: u.value, slot: None, why, other: None }) };
+                    let Some(n) = slot else {
+                        return Err(Fault { value: u.value, slot: None, rule: why, other: None });
+                    };
                     (ring.map(|r| r.cells.entry(n).or_default()), slot)
                 }
             };
-            let fault = |why, other| Fault { value: u.value, slot, why, other };
+            let fault = |why, other| Fault { value: u.value, slot, rule: why, other };
             let Some(cell) = cell else { return Err(fault(FaultKind::NotAllocated, None)) };
             let last = trace.last.entry((u.value, slot)).or_default();
             if cell.flying {
@@ -143,7 +145,7 @@ impl Run<'_> {
                     Kind::WriteAfterRead => FaultKind::WriteAfterRead,
                     Kind::WriteAfterWrite => FaultKind::WriteAfterWrite,
                 };
-                return Err(Fault { value, slot: None, why, other: Some(earlier) });
+                return Err(Fault { value, slot: None, rule: why, other: Some(earlier) });
             }
         }
         state.touched.extend(self.meetings.is_earlier(s).then_some(s));
@@ -151,7 +153,7 @@ impl Run<'_> {
         for (value, stores) in self.touches(s) {
             let touched = state.tensors.entry(value).or_default();
             let last = trace.last.entry((value, None)).or_default();
-            let fault = |why, other| Fault { value, slot: None, why, other };
+            let fault = |why, other| Fault { value, slot: None, rule: why, other };
             let apart = stores && is_marked_apart(self.k, s);
             if stores && by_tma {
                 if touched.written && !apart {
@@ -185,10 +187,10 @@ fn end_reused(overlays: &Overlays, value: Value, state: &mut State, trace: &mut 
         for (slot, cell) in cells {
             let last = trace.last.get(&(other, slot)).copied().unwrap_or_default();
             if cell.flying {
-                return Err(Fault { value: other, slot, why: FaultKind::TakenInFlight, other: last.0 });
+                return Err(Fault { value: other, slot, rule: FaultKind::TakenInFlight, other: last.0 });
             }
             if slot.is_none() && state.storing.contains(&other) {
-                return Err(Fault { value: other, slot, why: FaultKind::TakenWhileStored, other: last.1 });
+                return Err(Fault { value: other, slot, rule: FaultKind::TakenWhileStored, other: last.1 });
             }
             past.follow(cell);
             let kept = trace.last.entry((value, None)).or_default();
@@ -199,7 +201,7 @@ fn end_reused(overlays: &Overlays, value: Value, state: &mut State, trace: &mut 
 }
 
 fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut Trace) -> Result<(), Fault> {
-    let absent = Fault { value, slot: None, why: FaultKind::NotAllocated, other: None };
+    let absent = Fault { value, slot: None, rule: FaultKind::NotAllocated, other: None };
     let ring = state.rings.get_mut(&value).ok_or(absent)?;
     let held = |slot: Option<u32>| slot.and_then(|n| trace.acquired.get(&(value, n)).copied());
     let result = match op {
@@ -211,7 +213,7 @@ fn channel(op: ChannelOp, value: Value, s: Stmt, state: &mut State, trace: &mut 
         ChannelOp::Release => ring.release().map_err(|why| (why, None, None)),
     };
     match result {
-        Err((why, slot, other)) => Err(Fault { value, slot, why, other }),
+        Err((why, slot, other)) => Err(Fault { value, slot, rule: why, other }),
         Ok(()) => {
             if op == ChannelOp::Acquire
                 && let Some(slot) = ring.filling_slot()

@@ -68,7 +68,7 @@ pub(super) fn divide_products(
                     Ok(()) => {
                         let decided = found.into_iter().map(|(wanted, site, tiled)| {
                             let repeats = shared.repeats(site.shape, tiled.tile);
-                            site.decided(k, wanted, (tiled.way, tiled.tile), repeats)
+                            site.decided(k, wanted, (tiled.form, tiled.tile), repeats)
                         });
                         return Ok((decided.collect(), shared.groups));
                     }
@@ -117,7 +117,7 @@ fn query<'a>(
     let way = WgmmaForm { swap: site.registers.unwrap_or(preferred), registers: site.registers.is_some() };
     let block = (bm, bn, depth);
     let (atom, acc, promoted) = (site.atom, site.elem, site.parts);
-    Ok(WgmmaQuery { atom, way, fixed: false, written: false, block, acc, scheduled, promoted, reduced })
+    Ok(WgmmaQuery { atom, form: way, fixed: false, written: false, block, acc, scheduled, promoted, reduced })
 }
 
 impl ProductSite {
@@ -138,12 +138,21 @@ impl ProductSite {
             (None, false) => String::new(),
             (None, true) if way.registers => ", transposed".to_owned(),
             (None, true) if self.column_major => ", transposed because the result is stored column-major".to_owned(),
-            (None, true) if wanted.way.swap => ", transposed like the other product".to_owned(),
+            (None, true) if wanted.form.swap => ", transposed like the other product".to_owned(),
             (None, true) => ", transposed because the instruction has 64 rows".to_owned(),
         };
         let computed = way.registers && self.load.is_none();
         let operands = if computed { "one operand in registers" } else { "shared memory" };
-        DecidedProduct { product: self.product, atom: self.atom, way, shape: self.shape, tile, repeats, operands, why }
+        DecidedProduct {
+            product: self.product,
+            atom: self.atom,
+            form: way,
+            shape: self.shape,
+            tile,
+            repeats,
+            operands,
+            why,
+        }
     }
 }
 
@@ -167,8 +176,8 @@ fn no_tile(k: &Kernel, wanted: &WgmmaQuery<'_>, why: NoTile) -> Refused {
         );
         return Refused::by_request_at(k.expr_spans[e], why).help("leave `warp_tile` out of the schedule");
     }
-    if wanted.way.registers {
-        let dim = if wanted.way.swap { "columns" } else { "rows" };
+    if wanted.form.registers {
+        let dim = if wanted.form.swap { "columns" } else { "rows" };
         return format!(
             "an operand comes from registers: `wgmma` needs a multiple of 64 {dim} for each warpgroup, 8 to 256 of the others, and a thread has {ACCUMULATORS} registers for \
              all"

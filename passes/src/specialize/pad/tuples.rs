@@ -17,7 +17,7 @@ use tilec_ir::typing::{fixed_shape, shape_of_tuples};
 
 /// Whether tuples are reduced over `n` elements, so that padding would count.
 pub(super) fn counts(k: &Kernel, n: u64, combine: &Combine) -> bool {
-    matches!(combine.how, How::Reduce { .. }) && along(k, n, combine)
+    matches!(combine.operation, How::Reduce { .. }) && along(k, n, combine)
 }
 
 fn along(k: &Kernel, n: u64, combine: &Combine) -> bool {
@@ -27,7 +27,7 @@ fn along(k: &Kernel, n: u64, combine: &Combine) -> bool {
 /// Makes the reduction `e` combine only the first `n` tuples, if it has `n` of them.
 pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
     let ExprData::Combine(combine) = &k.exprs[e] else { panic!("bug: it is made of tuples") };
-    if !matches!(combine.how, How::Reduce { .. }) || !along(k, n, combine) {
+    if !matches!(combine.operation, How::Reduce { .. }) || !along(k, n, combine) {
         return;
     }
     let mut combine = combine.clone();

@@ -32,7 +32,7 @@ pub(super) struct Flow<'f, 'k> {
     outside: &'f Outside,
     compared: RefCell<Comparisons>,
     /// Conditions that hold here.
-    given: Vec<Given>,
+    conditions: Vec<Given>,
     /// Whether these exclude such elements.
     never: bool,
     held: TileStates,
@@ -52,7 +52,7 @@ impl<'f, 'k> Flow<'f, 'k> {
             facts,
             outside,
             compared: RefCell::default(),
-            given: Vec::new(),
+            conditions: Vec::new(),
             never: false,
             held: TileStates::new(),
             clamped: BTreeSet::new(),
@@ -113,15 +113,15 @@ impl<'f, 'k> Flow<'f, 'k> {
     /// Analyses a branch. The result says whether its condition excludes such elements.
     fn branch(&mut self, given: Given, block: Option<Block>) -> bool {
         let outer = self.never;
-        self.given.push(given);
-        self.never = outer || self.known.is_never(self.outside, &self.given);
+        self.conditions.push(given);
+        self.never = outer || self.known.is_never(self.outside, &self.conditions);
         let none = self.never;
         if none {
             let held = self.held.values_mut().filter(|along| along.past.is_some());
             held.for_each(|along| *along = Along::UNKNOWN);
         }
         block.into_iter().for_each(|b| self.block(b));
-        self.given.pop();
+        self.conditions.pop();
         self.never = outer;
         none && !outer
     }

@@ -7,7 +7,7 @@ use crate::exec::fail::{Fail, Step};
 use crate::exec::in_flight::{Load, Piece, Plan, Reduce};
 use crate::exec::warp::Warp;
 use crate::program::bulk::Remote;
-use crate::race::{Agent, Slot, Strength};
+use crate::race::{Issuer, Slot, Strength};
 use crate::report::ReportKind;
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ impl Cta<'_> {
         let (size, n) = (usize::from(op.size), usize::from(op.size) * usize::from(op.n));
         let seq = self.next_seq();
         for_lanes!(lane in m => {
-            let who = Agent { warp: w.index, lane, pc: pc as u32, seq, strength, copy: true };
+            let who = Issuer { warp: w.index, lane, pc: pc as u32, seq, strength, copy: true };
             let mut data = [0u8; 16];
             for ((value, ok), bytes) in values.iter().zip(data.chunks_mut(size)) {
                 if ok >> lane & 1 == 0 {
@@ -43,7 +43,7 @@ impl Cta<'_> {
                 return Err(Fail::new(ReportKind::Invalid, message).at(lane).in_shared(barriers[lane]));
             }
             self.require_object(lane, object)?;
-            self.know_object(Agent { strength: Strength::Block, copy: false, ..who }, object)?;
+            self.know_object(Issuer { strength: Strength::Block, copy: false, ..who }, object)?;
             let agent = self.races.slot(Slot::Phase(object), w.index);
             let clock = self.races.clocks.start_copies(w.index);
             self.races
@@ -63,7 +63,7 @@ impl Cta<'_> {
                 width: n as u8,
             };
             let (plan, data) = (Rc::new(plan), Some(Rc::new(vec![data])));
-            self.issue(Load { who, agent, object, plan, shift: 0, data, clock, reduce })?;
+            self.issue(Load { issuer: who, agent, object, plan, shift: 0, data, clock, reduce })?;
         });
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::numerics::half::{self, Half};
 use crate::numerics::single::Extremum;
 use crate::program::types::{SINK, Space, Ty};
 use crate::program::{Addr, Area, Atom, AtomOp, Base, VECTOR};
-use crate::race::{Agent, Known, Strength};
+use crate::race::{Issuer, Known, Strength};
 use crate::report::ReportKind;
 use crate::tensor_map::TensorElement;
 
@@ -82,7 +82,7 @@ impl Cta<'_> {
     pub(super) fn store_bulk(
         &mut self,
         w: &mut Warp,
-        who: Agent,
+        who: Issuer,
         plan: Plan,
         reduce: Option<(AtomOp, Option<Ty>)>,
     ) -> Step {
@@ -107,7 +107,7 @@ impl Cta<'_> {
         let clocks = [self.races.start(reads), self.races.start(writes)];
         // A reduction is a strong access, so several of them to one place are no race.
         let strength = if reduce.is_some() { Strength::Wide } else { Strength::Weak };
-        let writer = Agent { strength, copy: false, ..who };
+        let writer = Issuer { strength, copy: false, ..who };
         for piece in plan.pieces.iter().filter(|p| p.from < p.to) {
             let (at, n) = (piece.shared as usize + usize::from(piece.from), usize::from(piece.to - piece.from));
             self.races
@@ -122,7 +122,7 @@ impl Cta<'_> {
             }
         }
         let (group, plan) = (w.bulk.groups[lane], std::rc::Rc::new(plan));
-        let mut store = Store { who, group, plan, reduce, data: None, read: false, written: false, clocks };
+        let mut store = Store { issuer: who, group, plan, reduce, data: None, read: false, written: false, clocks };
         if !self.landing.reads_late() {
             store.data = Some(self.read_stored(&store)?);
         }
@@ -134,7 +134,7 @@ impl Cta<'_> {
     }
 
     /// Records a write of global memory that may happen later.
-    fn note_write(&mut self, who: Agent, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
+    fn note_write(&mut self, who: Issuer, address: u64, n: u64, (agent, clock): (usize, u32)) -> Step {
         self.writable(who.lane, address, n)?;
         self.races.publish_accesses(self.grid, self.block, false);
         if let Err(conflict) = self.races.write_global(who, address, n as usize, false) {
@@ -156,7 +156,7 @@ impl Cta<'_> {
                     None => {
                         let message = format!("shared address {at:#x} was never written");
                         let fail = Fail::new(ReportKind::Uninitialised, message);
-                        return Err(fail.at(store.who.lane).in_shared(at as u64));
+                        return Err(fail.at(store.issuer.lane).in_shared(at as u64));
                     }
                 }
             }
@@ -175,7 +175,7 @@ impl Cta<'_> {
             None => self.read_stored(store)?,
         };
         store.written = true;
-        let lane = store.who.lane;
+        let lane = store.issuer.lane;
         for (piece, bytes) in store.plan.pieces.iter().zip(&data).filter(|(p, _)| p.from < p.to) {
             let first = piece.global.wrapping_add(u64::from(piece.from));
             let alloc = self.global(lane, first, 1)?;
@@ -223,7 +223,7 @@ impl Cta<'_> {
         let agents = group_slots(w.index).map(|slot| self.races.slot(slot, w.index));
         let (mut known, mut lanes) = (Known::default(), 0);
         for mut store in std::mem::take(&mut w.bulk.flying) {
-            let lane = store.who.lane;
+            let lane = store.issuer.lane;
             let waits = m >> lane & 1 != 0 && store.group < w.bulk.groups[lane].saturating_sub(n);
             if !waits {
                 w.bulk.flying.push(store);
@@ -252,9 +252,9 @@ impl Cta<'_> {
     /// executed.
     pub(crate) fn end_stores(&mut self, w: &mut Warp) -> Result<(), (u32, u32, Box<Fail>)> {
         for mut store in std::mem::take(&mut w.bulk.flying) {
-            let (pc, lanes) = (store.who.pc, 1 << store.who.lane);
+            let (pc, lanes) = (store.issuer.pc, 1 << store.issuer.lane);
             if !store.read {
-                let message = match store.group < w.bulk.groups[store.who.lane] {
+                let message = match store.group < w.bulk.groups[store.issuer.lane] {
                     true => {
                         "the block ends while this copy may still read its shared memory: nobody waited for the group"
                     }
@@ -262,7 +262,7 @@ impl Cta<'_> {
                         "the block ends while this copy may still read its shared memory: it is in no committed group"
                     }
                 };
-                return Err((pc, lanes, Fail::new(ReportKind::Invalid, message).at(store.who.lane)));
+                return Err((pc, lanes, Fail::new(ReportKind::Invalid, message).at(store.issuer.lane)));
             }
             self.write_stored(&mut store).map_err(|fail| (pc, lanes, fail))?;
         }

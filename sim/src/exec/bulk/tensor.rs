@@ -7,7 +7,7 @@ use crate::exec::in_flight::{Piece, Plan};
 use crate::exec::warp::Warp;
 use crate::program::Addr;
 use crate::program::types::{R, Space};
-use crate::race::Agent;
+use crate::race::Issuer;
 use crate::report::ReportKind;
 use crate::tensor_map::{BYTES, Outside, Pixels, TensorMap};
 
@@ -58,7 +58,7 @@ impl Cta<'_> {
     pub(super) fn plan_tensor(
         &mut self,
         w: &Warp,
-        who: Agent,
+        who: Issuer,
         (map, at, offsets): (Addr, &[R], Option<&[R]>),
         shared: u64,
         stores: bool,

@@ -70,7 +70,7 @@ impl Cta<'_> {
                     _ => cta.count_global(pc, mask, at, bytes),
                 }
                 for_lanes!(lane in mask => {
-                    let who = Agent { warp: index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
+                    let who = Issuer { warp: index, lane, pc: pc as u32, seq, strength: Strength::Weak, copy: false };
                     if mv.store {
                         let mut data = 0;
                         for i in 0..count {

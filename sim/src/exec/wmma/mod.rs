@@ -18,7 +18,7 @@ use crate::numerics::half::Half;
 use crate::numerics::mma::{self, Acc, Elem, Form, Generation, Layout, MmaError, Shape, layout};
 use crate::program::types::{R, Space};
 use crate::program::wmma::{Extent, Fragment, Part};
-use crate::race::Agent;
+use crate::race::Issuer;
 use crate::report::ReportKind;
 
 #[cfg(test)]

@@ -46,10 +46,10 @@ pub(crate) fn bulk_load(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
     {
         *offsets = Some(many(args, 3).0.to_vec());
         let mask = m.has("multicast::cluster").then(|| slot(args, 4));
-        return Ok(Op::Bulk(Box::new(Bulk { way: way(barrier, mask), global, shared: addr(args, 0) })));
+        return Ok(Op::Bulk(Box::new(Bulk { direction: way(barrier, mask), global, shared: addr(args, 0) })));
     }
     let mask = m.has("multicast::cluster").then(|| slot(args, barrier + 1));
-    Ok(Op::Bulk(Box::new(Bulk { way: way(barrier, mask), global, shared: addr(args, 0) })))
+    Ok(Op::Bulk(Box::new(Bulk { direction: way(barrier, mask), global, shared: addr(args, 0) })))
 }
 
 /// `cp.async.bulk` and `cp.reduce.async.bulk` from shared to global memory.
@@ -57,10 +57,12 @@ pub(crate) fn bulk_store(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resu
     let global = extent(m, args, 0, 2)?;
     let shared = addr(args, 1);
     if !m.has("reduce") {
-        return Ok(Op::Bulk(Box::new(Bulk { way: Direction::Store, global, shared })));
+        return Ok(Op::Bulk(Box::new(Bulk { direction: Direction::Store, global, shared })));
     }
     match reduction(m) {
-        Some(op) => Ok(Op::Bulk(Box::new(Bulk { way: Direction::Reduce { op, ty: m.last_type() }, global, shared }))),
+        Some(op) => {
+            Ok(Op::Bulk(Box::new(Bulk { direction: Direction::Reduce { op, ty: m.last_type() }, global, shared })))
+        }
         None => m.error("no such reduction"),
     }
 }
@@ -84,7 +86,7 @@ fn reduction(m: &Mods<'_>) -> Option<AtomOp> {
 pub(crate) fn bulk_between(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let global = Extent::Bytes { at: addr(args, 1), n: slot(args, 2) };
     let way = Direction::Between { barrier: addr(args, 3), reduce: reduction(m).zip(m.last_type()) };
-    Ok(Op::Bulk(Box::new(Bulk { way, global, shared: addr(args, 0) })))
+    Ok(Op::Bulk(Box::new(Bulk { direction: way, global, shared: addr(args, 0) })))
 }
 
 /// `st.async`.
@@ -124,7 +126,7 @@ pub(crate) fn red_async(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Resul
 /// `cp.async.bulk.prefetch`.
 pub(crate) fn bulk_prefetch(_: &mut Cx<'_, '_>, m: &Mods<'_>, args: &[Arg]) -> Result<Op> {
     let (global, shared) = (extent(m, args, 0, 1)?, Addr { base: crate::program::Base::None, offset: 0 });
-    Ok(Op::Bulk(Box::new(Bulk { way: Direction::Prefetch, global, shared })))
+    Ok(Op::Bulk(Box::new(Bulk { direction: Direction::Prefetch, global, shared })))
 }
 
 /// `cp.async.bulk.commit_group`.

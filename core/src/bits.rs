@@ -1,5 +1,5 @@
-//! How much room elements take. Sizes count bits, since several elements may share a byte: what requests bytes, registers or elements of
-//! an access says of how many elements, and has the answer from here.
+//! Sizes of elements in bits, since several elements may share a byte. Code that needs bytes or registers for a number
+//! of elements asks this module.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ impl Bits {
         self.0.ilog2()
     }
 
-    /// Bytes that a run of `count` elements takes, the last of which may be filled in part. More than a number holds are as many as it holds.
+    /// Bytes of a run of `count` elements; the last byte may be filled in part. Saturates at the maximum.
     pub const fn bytes_of(self, count: u64) -> u64 {
         let bits = self.0 as u64;
         (count / 8).saturating_mul(bits).saturating_add((count % 8 * bits).div_ceil(8))
@@ -55,7 +55,8 @@ impl Bits {
         elements * (f64::from(self.0) / 8.0)
     }
 
-    /// The byte with which element `index` of a run begins. Elements that begin inside a byte have no address: that is a bug of who asks.
+    /// The first byte of element `index` of a run. Elements that begin inside a byte have no address: asking for it is
+    /// a bug.
     pub const fn byte_at(self, index: u64) -> u64 {
         assert!(self.makes_up(index % 8, 1), "bug: the address of an element that begins inside a byte");
         self.bytes_of(index)

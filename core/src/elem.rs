@@ -105,7 +105,7 @@ impl Elem {
         self.size().per(bytes)
     }
 
-    /// Bytes of an element that has an address of its own. Types whose elements share bytes have none: that is a bug of who asks.
+    /// Bytes of an element with its own address. Elements that share bytes have none: asking for it is a bug.
     pub const fn addressed_bytes(self) -> u32 {
         self.size().whole_bytes().expect("bug: the address of an element that shares its byte")
     }

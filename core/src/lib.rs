@@ -1,8 +1,8 @@
-//! `tilec-core`: what the language and the launch of its kernels share. Element types and their numbers, the op table, index
-//! arithmetic, and what the launch contract names of the hardware.
+//! `tilec-core`: shared by the language and the launch of its kernels. It has element types and their arithmetic, the
+//! op table, index arithmetic, and the hardware limits in the launch contract.
 //!
-//! The compiler (`tilec-ir`) and the runtime (`tilec-launch`) build on it; neither knows the other. It does no I/O and has no
-//! dependencies.
+//! The compiler (`tilec-ir`) and the runtime (`tilec-launch`) build on it, and are independent of each other. It does
+//! no I/O and has no dependencies.
 
 pub mod bits;
 pub mod elem;

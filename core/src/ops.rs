@@ -107,7 +107,7 @@ ops! {
     /// `permute_bytes(a, b, s)`: four bytes of the eight of two words, those of `a` first; each of the lower four hexadecimal digits of `s` names one,
     /// and one above 7 takes its sign alone, eight times.
     PermuteBytes "permute_bytes" Call, 3 Integer;
-    /// `random(seed, place)`: a word of the sequence of random ones that a seed stands for (Philox4x32-10), as u32.
+    /// `random(seed, place)`: a word of the random sequence of a seed (Philox4x32-10), as u32.
     Random "random" Call, 2 Integer;
     /// The smaller operand; a NaN operand loses.
     Min "min" Call, 2 Numeric;
@@ -115,7 +115,7 @@ ops! {
     Max "max" Call, 2 Numeric;
     /// `a * b + c`, rounded once.
     Fma "fma" Call, 3 Float;
-    /// `a` to the power of `b`, where IEEE 754 says what it is.
+    /// `a` to the power of `b`, as IEEE 754 defines it.
     Pow "pow" Call, 2 Float;
     /// Negation.
     Neg "-" Prefix, 1 Numeric;

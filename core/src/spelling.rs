@@ -1,6 +1,6 @@
-//! Which word is meant by one that nobody knows.
+//! Suggestions for misspelt words.
 
-/// Words that are longer than this many characters are nobody's misspelling: looking would take too long.
+/// Longer words get no suggestion, because the comparison would take too long.
 const MAX_LENGTH: usize = 64;
 
 /// The candidate that `word` is a misspelling of, if there is one: the one that differs in nothing but case, else the nearest that differs in
@@ -42,7 +42,8 @@ pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: imp
     candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).and_then(|(_, candidate)| candidate)
 }
 
-/// If a word is another one with one of its letters twice, whatever their case (`Mm` of `M`, `acc` of `ac`): how many letters of the word are of another case.
+/// If a word equals another one with one letter doubled, ignoring case (`Mm` for `M`, `acc` for `ac`): the number of
+/// letters that differ in case.
 fn doubled(word: &[char], of: &[char]) -> Option<usize> {
     if word.len() != of.len() + 1 {
         return None;
@@ -56,8 +57,8 @@ fn doubled(word: &[char], of: &[char]) -> Option<usize> {
     (1..word.len()).filter_map(without).min()
 }
 
-/// Whether one letter more, less or other, or two exchanged ones, make one word of the other. For a place where little else can stand: short words are not
-/// told apart as [`nearest`] does.
+/// Whether two words differ by one inserted, missing, replaced or swapped letter. For places where few words are
+/// possible: unlike [`nearest`], it also accepts short words.
 pub fn one_edit_apart(word: &str, other: &str) -> bool {
     let [a, b] = [word, other].map(|w| w.chars().take(MAX_LENGTH + 1).collect::<Vec<char>>());
     a != b && a.len().max(b.len()) <= MAX_LENGTH && distance(&a, &b) <= EDIT

@@ -4,7 +4,6 @@
 //! `driver/xray`, plain modules that are put into one HTML file as they are.
 
 mod banks;
-mod beside;
 mod boxes;
 mod budget;
 mod columns;
@@ -25,15 +24,16 @@ mod sectors;
 mod svg;
 mod threads;
 mod time;
+mod two_variants;
 mod warps;
 
-pub use beside::{Beside, Other};
 pub(crate) use budget::{registers_of, registers_of_roles};
 pub use columns::{Columns, Stage};
 pub use machine::Machine;
 pub use measured::Measured;
 pub use picture::{Picture, Room};
 pub use remark::Remark;
+pub use two_variants::{OtherVariant, VariantDiff};
 
 use crate::compile::machine_code::{self, ByLine};
 use crate::compile::{CompileOptions, Compiled, CompiledKernel, Diagnostics, Keep, compile};
@@ -55,7 +55,7 @@ pub struct Xray {
     /// Target.
     pub target: &'static str,
     /// The kernels in source order, the variants of one beside each other.
-    pub kernels: Vec<Named>,
+    pub kernels: Vec<KernelPage>,
     /// The program in all its forms.
     pub columns: Columns,
     /// Pictures of layouts.
@@ -68,12 +68,12 @@ pub struct Xray {
     pub no_way: Option<String>,
     /// The same program with other values, beside this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<Beside>,
+    pub beside: Option<OtherVariant>,
 }
 
 /// A kernel.
 #[derive(Clone, Debug, Serialize)]
-pub struct Named {
+pub struct KernelPage {
     /// The name of its entry.
     pub entry: String,
     /// The values of its compile-time parameters.
@@ -86,7 +86,7 @@ pub struct Named {
 ///
 /// # Errors
 /// Everything that is wrong with the program, as far as one run can tell; or this machine's assembler fails.
-pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray, Diagnostics> {
+pub fn xray(source: &str, options: &CompileOptions, more: &PageOptions) -> Result<Xray, Diagnostics> {
     let (program, machine) = made(source, options)?;
     let mut shown = of_measured(&program, machine.as_ref(), &more.measured);
     if !more.measured.is_empty() {
@@ -108,19 +108,19 @@ pub fn xray(source: &str, options: &CompileOptions, more: &More) -> Result<Xray,
     if other.target.is_some() || !other.values.is_empty() {
         let (other, code) = made(source, &other.options(options, &program))?;
         let other = of(&other, code.as_ref());
-        let figures = beside::Figures { own: &shown.kernels_in_words(), other: &other.kernels_in_words() };
-        shown.beside = Some(Beside::new((&shown.columns, &other.columns), figures, &more.beside.to_string()));
+        let figures = two_variants::Figures { own: &shown.kernels_in_words(), other: &other.kernels_in_words() };
+        shown.beside = Some(OtherVariant::new((&shown.columns, &other.columns), figures, &more.beside.to_string()));
     }
     Ok(shown)
 }
 
 /// What a page has besides the program.
 #[derive(Clone, Debug, Default)]
-pub struct More {
+pub struct PageOptions {
     /// Measurements, of which those that fit are shown.
     pub measured: Vec<Measured>,
     /// What a second variant has beside this one.
-    pub beside: Other,
+    pub beside: VariantDiff,
     /// An element whose way is a picture.
     pub element: Option<path::Element>,
     /// What that picture is called.
@@ -153,7 +153,7 @@ pub fn of(program: &Compiled, machine: Option<&ByLine>) -> Xray {
 fn of_measured(program: &Compiled, machine: Option<&ByLine>, measured: &[Measured]) -> Xray {
     let columns = Columns::new(program, machine);
     let pictures = pictures::pictures(program, columns.machine.as_ref(), measured);
-    let kernels = program.kernels.iter().map(|k| Named {
+    let kernels = program.kernels.iter().map(|k| KernelPage {
         entry: k.contract.entry.clone(),
         parameters: k.tile.parameters.iter().filter_map(|(name, v)| Some((name.clone(), v.text()?))).collect(),
         figures: figures(k),
@@ -200,7 +200,7 @@ impl Xray {
     fn kernels_in_words(&self) -> Vec<(String, String)> {
         let several = self.kernels.len() > 1;
         let target = ("target".to_owned(), self.target.to_owned());
-        let of = |k: &Named| -> Vec<(String, String)> {
+        let of = |k: &KernelPage| -> Vec<(String, String)> {
             let named = |name: &String| if several { format!("{}: {name}", k.entry) } else { name.clone() };
             let parameters = k.parameters.iter().map(|(name, value)| (named(name), value.clone()));
             let figures = k.figures.iter().map(|(name, value)| (format!("{}: {name}", k.entry), value.clone()));

@@ -238,7 +238,8 @@ impl TensorPlan {
         });
     }
 
-    /// The same until the function says that it is enough: where strides overlap there may be far more elements than memory.
+    /// The same, until the function returns that it is enough: overlapping strides may give far more elements than
+    /// memory has.
     pub fn while_each(&self, mut f: impl FnMut(&[u64], usize) -> bool) {
         if self.count() == 0 {
             return;
@@ -346,7 +347,7 @@ pub fn bind(contract: &Contract, args: &Args) -> Result<Bound, Vec<BindError>> {
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
-/// Whether the grid has no block, so that nothing is launched, whatever the kernel takes for granted.
+/// Whether the grid has no block, so that nothing is launched, whatever the preconditions are.
 fn empty(contract: &Contract, lookup: &dyn Fn(&str) -> Option<i64>) -> bool {
     contract.grid.iter().any(|text| expr::integer(text, lookup) == Ok(0))
 }
@@ -362,7 +363,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
     }
     let mut values = Args::new();
     let mut missing = Vec::new();
-    // Sizes and scalars first: packed strides are expressions over them, whatever the order of the parameters.
+    // Sizes and scalars first, because strides of packed tensors are expressions over them.
     for param in &contract.params {
         let given = args.get(&param.name).copied();
         let value = match &param.kind {
@@ -409,7 +410,7 @@ fn values(contract: &Contract, args: &Args, errors: &mut Vec<BindError>) -> Args
     values
 }
 
-/// Whether the kernel was compiled for this size being 0, as it says in its preconditions.
+/// Whether the kernel is the variant for this size being 0, by its preconditions.
 pub(crate) fn is_zero_variant(contract: &Contract, size: &str) -> bool {
     contract.requires.iter().any(|condition| *condition == format!("{size} == 0"))
 }
@@ -598,7 +599,7 @@ mod tests {
         assert!(bind(&gemm(), &wrong).is_err());
     }
 
-    /// A size of 0 that leaves the grid without blocks launches nothing, whatever preconditions the kernel has.
+    /// A size of 0 that leaves no blocks launches nothing, whatever the preconditions are.
     #[test]
     fn a_grid_without_blocks_has_nothing_to_launch() {
         let mut none = complete();

@@ -253,7 +253,7 @@ pub fn architecture(target: &str) -> Option<(u32, bool)> {
     Some((digits.parse().ok()?, !plain))
 }
 
-/// Whether a device runs the machine code of a target: of its own major number, and not older.
+/// Whether a device runs the machine code of a target: same major number, and not older.
 pub fn runs_machine_code(target: &str, (major, minor): (u32, u32)) -> bool {
     architecture(target).is_some_and(|(of, letter)| {
         of / 10 == major && if letter { of == 10 * major + minor } else { of <= 10 * major + minor }
@@ -302,7 +302,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
-            // Eight bytes of the header are kept for later versions.
+            // Eight bytes of the header are reserved for later versions.
             assert_eq!(Bundle::from_bytes(&damaged).is_ok(), (32..40).contains(&at), "byte {at}");
         }
         for len in (0..bytes.len()).step_by(7) {

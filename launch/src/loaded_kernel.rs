@@ -51,7 +51,7 @@ impl<'d> LoadedKernel<'d> {
         LoadedKernel::of(device, &device.load_ptx(ptx)?, ptx, contract)
     }
 
-    /// The kernel of a module that was made of `ptx`.
+    /// The kernel of a module made from `ptx`.
     fn of(device: &'d Device, module: &Module, ptx: &str, contract: &Contract) -> Result<LoadedKernel<'d>, CudaError> {
         let ids = contract.id.as_deref().zip(Contract::id_in(ptx, &contract.entry));
         if ids.is_some_and(|(own, of_ptx)| own != of_ptx) {

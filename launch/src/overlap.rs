@@ -16,7 +16,7 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Elements from the first to the last of the dimensions that `takes` says; `None` of none.
+    /// Elements from the first to the last, over the dimensions that `takes` accepts; `None`: there are none.
     fn reach(&self, takes: impl Fn(usize) -> bool) -> Option<u64> {
         let mut last = 0u64;
         for (dim, (&n, &stride)) in self.shape.iter().zip(self.strides).enumerate() {

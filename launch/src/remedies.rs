@@ -1,6 +1,6 @@
 //! Remedies for rejected launches, in words that apply to Rust, Python and C.
 
-/// For a tensor whose elements are in another order than its type says.
+/// For a tensor whose elements have another order than its type.
 pub const OTHER_ORDER: &str = "a kernel takes another order if the type says `col`, has a `layout` parameter, or names all strides (`strides (a, b)`)";
 
 /// Of a size of 0.

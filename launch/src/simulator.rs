@@ -44,7 +44,7 @@ pub trait Watch {
     fn more_of(&mut self, elements: usize) -> bool;
 }
 
-/// The generation of GPUs that a target is of; `None` of one that the simulator does not know.
+/// The generation of a target; `None` if the simulator does not support it.
 pub fn generation(target: &str) -> Option<Generation> {
     let digits = target.strip_prefix("sm_")?.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let sm: u32 = digits.parse().ok()?;
@@ -59,7 +59,7 @@ pub fn max_active_clusters(contract: &Contract) -> u32 {
 
 /// The memory of a launch.
 pub struct Memory {
-    /// The simulated device that it is of.
+    /// The simulated device that owns it.
     pub device: Device,
     /// The tensors, in the order of the plans.
     pub tensors: Vec<Placed>,
@@ -93,7 +93,7 @@ fn room(device: &mut Device, bytes: usize, align: u64) -> Result<u64, Box<Report
 }
 
 impl Memory {
-    /// Places `tensors` (with their guards) as the contract wants them, and aligned to `least` bytes.
+    /// Allocates `tensors` (with their guards) as the contract requires, aligned to `least` bytes.
     pub fn new(
         launches: &[&Contract],
         bound: &BoundProgram,
@@ -176,7 +176,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Lets a launch write what its contract says that it writes, and nothing else.
+    /// Allows a launch to write only the tensors that its contract declares as written.
     pub fn permit(&mut self, contract: &Contract, plans: &[TensorPlan]) -> Result<(), Box<Report>> {
         let written =
             |name: &str| contract.param(name).and_then(|p| p.kind.tensor()).is_some_and(|t| t.access.writes());

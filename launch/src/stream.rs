@@ -12,7 +12,7 @@ pub struct StreamRef<'s> {
 }
 
 impl<'s> StreamRef<'s> {
-    /// The legacy default stream of the device. The simulator, which knows no streams, takes it too.
+    /// The legacy default stream of the device. The simulator, which has no streams, accepts it too.
     pub const DEFAULT: StreamRef<'static> = StreamRef { handle: std::ptr::null_mut(), of: PhantomData };
 
     /// Of a handle.

@@ -6,7 +6,7 @@ use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM, Target, WARP};
 use tilec_sim::Program;
 use tilec_sim::occupancy::MULTIPROCESSORS;
 
-/// Bytes of memory that the device says it has: what the simulator allocates at most.
+/// Bytes of device memory that are reported: the simulator's allocation limit.
 pub(crate) const MEMORY: u64 = 8 << 30;
 
 /// An attribute of a device (`CUdevice_attribute`).
@@ -25,7 +25,7 @@ pub(crate) fn of_device(target: Target, attribute: i32) -> Result<i32, Failure> 
         // Clock in kHz: the simulator has none.
         13 | 36 => Ok(1),
         16 => whole(u64::from(MULTIPROCESSORS)),
-        // Alignment of textures. Copies beside kernels, a time limit, an integrated device: none.
+        // Alignment of textures. There are no copy engines, no time limit, no integrated device.
         14 => Ok(512),
         15 | 17 | 18 | 32 | 35 | 40 => Ok(0),
         // Mapped host memory and one address space with the host: none. Kernels side by side.

@@ -79,12 +79,12 @@ impl Code {
 pub struct Failure {
     /// What the call returns.
     pub code: Code,
-    /// What is said on standard error; nothing where programs ask in order to be told no.
+    /// The message on standard error; none if programs expect this error.
     pub message: Option<String>,
 }
 
 impl Failure {
-    /// A failure that says why.
+    /// A failure with its reason.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Failure {
         Failure { code, message: Some(message.into()) }
     }

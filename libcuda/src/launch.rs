@@ -21,7 +21,7 @@ pub struct Request {
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
     pub dynamic: u32,
-    /// Blocks of a cluster, if the launch says so.
+    /// Blocks of a cluster, if the launch has clusters.
     pub cluster: Option<[u32; 3]>,
     /// The launch may begin before those in front of it have ended (programmatic stream serialization).
     pub programmatic: bool,

@@ -1,4 +1,4 @@
-//! What the environment says: programs have no other way to choose the device.
+//! Settings in the environment: programs have no other way to choose the device.
 
 use crate::code::{Code, Failure};
 use tilec_ir::target::Target;

@@ -17,7 +17,7 @@ pub(crate) fn initialise() -> Result<(), Failure> {
     made.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// Calls `act` on the device, when nobody else does.
+/// Calls `act` on the device, exclusively.
 pub(crate) fn shared<T>(act: impl FnOnce(&mut State) -> Result<T, Failure>) -> Result<T, Failure> {
     let state = STATE.get().ok_or(Code::NotInitialized)?;
     let state = state.as_ref().map_err(Clone::clone)?;
@@ -71,7 +71,7 @@ impl State {
         self.next
     }
 
-    /// Gives a handle back, if it is of what `is` says.
+    /// Releases a handle, if `is` accepts its kind.
     pub(crate) fn remove(&mut self, handle: u64, is: impl Fn(&Object) -> bool) -> Result<(), Failure> {
         if !self.objects.get(&handle).is_some_and(is) {
             return Err(Code::InvalidHandle.into());
@@ -80,7 +80,7 @@ impl State {
         Ok(())
     }
 
-    /// The primary context, made by whoever asks first.
+    /// The primary context, made at its first use.
     pub(crate) fn primary(&mut self) -> u64 {
         let made = self.primary.unwrap_or_else(|| self.add(Object::Context));
         self.primary = Some(made);
@@ -236,7 +236,7 @@ impl State {
         if bytes == 0 { Ok(Vec::new()) } else { self.device.download(address, bytes).map_err(outside) }
     }
 
-    /// Copies on the device. Bytes that nobody wrote stay such.
+    /// Copies on the device. Unwritten bytes stay unwritten.
     pub(crate) fn copy(&mut self, to: u64, from: u64, bytes: usize) -> Result<(), Failure> {
         if bytes == 0 { Ok(()) } else { self.device.copy(to, from, bytes).map_err(outside) }
     }

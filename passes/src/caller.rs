@@ -52,7 +52,7 @@ impl Caller {
         }
     }
 
-    /// Who said the target.
+    /// The option or default that set the target, for messages.
     pub fn target_source(self) -> &'static str {
         match self {
             Caller::Command => "the command line",

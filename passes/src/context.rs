@@ -28,7 +28,7 @@ pub struct Options {
     pub sizes: Sizes,
     /// Values of `auto` parameters were already chosen, with regard to the losses of each.
     pub chosen: bool,
-    /// The card for which they are chosen; `None`: the one that stands for the target.
+    /// The card for which they are chosen; `None`: the default card of the target.
     pub card: Option<&'static Card>,
     /// The reader of messages, which determines how they name options.
     pub caller: Caller,

@@ -191,7 +191,7 @@ fn unknown(name: &str) -> PyErr {
     PyTypeError::new_err(format!("no kernel takes elements of type {name}"))
 }
 
-/// Appends the numbers of a tuple, and says how many there are.
+/// Appends the numbers of a tuple, and returns their count.
 fn numbers(tuple: &Bound<'_, PyAny>, to: &mut Vec<i64>) -> PyResult<usize> {
     let tuple = tuple.downcast::<PyTuple>()?;
     for item in tuple.iter() {
@@ -253,7 +253,7 @@ fn interface(
     Ok(Array { address, device, dtype, rank, readonly, library, stream })
 }
 
-/// The device of an array of the CUDA array interface, which does not say: the driver knows it of every address.
+/// The device of an array of the CUDA array interface, which does not name it. The driver knows it from the address.
 fn device_of(object: &Bound<'_, PyAny>, address: u64) -> PyResult<i32> {
     let said = || object.getattr("device").and_then(|d| d.getattr("id")).and_then(|id| id.extract());
     if address == 0 {

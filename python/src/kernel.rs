@@ -299,7 +299,7 @@ impl Kernel {
     /// A page that shows the kernel (HTML).
     fn xray_html(&self, py: Python<'_>) -> PyResult<String> {
         let made = self.made("source")?;
-        let page = tilec::xray::xray(&made.source, &made.options, &tilec::xray::More::default())
+        let page = tilec::xray::xray(&made.source, &made.options, &tilec::xray::PageOptions::default())
             .map_err(|d| compiled::error(py, &d))?;
         Ok(page.to_html())
     }

@@ -3,7 +3,7 @@
 use super::exact;
 use crate::ops::Op;
 
-/// The integers from `lo` to `hi`. Bounds may be beyond 64 bits: whoever needs them narrower asks.
+/// The integers from `lo` to `hi`. Bounds may exceed 64 bits; callers check if they need narrower ones.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Interval {
     /// The least.
@@ -29,7 +29,7 @@ impl Interval {
     /// Bounds beyond 128 bits are cut there.
     pub fn of(op: Op, a: Interval, b: Interval) -> Option<Interval> {
         match op {
-            // Each of these goes one way in either operand while the other stands still, so the ends are at corners.
+            // Each of these operators is monotonic in each operand, so the extremes are at corners.
             Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {}
             Op::Div | Op::CeilDiv if b.lo > 0 => {}
             Op::Shl | Op::Shr if b.lo >= 0 => {}
@@ -54,7 +54,7 @@ impl Interval {
 
     /// What `a op b` can be, of the operators on bits.
     fn of_bits(op: Op, a: Interval, b: Interval) -> Interval {
-        // So many bits beside the sign hold every value of both.
+        // This number of bits besides the sign holds every value of both.
         let bits = |x: i128| i128::BITS - (if x < 0 { !x } else { x }).leading_zeros();
         let all = |x: Interval| bits(x.lo).max(bits(x.hi));
         let ones = |n: u32| if n >= 127 { i128::MAX } else { (1 << n) - 1 };

@@ -31,8 +31,8 @@ impl Scalar {
     }
 }
 
-/// The index that an integer scalar stands for: itself, of 32 bits. What needs more is outside of every tensor, and so does the nearest number
-/// of 32 bits, which it becomes.
+/// The index of an integer scalar: a 32-bit number. Larger values are outside of every tensor, and so is the nearest
+/// 32-bit number, to which they are clamped.
 pub fn of_value(x: i128) -> i64 {
     i64::try_from(IntFormat::S32.saturate(x)).expect("32 bits fit 64")
 }
@@ -168,7 +168,7 @@ pub fn unchanged(op: Op, operands: [Option<i64>; 2]) -> Option<usize> {
     }
 }
 
-/// Whether an operation gives 0 whatever the operand is that is not known.
+/// Whether an operation is 0 for any value of the unknown operand.
 pub fn is_zero(op: Op, operands: [Option<i64>; 2]) -> bool {
     matches!((op, operands), (Op::Mul | Op::BitAnd, [Some(0), _] | [_, Some(0)]) | (Op::Rem, [_, Some(1 | -1)]))
 }

@@ -14,13 +14,13 @@ use crate::ops::Op;
 pub enum Node<'t, N> {
     /// A literal.
     Int(i64),
-    /// A name, or something else whose value the tree knows, or does not.
+    /// A name, or another leaf whose value the tree may know.
     Leaf,
     /// An operator and its operands.
     Op(Op, &'t [N]),
 }
 
-/// Where an expression is kept.
+/// The storage of an expression.
 pub trait Tree {
     /// Names a part.
     type Node: Copy;

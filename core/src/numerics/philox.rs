@@ -18,7 +18,8 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// `random(seed, place)`: the word with that number of the sequence that a seed stands for, four to a counter, of which the upper half is zero.
+/// `random(seed, place)`: word number `place` of the sequence of a seed. A counter gives four words; its upper half is
+/// zero.
 pub fn random(seed: u64, place: u64) -> u32 {
     let counter = place / 4;
     let words = philox([counter as u32, (counter >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32]);

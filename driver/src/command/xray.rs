@@ -5,7 +5,7 @@ use crate::command::args::{Xray, XrayEmit};
 use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{definitions, keeps_source, options, read, write};
 use crate::why::Question;
-use crate::xray::{Measured, More, Other};
+use crate::xray::{Measured, PageOptions, VariantDiff};
 use crate::{Target, xray};
 use std::path::Path;
 
@@ -26,7 +26,7 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     }
     options.variants = definitions(&options, &args.variant)?;
     let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
-    let more = More { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
+    let more = PageOptions { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
     let shown = said.unless_error(xray::xray(&source, &options, &more))?;
     if let (Some(file), Some(why)) = (&args.measured, &shown.unmeasured) {
         return Err(Failure::Usage(format!("`{}` does not fit: {why}", file.display())));
@@ -43,8 +43,8 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
 }
 
 /// The second variant: `target=sm_80` its target, `M=4096` a size, other names compile-time parameters.
-fn other(given: &[(String, String)]) -> Result<Other, Failure> {
-    let mut other = Other::default();
+fn other(given: &[(String, String)]) -> Result<VariantDiff, Failure> {
+    let mut other = VariantDiff::default();
     for (name, value) in given {
         if name != "target" {
             other.values.push((name.clone(), value.clone()));
@@ -65,8 +65,8 @@ fn measured(args: &Xray) -> Result<Vec<Measured>, Failure> {
 }
 
 /// The element whose way is requested: `svg:path-A[3,5]`, of one of several kernels `svg:gemm.path-A[3,5]`.
-fn element(emit: &XrayEmit) -> Result<More, Failure> {
-    let mut more = More::default();
+fn element(emit: &XrayEmit) -> Result<PageOptions, Failure> {
+    let mut more = PageOptions::default();
     if let XrayEmit::Svg(name) = emit
         && let Some((kernel, element)) = name.split_once("path-")
         && (kernel.is_empty() || kernel.ends_with('.'))

@@ -46,7 +46,7 @@ pub(super) fn pictures(copies: &[BoxReport], prefix: &str) -> Vec<Picture> {
         let number = names.iter().filter(|n| **n == name).count();
         let name = if number > 1 { format!("{name}-{number}") } else { name };
         let title = title(kind);
-        let frames = Shown { copy: first, title: &title }.frames();
+        let frames = ShownBox { copy: first, title: &title }.frames();
         out.push(Picture { title, frames, span: first.span, ..Picture::new(Room::Memory, name, String::new()) });
     }
     out
@@ -72,12 +72,12 @@ fn title(kind: &[&BoxReport]) -> String {
     format!("How TMA moves {sides}: {of}, {kind} (the contiguous dimension first)")
 }
 
-struct Shown<'a> {
+struct ShownBox<'a> {
     copy: &'a BoxReport,
     title: &'a str,
 }
 
-impl Shown<'_> {
+impl ShownBox<'_> {
     /// Bytes of a row.
     fn row_bytes(&self) -> u64 {
         self.copy.elem.bytes_of(self.copy.extents[0])
@@ -252,7 +252,7 @@ mod tests {
             let shape = [64, columns];
             let layout = panels(&shape, 1, Bits::new(16), false).expect("a layout");
             let c = copy(shape, 1);
-            let of = Shown { copy: &c, title: "" };
+            let of = ShownBox { copy: &c, title: "" };
             assert_eq!(of.rows(), 8);
             for (start, byte) in &c.places {
                 for (row, piece) in of.all() {
@@ -268,7 +268,7 @@ mod tests {
     fn phases_and_columns_take_all_banks() {
         for (columns, phases, plain) in [(16, 2, 16), (32, 4, 8), (64, 8, 4)] {
             let c = copy([64, columns], 1);
-            let frames = Shown { copy: &c, title: "" }.frames();
+            let frames = ShownBox { copy: &c, title: "" }.frames();
             assert_eq!(frames.len(), 2 + phases, "{columns}");
             for frame in &frames[1..=phases] {
                 assert!(frame.contains("in 32 banks, each once"), "{frame}");

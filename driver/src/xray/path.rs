@@ -4,18 +4,18 @@
 //! lies then, and who has it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
 
 mod accesses;
-mod back;
+mod backward;
 pub(super) mod draw;
 mod element;
+mod forward;
 mod named;
-mod onward;
 mod places;
 mod reduced;
 
 pub use element::{Coord, Element};
 
 use super::registers::holder;
-use super::threads::Team;
+use super::threads::ThreadGroup;
 use crate::compile::{Compiled, CompiledKernel};
 use places::shape_of;
 use serde::Serialize;
@@ -65,7 +65,7 @@ pub(super) struct Link {
 }
 
 /// Coordinates; `None`: every one along that dimension.
-pub(super) type Spot = Vec<Option<u64>>;
+pub(super) type Coords = Vec<Option<u64>>;
 
 /// The numbers of grid axes and loops at which a window has an element.
 pub(super) type Numbers = BTreeMap<Value, i64>;
@@ -110,7 +110,7 @@ fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel,
 pub fn path(program: &Compiled, of: &Element) -> Result<Path, String> {
     let name = of.name.as_str();
     let (kernel, [written, last]) = asked(program, of)?;
-    let mut way = Way::new(program, kernel);
+    let mut way = PathBuilder::new(program, kernel);
     let dims = match (written, last) {
         (Some(v), _) => dims_of(way.written, v),
         (None, Some(v)) => dims_of(way.last, v),
@@ -265,7 +265,7 @@ fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -
     view.dims.iter().enumerate().map(place).collect::<Option<Vec<u64>>>().filter(|_| kept.len() == inside.len())
 }
 
-struct Way<'a> {
+struct PathBuilder<'a> {
     program: &'a Compiled,
     /// What became of its statements.
     lowered: &'a Report,
@@ -284,10 +284,10 @@ struct Way<'a> {
     seen: Vec<(String, Vec<u64>, Option<Stmt>)>,
 }
 
-impl<'a> Way<'a> {
-    fn new(program: &'a Compiled, kernel: &'a CompiledKernel) -> Way<'a> {
+impl<'a> PathBuilder<'a> {
+    fn new(program: &'a Compiled, kernel: &'a CompiledKernel) -> PathBuilder<'a> {
         let (written, last) = (&kernel.tile.specialized, &kernel.tile.kernel);
-        Way {
+        PathBuilder {
             program,
             lowered: &kernel.lowered,
             written,
@@ -351,7 +351,7 @@ impl<'a> Way<'a> {
     /// What a copy of the source is after the last pass, and how it moves its elements: from a tensor, or to one (`stores`).
     fn copy_at(&self, span: Span, stores: bool) -> Option<(Stmt, &'a CopyAttrs)> {
         let last = self.last;
-        Way::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
+        PathBuilder::statements(last).into_iter().find_map(|t| match &last.stmts[t] {
             StmtData::Copy { attrs, src, dst } if last.stmt_spans[t] == span => {
                 let side = if stores { *dst } else { *src };
                 resolve_view(last, side).is_some_and(|v| last.tensor_ty(v.base).is_some()).then_some((t, attrs))
@@ -398,7 +398,7 @@ impl<'a> Way<'a> {
     fn is_read(&mut self, v: Value, coords: &[u64]) -> bool {
         let k = self.written;
         let mut found = false;
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, src).filter(|view| view.base == v) else { continue };
             if let Some((d, rows)) = gathered(k, &view).first() {
@@ -435,7 +435,8 @@ impl<'a> Way<'a> {
         let how = copy.map_or("moved".to_owned(), |(_, attrs)| by(attrs));
         let who = copy.filter(|(_, a)| a.is_by_threads()).zip(copy_shape(k, dst, dst));
         let thread = who.and_then(|((s, a), shape)| Some((s, holder(a.threads.as_ref()?, &shape, inside)?.0)));
-        let who = thread.map_or(String::new(), |(s, t)| format!(", by {}", Team::of_stmt(self.last, s).thread(t)));
+        let who =
+            thread.map_or(String::new(), |(s, t)| format!(", by {}", ThreadGroup::of_stmt(self.last, s).thread(t)));
         let sectors = self.sectors(s, false);
         let copied = self.push("copy", print_head(k, s), format!("{when}: {how}{who}{sectors}"), span);
         let Some(coords) = in_base(k, &to, inside, numbers) else { return };
@@ -457,7 +458,7 @@ impl<'a> Way<'a> {
         let text = print_expr(k, init);
         let Some(view) = resolve_view(k, init) else {
             let here = self.push("computed", what, format!("an element of `{text}`"), span);
-            let spot: Spot = coords.iter().copied().map(Some).collect();
+            let spot: Coords = coords.iter().copied().map(Some).collect();
             self.from(here, true, |way| way.made_of(init, &spot, Numbers::new()));
             self.from(here, false, |way| {
                 way.onward(k, v, coords);
@@ -567,7 +568,7 @@ fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> O
 }
 
 /// The same; where memory says which elements the window has, it is any of them.
-fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Spot)> {
+fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Coords)> {
     spot_beside(k, view, shape, coords, &[])
 }
 
@@ -578,10 +579,10 @@ fn spot_beside(
     shape: &[u64],
     coords: &[u64],
     any: &[usize],
-) -> Option<(Numbers, Spot)> {
+) -> Option<(Numbers, Coords)> {
     let extents = view.extents_of_base(shape)?;
     let mut numbers = Numbers::new();
-    let mut inside: Spot = vec![Some(0); coords.len()];
+    let mut inside: Coords = vec![Some(0); coords.len()];
     for (d, dim) in view.dims.iter().enumerate() {
         let Some(Progression { step: apart, terms, .. }) = spaced(k, dim).filter(|_| !any.contains(&d)) else {
             inside[d] = None;

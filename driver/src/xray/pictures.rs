@@ -6,7 +6,7 @@ use super::measured::Measured;
 use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
-use super::threads::Team;
+use super::threads::ThreadGroup;
 use super::{banks, boxes, grid, operands, path, sectors, time, warps};
 use crate::compile::Compiled;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,7 @@ fn register_tile(kernel: &Kernel, v: Value) -> Option<(String, String)> {
         let _ = write!(title, "; the first place along the dimensions in front");
     }
     let ElemRef::Known(elem) = tile.elem else { return None };
-    let note = Team::of_tile(kernel, v).note();
+    let note = ThreadGroup::of_tile(kernel, v).note();
     Some((draw(&holders(layout, &shape, window), elem, window, (&title, note)), title))
 }
 

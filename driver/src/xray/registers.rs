@@ -1,6 +1,6 @@
 //! Which 32-bit registers of a tile an element is in: values of fewer bits share one, those of 64 bits take two.
 
-use super::threads::Team;
+use super::threads::ThreadGroup;
 use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::types::Elem;
 
@@ -74,7 +74,7 @@ pub(super) fn holder(layout: &RegLayout, shape: &[u64], coords: &[u64]) -> Optio
 }
 
 /// The registers that have an element of a tile, and their threads, in words.
-pub(super) fn held(team: &Team, layout: &RegLayout, elem: Elem, shape: &[u64], coords: &[u64]) -> String {
+pub(super) fn held(team: &ThreadGroup, layout: &RegLayout, elem: Elem, shape: &[u64], coords: &[u64]) -> String {
     match holder(layout, shape, coords) {
         Some((thread, value, 1)) => {
             format!("{} of {}", Registers::of(elem, value).long(), team.thread(thread))

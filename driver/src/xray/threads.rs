@@ -10,7 +10,7 @@ use tilec_ir::target::WARP;
 
 /// The threads that hold a tile, or that execute a copy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Team {
+pub(super) struct ThreadGroup {
     /// The thread of the block that is the first of them.
     first: u64,
     /// Their role, and its replicas: numbers are those of the first one.
@@ -19,27 +19,31 @@ pub(super) struct Team {
     of_block: Option<u64>,
 }
 
-impl Team {
+impl ThreadGroup {
     /// Those that hold a register tile.
-    pub(super) fn of_tile(k: &Kernel, tile: Value) -> Team {
-        Team::of(k, &|s| matches!(k.stmts[s], StmtData::Var { value, .. } if value == tile))
+    pub(super) fn of_tile(k: &Kernel, tile: Value) -> ThreadGroup {
+        ThreadGroup::of(k, &|s| matches!(k.stmts[s], StmtData::Var { value, .. } if value == tile))
     }
 
     /// Those that execute a statement.
-    pub(super) fn of_stmt(k: &Kernel, stmt: Stmt) -> Team {
-        Team::of(k, &|s| s == stmt)
+    pub(super) fn of_stmt(k: &Kernel, stmt: Stmt) -> ThreadGroup {
+        ThreadGroup::of(k, &|s| s == stmt)
     }
 
-    fn of(k: &Kernel, wanted: &dyn Fn(Stmt) -> bool) -> Team {
+    fn of(k: &Kernel, wanted: &dyn Fn(Stmt) -> bool) -> ThreadGroup {
         let blocks = u64::try_from(ctas(k)).unwrap_or(1);
         let of_block = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());
-        let outside = Team { of_block: of_block.filter(|_| blocks > 1), ..Team::default() };
+        let outside = ThreadGroup { of_block: of_block.filter(|_| blocks > 1), ..ThreadGroup::default() };
         let within = |s: &Stmt| {
             let StmtData::Role { name, body, .. } = &k.stmts[*s] else { return None };
             let mut found = false;
             k.walk(*body, &mut |_, _, s| found |= wanted(s));
             let first = u64::from(first_warp(k, *s)?) * u64::from(WARP);
-            found.then(|| Team { first, role: Some((name.clone(), replicas(k, *s).unwrap_or(1))), of_block: None })
+            found.then(|| ThreadGroup {
+                first,
+                role: Some((name.clone(), replicas(k, *s).unwrap_or(1))),
+                of_block: None,
+            })
         };
         k.blocks[k.body].iter().find_map(within).unwrap_or(outside)
     }

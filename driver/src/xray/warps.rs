@@ -4,7 +4,7 @@ use super::lines::DIM;
 use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
-use super::threads::Team;
+use super::threads::ThreadGroup;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -46,7 +46,7 @@ pub(super) fn pictures(kernel: &Kernel, prefix: &str) -> Vec<Picture> {
             "Accumulator {}[{text}] of {}: which warp holds each block of 8x8 elements, in which registers{part}",
             own.name, row.name
         );
-        let note = Team::of_tile(kernel, dst).note();
+        let note = ThreadGroup::of_tile(kernel, dst).note();
         let svg = draw(&held(layout, elem, &shape, shown), shown, (&title, note));
         let name = format!("{prefix}warps-{}", own.name);
         out.push(Picture { title, span: own.span, ..Picture::new(Room::Pictures, name, svg) });

@@ -132,7 +132,7 @@ impl std::fmt::Display for Kind {
 /// A parsed expression. The values of its names come from a closure when it is evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expr {
-    /// Operands are in front of what they are operands of; the last part is the whole.
+    /// Operands precede their operators; the last part is the whole expression.
     parts: Vec<Part>,
     kind: Kind,
 }
@@ -166,7 +166,7 @@ impl Expr {
         }
     }
 
-    /// Its parts: operands in front of what they are operands of, the whole at the end.
+    /// Its parts: operands precede their operators, the whole expression is last.
     pub(super) fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -196,7 +196,7 @@ impl Expr {
         Ok(self.eval(lookup)?.truth().expect("the parser tells integers from conditions"))
     }
 
-    /// Something made of the whole, from numbers, names, and operators with what was made of their operands.
+    /// Folds the expression bottom-up: from numbers, names, and operators with the results of their operands.
     pub fn build<T: Clone>(
         &self,
         number: &dyn Fn(i64) -> T,
@@ -265,7 +265,7 @@ pub fn integer(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, 
     Expr::parse(text)?.integer(lookup)
 }
 
-/// Parses a condition and says whether it holds.
+/// Parses a condition and evaluates it.
 pub fn condition(text: &str, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, ExprError> {
     Expr::parse(text)?.condition(lookup)
 }
@@ -335,7 +335,7 @@ impl<'a> Parser<'a> {
 
     fn maybe_op(&mut self, row: &[Op]) -> Option<Op> {
         let text = self.peek();
-        // Every row of operators requests the one that is here.
+        // Every row of operators has the operator here.
         let op = match self.operator {
             Some((at, op)) if at == self.at => op,
             _ => operator(text),

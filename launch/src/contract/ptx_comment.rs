@@ -24,12 +24,12 @@ impl Contract {
         self
     }
 
-    /// The comment of the PTX that says which contract it is launched by.
+    /// The comment in the PTX that names its contract.
     pub fn mark(&self) -> Option<String> {
         Some(format!("{MARK}{}: {}", self.entry, self.id.as_ref()?))
     }
 
-    /// The id of the contract by which `entry` of this PTX is launched, where that says so.
+    /// The id of the contract of `entry` in this PTX, if there is one.
     pub fn id_in<'p>(ptx: &'p str, entry: &str) -> Option<&'p str> {
         let marks = ptx.lines().filter_map(|line| line.trim().strip_prefix("//")?.trim().strip_prefix(MARK));
         marks.filter_map(|mark| mark.split_once(": ")).find(|(of, _)| *of == entry).map(|(_, id)| id.trim())

@@ -8,7 +8,8 @@ use tilec_core::hardware::Exchange;
 /// The value of `schema` in a contract without the tensor maps of [`SCHEMA_ENDED`].
 pub const SCHEMA: &str = "tilec.launch/1";
 
-/// The value of `schema` in a contract, and in a file with one, that has a tensor map with [`TensorMapParam::ended`]: a host that does not know these would make another map.
+/// The value of `schema` for a contract with [`TensorMapParam::ended`], and for a file with such a contract. A host
+/// that does not know this field would encode a wrong map.
 pub const SCHEMA_ENDED: &str = "tilec.launch/3";
 
 /// The launch requirements of one kernel.
@@ -20,7 +21,7 @@ pub struct Contract {
     pub entry: String,
     /// Target of the PTX, such as `sm_70`.
     pub target: String,
-    /// `.version` of the PTX, such as `6.4`: the driver must know it.
+    /// `.version` of the PTX, such as `6.4`. The driver must support it.
     pub ptx_version: String,
     /// The id in a comment of the PTX, made by `Contract::mark`: a hash of all other fields. Absent if the contract was
     /// written by hand.

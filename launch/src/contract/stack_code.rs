@@ -57,7 +57,7 @@ impl Expr {
                 What::Op(..) | What::Name(_) | What::Literal(_) => {}
             }
         }
-        // Operands are in front of what they are operands of: the parts in order are the code.
+        // Operands precede their operators, so the parts in order are the code.
         let (mut code, mut open) = (Vec::new(), vec![Vec::new(); self.parts().len()]);
         let (mut height, mut depth) = (0usize, 0);
         for (at, part) in self.parts().iter().enumerate() {

@@ -63,7 +63,7 @@ impl CudaError {
     }
 }
 
-/// Two names a person knows, and how many spellings there were besides.
+/// The two best-known names, and the number of other spellings.
 pub(crate) fn none_of(names: &[String]) -> String {
     match names {
         [] => "none".to_owned(),

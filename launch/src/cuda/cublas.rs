@@ -95,7 +95,7 @@ impl Api {
         let Some((library, path)) = candidates.iter().find_map(open) else {
             return Err(CublasError::NoLibrary { tried: candidates.to_vec() });
         };
-        // Closing it would leave threads and exit handlers of its own without their code.
+        // Closing it would remove the code of its threads and exit handlers.
         let library: &'static Library = Box::leak(Box::new(library));
         Ok((Api::load(library, &path)?, path))
     }
@@ -142,7 +142,7 @@ pub enum MatType {
 }
 
 impl MatType {
-    /// The type that holds elements of `elem`; tf32 is kept in 32 bits.
+    /// The storage type of `elem`; tf32 is stored in 32 bits.
     pub fn of(elem: Elem) -> Option<MatType> {
         match elem {
             Elem::F16 => Some(MatType::F16),
@@ -191,7 +191,7 @@ impl MatType {
     }
 }
 
-/// How sums are kept.
+/// The type of accumulators.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Compute {
     /// In f16.

@@ -179,12 +179,12 @@ fn find(ordinal: u32) -> Result<(&'static Api, sys::CUdevice), CudaError> {
     Ok((api, device))
 }
 
-/// A number that the driver knows of a device.
+/// An attribute of a device.
 fn attribute(api: &Api, device: sys::CUdevice, attribute: Attribute) -> Result<u32, CudaError> {
     let mut value = 0;
     // SAFETY: `value` is a valid place for an int, `device` came from the driver.
     api.check("cuDeviceGetAttribute", unsafe { (api.cuDeviceGetAttribute)(&mut value, attribute, device) })?;
-    // The driver says "unlimited" with the largest int and never a negative one.
+    // The driver returns the largest int for "unlimited", and never a negative number.
     Ok(value.max(0).unsigned_abs())
 }
 

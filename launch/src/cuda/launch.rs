@@ -30,7 +30,7 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block, bytes.
     pub dynamic_smem: u32,
-    /// Blocks of a cluster; `[1, 1, 1]` is no cluster. It is that of the PTX where that says one.
+    /// Blocks of a cluster; `[1, 1, 1]`: no cluster. The PTX may have its own.
     pub cluster: [u32; 3],
     /// It may begin while the launch in front of it ends, if the driver and the device can (compute capability 9.0): the kernel waits
     /// itself (`griddepcontrol.wait`).
@@ -244,7 +244,7 @@ pub struct PixelBox {
     pub count: u32,
 }
 
-/// Bytes of an encoded tensor map, which the driver wants aligned to half of that.
+/// Bytes of an encoded tensor map. The driver requires alignment to half of that.
 #[repr(C, align(64))]
 pub(super) struct Encoded(pub(super) [u64; 16]);
 

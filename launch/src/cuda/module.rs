@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUjit_option 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 
-/// Room for what the assembler says, per log.
+/// Size of each log buffer for messages of the assembler.
 const LOG_BYTES: usize = 64 << 10;
 
 /// Machine code on a device, unloaded when it and the last of its functions are dropped.

@@ -20,7 +20,7 @@ pub(super) struct Plan {
     pub(super) grid: [Flat; 3],
     /// Slots of sizes that are at least 1 where there is something to launch.
     pub(super) sizes: Vec<usize>,
-    /// Tensors that the launcher passes, with the alignment that this kernel wants.
+    /// Tensors that the launcher passes, with the alignment that this kernel requires.
     pub(super) aligned: Vec<(usize, u64)>,
     pub(super) params: Vec<Passed>,
     /// Scratch memory among the kernel's own tensors, and the bytes that it takes.
@@ -134,12 +134,12 @@ impl Plan {
         if holds { Verdict::Launch(grid) } else { Verdict::Refused }
     }
 
-    /// Whether the tensors are aligned as this kernel wants.
+    /// Whether the tensors are aligned as this kernel requires.
     pub(super) fn fits(&self, tensors: &[Argument<'_>]) -> bool {
         self.misaligned(tensors).is_none()
     }
 
-    /// A tensor that is not aligned as this kernel wants, and the bytes of which its address should be a multiple.
+    /// A tensor with too small an alignment, and the required alignment in bytes.
     pub(super) fn misaligned(&self, tensors: &[Argument<'_>]) -> Option<(usize, u64)> {
         let fits = |(i, align): &&(usize, u64)| tensors[*i].address().is_none_or(|at| at.is_multiple_of(*align));
         self.aligned.iter().find(|one| !fits(one)).copied()

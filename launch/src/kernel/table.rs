@@ -40,8 +40,8 @@ pub(super) enum From {
     Passed(usize, Option<Number>),
     /// The extent of a tensor's dimension.
     Extent(usize, usize),
-    /// The stride of the first of these dimensions of tensors that steps. Where none does it has no meaning, whatever the tensors
-    /// say: it is that of packed tensors, an expression over sizes.
+    /// The stride of the first of these dimensions with an extent above 1. If there is none, the stride has no effect,
+    /// and is that of packed tensors: an expression over sizes.
     Stride(Vec<(usize, usize)>, Option<(String, Option<Flat>)>),
     /// The default.
     Default(Number),

@@ -143,7 +143,7 @@ unsafe extern "C" fn cuFuncGetParamInfo(function: u64, index: usize, offset: *mu
             let function = state.function_of(function)?;
             Ok(function.program.param_places(&function.entry).and_then(|places| places.get(index).copied()))
         })?;
-        // A host asks until there is no more.
+        // A host queries parameters until there are no more.
         let (at, n) = place.ok_or(Code::InvalidValue)?;
         // SAFETY: as above; the size may be null.
         unsafe {
@@ -306,7 +306,7 @@ fn value(attributes: &[Attribute], id: u32) -> Option<[u32; 16]> {
     attributes.iter().rev().find(|a| a.id == id).map(|a| a.value)
 }
 
-/// The blocks of a cluster, if the launch says so.
+/// The blocks of a cluster, if the launch has clusters.
 fn cluster(attributes: &[Attribute]) -> Option<[u32; 3]> {
     value(attributes, CLUSTER).map(|v| [v[0], v[1], v[2]]).filter(|c| *c != [1, 1, 1])
 }

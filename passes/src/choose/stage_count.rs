@@ -7,7 +7,7 @@ use crate::single_stage::Depth;
 use tilec_ir::diag::Span;
 use tilec_ir::kernel::Kernel;
 
-/// Numbers of stages to try: first the one that is chosen by default.
+/// Numbers of stages to try, first the default.
 const TRIED: [i64; 3] = [2, 3, 4];
 
 /// The relative time below which a number of stages counts as faster than the default.

@@ -189,7 +189,7 @@ fn predictions_grow_with_the_problem() {
     }
 }
 
-/// The work of a block with a part of a reduction counts, whatever its part is.
+/// The work of a block with a part of a reduction counts, for any part.
 #[test]
 fn parts_of_a_reduction_count() {
     let source = include_str!("../../../examples/gemm_splitk.tile");
@@ -472,7 +472,7 @@ fn what_is_not_read_is_not_counted() {
         let prediction = Predictor::new(&k, &options).and_then(|p| p.predict()).expect("it can be predicted");
         assert_eq!(prediction.least_bytes, f64::from(bytes + 4096 * 8 * 4), "{body}");
     }
-    // Gathered rows: as many as the index tensor has.
+    // The number of gathered rows is that of the index tensor.
     let gathered = "kernel g(rows: gmem i32[M], W: gmem f32[V, 1024] multiple 4, Y: gmem f32[M, 1024] multiple 4) grid (i: ceildiv(M, 4)) {
         var at = reg i32[4]
         copy rows[i * 4..] -> at

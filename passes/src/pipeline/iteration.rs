@@ -140,7 +140,7 @@ impl Iteration<'_, '_> {
         }
     }
 
-    /// What hands slots on.
+    /// Statements that acquire, publish or release slots.
     fn handover_statements(&mut self) {
         self.op(self.places.release, Rank::Release, ChannelOp::Release);
         self.op(self.places.wait, Rank::Wait, ChannelOp::Wait);

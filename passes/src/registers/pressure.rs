@@ -24,11 +24,11 @@ use tilec_ir::typing::resolve_view;
 pub(crate) struct PeakPressure {
     /// The first statement at that pressure.
     pub(crate) at: Stmt,
-    /// For tiles.
+    /// Registers of tiles.
     pub(crate) tiles: u64,
-    /// And beside them.
+    /// Other registers.
     pub(crate) other: u64,
-    /// For what.
+    /// The code properties that the other registers follow from.
     pub(crate) code: Code,
 }
 

@@ -481,7 +481,7 @@ fn kind(k: &Kernel, s: Stmt) -> Kind {
     }
 }
 
-/// Whether a name stands for an index or a window that no computation of a loop changes.
+/// Whether a name is an index or a window that the loop's computations do not change.
 pub(crate) fn is_index(k: &Kernel, init: tilec_ir::entities::Expr) -> bool {
     let scalar = matches!(k.exprs[init], ExprData::View(_)) || fixed_shape(k, init).is_none_or(|s| s.is_empty());
     scalar && computed(k, init).is_none_or(|v| matches!(k.values[v].def, ValueDef::Tensor(_)))

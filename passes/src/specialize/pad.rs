@@ -315,7 +315,7 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     if dims.is_empty() {
         return;
     }
-    // A name may also stand for windows of other tiles.
+    // A name may also be a window of another tile.
     if let Some(own) = spelled_out(k, e) {
         k.exprs[e] = k.exprs[own].clone();
     }

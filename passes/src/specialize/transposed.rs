@@ -212,7 +212,7 @@ fn tiles(k: &mut Kernel, e: Expr, extents: &[u64], span: Span, out: &mut Vec<Stm
         return;
     }
     let ExprData::Transpose(arg) = k.exprs[e] else {
-        // What is reduced or counted in has extents of its own.
+        // Operands of reductions and of `iota` have their own extents.
         let apart = !matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. });
         for child in k.children(e) {
             let own = if apart { shape_of(k, child) } else { None };

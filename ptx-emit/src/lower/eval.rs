@@ -24,7 +24,7 @@ use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{fixed_shape, let_init};
 
-/// Most terms of a number that is recomputed at each use. A number of more terms is kept in registers.
+/// Maximum number of terms of a number that is recomputed at each use. Longer ones are kept in registers.
 const POSITION: u64 = 64;
 
 /// Whether a number consists only of indices and positions in a tile, so that it may be recomputed at each use.

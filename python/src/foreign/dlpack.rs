@@ -31,7 +31,7 @@ pub(crate) struct Borrowed {
 }
 
 impl DlTensor {
-    /// One that says nothing.
+    /// An empty one.
     pub(super) fn empty() -> DlTensor {
         let (data, shape, strides) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
         let (device_type, device_id, ndim, code, bits, lanes, byte_offset) = (0, 0, -1, 0, 0, 0, 0);

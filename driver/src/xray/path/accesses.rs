@@ -1,13 +1,13 @@
 //! What accesses of warps touch of global memory, as the emitter reports it.
 
-use super::Way;
+use super::PathBuilder;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::StmtData;
 use tilec_ir::typing::resolve_view;
 use tilec_ptx::report::CopyReport;
 
-impl Way<'_> {
+impl PathBuilder<'_> {
     /// What an access of a warp touches of the tensor that a copy reads, or to which it stores; empty: threads do not access it.
     pub(super) fn sectors(&self, s: Stmt, stores: bool) -> String {
         let k = self.written;

@@ -1,6 +1,6 @@
 //! The way of an element as a picture: boxes in the order in which it goes, and arrows.
 
-use super::{Link, Path, Way, element};
+use super::{Link, Path, PathBuilder, element};
 use crate::compile::{Compiled, CompiledKernel};
 use crate::xray::picture::{Picture, Room};
 use crate::xray::svg::{Anchor, INK, Key, Svg, TINTS};
@@ -28,7 +28,7 @@ pub(in crate::xray) fn pictures(program: &Compiled, kernel: &CompiledKernel, pre
         let coords: Vec<u64> = (0..rank)
             .map(|d| if t.repeats.contains(&d) { 0 } else { [3, 5].get(d + 2 - rank.min(d + 2)).copied().unwrap_or(0) })
             .collect();
-        let mut way = Way::new(program, kernel);
+        let mut way = PathBuilder::new(program, kernel);
         way.of_tensor(v, &coords);
         if way.path.steps.len() > 2 {
             let name = format!("{prefix}path-{}", value.name);

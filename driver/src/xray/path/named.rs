@@ -1,7 +1,7 @@
 //! The way of an element in a row that memory names: `A[rows[3], 5]`, where `rows` is a tile of indices, or `A[P[9], 5]`, where `P[9]` is read as an index.
 
 use super::element::Coord;
-use super::{Element, Numbers, Spot, Way, by, places, spot_beside, variables, when};
+use super::{Coords, Element, Numbers, PathBuilder, by, places, spot_beside, variables, when};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::print_head;
@@ -16,10 +16,10 @@ struct Access {
     /// Where the element is in the window.
     inside: Vec<u64>,
     /// What names rows, and which of its elements.
-    names: Vec<(Expr, Spot)>,
+    names: Vec<(Expr, Coords)>,
 }
 
-impl Way<'_> {
+impl PathBuilder<'_> {
     /// An element of a tensor, of which memory names a coordinate.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Way<'_> {
             ));
         };
         let asked = Element { kernel: None, name: name.to_owned(), coords: coords.to_vec() };
-        let all: Vec<Access> = Way::statements(k).into_iter().flat_map(|s| accesses(k, s, v, coords)).collect();
+        let all: Vec<Access> = PathBuilder::statements(k).into_iter().flat_map(|s| accesses(k, s, v, coords)).collect();
         if all.is_empty() {
             let others = self.names_of(v);
             let those = match others.is_empty() {
@@ -63,7 +63,7 @@ impl Way<'_> {
                     let text = format!("{}: {how}{sectors}", when(k, &access.numbers));
                     self.from(root, true, |way| {
                         let stored = way.push("result", print_head(k, access.copy), text, span);
-                        let spot: Spot = access.inside.iter().copied().map(Some).collect();
+                        let spot: Coords = access.inside.iter().copied().map(Some).collect();
                         way.from(stored, true, |way| way.made_of(src, &spot, access.numbers));
                     });
                 }
@@ -85,7 +85,7 @@ impl Way<'_> {
             _ => dim.starts().iter().find_map(|&e| read_index(k, e)).map(|(_, view)| first(view.base)),
         };
         let mut out: Vec<String> = Vec::new();
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             for view in [src, dst].into_iter().filter_map(|e| resolve_view(k, e)).filter(|view| view.base == v) {
                 let dims: Vec<Option<String>> = view.dims.iter().map(named).collect();
@@ -153,7 +153,7 @@ struct NamedBy {
     inside: u64,
     /// The tile of indices, or the element of a tensor that is read as an index, and which element of it.
     rows: Expr,
-    spot: Spot,
+    spot: Coords,
     /// The numbers at which it is that element.
     numbers: Numbers,
 }

@@ -1,7 +1,7 @@
 //! Where elements lie: in a tensor, and in a tile after the last pass.
 
 use super::super::registers::held;
-use super::super::threads::Team;
+use super::super::threads::ThreadGroup;
 use tilec_ir::bits::Bits;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
@@ -120,10 +120,10 @@ pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static 
         });
         let exchanged = exchanged_to(k, v).and_then(|(to, layout)| {
             let (name, elem) = (&k.values[to].name, elem_of(k, to)?);
-            let there = held(&Team::of_tile(k, to), layout, elem, &shape, coords);
+            let there = held(&ThreadGroup::of_tile(k, to), layout, elem, &shape, coords);
             Some(format!("; lanes exchange it before the store: in `{name}` it is {there}"))
         });
-        let held = held(&Team::of_tile(k, v), layout, elem, &shape, coords);
+        let held = held(&ThreadGroup::of_tile(k, v), layout, elem, &shape, coords);
         return Some(("registers", held + &passed + &exchanged.unwrap_or_default()));
     }
     if let Some(layout) = &tile.smem_layout {

@@ -1,8 +1,8 @@
 //! The way of an element through reductions of the program after the last pass: in a thread, across the lanes of a warp, and by partial results across warps
 //! and blocks.
 
-use super::onward::in_words;
-use super::{Spot, Way, places};
+use super::forward::in_words;
+use super::{Coords, PathBuilder, places};
 use std::collections::BTreeSet;
 use tilec_ir::ctas::ctas;
 use tilec_ir::diag::counted;
@@ -20,18 +20,18 @@ struct Reduction {
     axis: usize,
     parts: u32,
     /// Where the element is in the operand.
-    spot: Spot,
+    spot: Coords,
     /// The tile that is assigned the result as it is, or computed with it.
     to: Option<(Value, bool)>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> PathBuilder<'a> {
     /// Reductions that read an element of a register tile, each with how it is combined with others, and where the result is. Whether there are any.
     pub(super) fn reductions(&mut self, v: Value, coords: &[u64]) -> bool {
         let k = self.last;
         let Some(tile) = k.tile_ty(v) else { return false };
         let (Some(layout), Some(shape)) = (&tile.reg_layout, k.const_shape(&tile.shape)) else { return false };
-        let spot: Spot = coords.iter().copied().map(Some).collect();
+        let spot: Coords = coords.iter().copied().map(Some).collect();
         let all = self.all_reductions(v, &spot);
         let found = !all.is_empty();
         for r in all {
@@ -69,10 +69,10 @@ impl<'a> Way<'a> {
         found
     }
 
-    fn all_reductions(&self, v: Value, spot: &Spot) -> Vec<Reduction> {
+    fn all_reductions(&self, v: Value, spot: &Coords) -> Vec<Reduction> {
         let k = self.last;
         let (mut out, mut seen) = (Vec::new(), BTreeSet::new());
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             let (root, to) = match k.stmts[s] {
                 StmtData::Assign { dst, src } => (src, Some(dst)),
                 StmtData::Var { value, init: Some(init) } => (init, Some(value)),

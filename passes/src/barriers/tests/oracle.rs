@@ -190,7 +190,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// What was in the memory is gone; who read and wrote it in this epoch still counts, whatever it was then.
+    /// The old contents are gone. Accesses to this memory in this epoch still count, under any declaration.
     fn alloc(&mut self, v: Value) -> Result<(), Wrong> {
         let now = self.epoch;
         let others = self.overlays.sharing(v);

@@ -1,12 +1,12 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::{Link, Numbers, Spot, Way, by, element, gathered, place_in, spaced, spot_in, sum, when};
+use super::{Coords, Link, Numbers, PathBuilder, by, element, gathered, place_in, spaced, spot_in, sum, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
-impl Way<'_> {
+impl PathBuilder<'_> {
     /// The place of an element along a dimension of a tensor, as text.
     pub(super) fn along(k: &Kernel, dim: &ViewDim, inside: Option<Option<u64>>, numbers: &Numbers) -> String {
         let Some(spaced) = spaced(k, dim) else {
@@ -39,7 +39,7 @@ impl Way<'_> {
     pub(super) fn of_result(&mut self, v: Value, coords: &[u64]) -> bool {
         let k = self.written;
         let mut found = false;
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
             let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
             let Some(shape) = copy_shape(k, src, dst) else { continue };
@@ -57,7 +57,7 @@ impl Way<'_> {
             let text = format!("{}{at}: {how}", when(k, &numbers));
             let stored = self.push("result", print_head(k, s), text, span);
             self.from(stored, true, |way| {
-                let mut back = Back { way, numbers, seen: Vec::new() };
+                let mut back = BackwardPath { way, numbers, seen: Vec::new() };
                 back.of(src, &spot);
                 // What names the places is on the way, too.
                 for (_, rows) in gathered(k, &view) {
@@ -70,20 +70,20 @@ impl Way<'_> {
 
     /// What an expression of the program as it is written is made of, at a place in it.
     pub(super) fn made_of(&mut self, e: Expr, spot: &[Option<u64>], numbers: Numbers) {
-        Back { way: self, numbers, seen: Vec::new() }.of(e, spot);
+        BackwardPath { way: self, numbers, seen: Vec::new() }.of(e, spot);
     }
 }
 
 /// Follows what is computed to what it is computed of, in the program as it is written.
-struct Back<'w, 'p> {
-    way: &'w mut Way<'p>,
+struct BackwardPath<'w, 'p> {
+    way: &'w mut PathBuilder<'p>,
     /// The numbers of grid axes and loops that are known.
     numbers: Numbers,
     /// What has been followed.
-    seen: Vec<(Value, Spot)>,
+    seen: Vec<(Value, Coords)>,
 }
 
-impl Back<'_, '_> {
+impl BackwardPath<'_, '_> {
     /// Follows what hangs on a step.
     fn from(&mut self, step: Option<usize>, follow: impl FnOnce(&mut Self)) {
         let Some(step) = step else { return };
@@ -129,7 +129,7 @@ impl Back<'_, '_> {
                 self.of(*arg, &spot);
             }
             ExprData::Transpose(arg) => {
-                let spot: Spot = spot.iter().rev().copied().collect();
+                let spot: Coords = spot.iter().rev().copied().collect();
                 self.of(*arg, &spot);
             }
             // Which element of these comes from which is no question of one coordinate each.
@@ -168,7 +168,7 @@ impl Back<'_, '_> {
         let own = |d: usize| kept.iter().position(|&kept| kept == d).map(|i| spot[i]);
         let name = &k.values[view.base].name;
         if k.tensor_ty(view.base).is_some() {
-            let dims = view.dims.iter().enumerate().map(|(d, dim)| Way::along(k, dim, own(d), &self.numbers));
+            let dims = view.dims.iter().enumerate().map(|(d, dim)| PathBuilder::along(k, dim, own(d), &self.numbers));
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
             let read = self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
             // What names the rows that are gathered is on the way, too.
@@ -182,12 +182,12 @@ impl Back<'_, '_> {
             let step = spaced(k, dim)?.step.unsigned_abs();
             own(d).map_or(Some(start), |n| Some(start + n? * step))
         };
-        let at: Spot = view.dims.iter().enumerate().map(place).collect();
+        let at: Coords = view.dims.iter().enumerate().map(place).collect();
         self.tile(view.base, at);
     }
 
     /// An element of a tile: where it is after the last pass, and what is written there.
-    fn tile(&mut self, v: Value, spot: Spot) {
+    fn tile(&mut self, v: Value, spot: Coords) {
         let k = self.way.written;
         if !self.is_new(v, &spot) {
             return;
@@ -207,7 +207,7 @@ impl Back<'_, '_> {
     /// What writes an element of a tile.
     fn writers(&mut self, v: Value, spot: &[Option<u64>], first: &[u64]) {
         let k = self.way.written;
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             match k.stmts[s] {
                 StmtData::Copy { src, dst, .. } => {
                     let Some(view) = resolve_view(k, dst).filter(|view| view.base == v) else { continue };
@@ -217,7 +217,7 @@ impl Back<'_, '_> {
                     let how = self.way.copy_at(span, false).map_or("moved".to_owned(), |(_, attrs)| by(attrs));
                     let copied = self.way.push("copy", print_head(k, s), how, span);
                     let kept = view.base_dims().into_iter().zip(inside);
-                    let spot: Spot = kept.map(|(d, n)| spot[d].map(|_| n)).collect();
+                    let spot: Coords = kept.map(|(d, n)| spot[d].map(|_| n)).collect();
                     self.from(copied, |back| back.of(src, &spot));
                 }
                 StmtData::Assign { dst, src } if dst == v => self.of(src, spot),
@@ -229,7 +229,7 @@ impl Back<'_, '_> {
 }
 
 /// The element of an operand that is beside the one at `spot`: operands align at their last dimensions, and repeat where they have one element.
-fn beside(k: &Kernel, operand: Expr, spot: &[Option<u64>]) -> Spot {
+fn beside(k: &Kernel, operand: Expr, spot: &[Option<u64>]) -> Coords {
     let shape = fixed_shape(k, operand);
     let rank = shape.as_ref().map_or_else(|| type_of(k, operand).map_or(0, |ty| ty.rank()), Vec::len);
     let mut own = spot[spot.len().saturating_sub(rank)..].to_vec();

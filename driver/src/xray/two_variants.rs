@@ -13,7 +13,7 @@ const CONTEXT: usize = 2;
 
 /// Another variant beside the one that is shown.
 #[derive(Clone, Debug, Serialize)]
-pub struct Beside {
+pub struct OtherVariant {
     /// The values that it has: `BM=64`.
     pub values: String,
     /// Figures: name, of the one that is shown, of the other.
@@ -24,14 +24,14 @@ pub struct Beside {
 
 /// What another variant has that this one has not.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Other {
+pub struct VariantDiff {
     /// Its target.
     pub target: Option<Target>,
     /// Values of compile-time parameters, and sizes that `auto` parameters are chosen for.
     pub values: Vec<(String, String)>,
 }
 
-impl Other {
+impl VariantDiff {
     /// The options of the other variant: a name that is a size of the program is one, others are compile-time parameters.
     pub(super) fn options(&self, own: &CompileOptions, program: &Compiled) -> CompileOptions {
         let mut options = own.clone();
@@ -63,7 +63,7 @@ impl Other {
     }
 }
 
-impl fmt::Display for Other {
+impl fmt::Display for VariantDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let target = self.target.map(|t| t.name().to_owned());
         let values = self.values.iter().map(|(name, v)| format!("{name}={v}"));
@@ -97,8 +97,8 @@ pub(super) struct Figures<'a> {
     pub(super) other: &'a [(String, String)],
 }
 
-impl Beside {
-    pub(super) fn new((own, other): (&Columns, &Columns), of: Figures<'_>, values: &str) -> Beside {
+impl OtherVariant {
+    pub(super) fn new((own, other): (&Columns, &Columns), of: Figures<'_>, values: &str) -> OtherVariant {
         let last =
             |c: &Columns| -> Vec<String> { c.stages.iter().rev().find_map(|s| s.text.clone()).unwrap_or_default() };
         let sass = |c: &Columns| c.machine.as_ref().map_or_else(Vec::new, |m| m.text.iter().map(|l| code(l)).collect());
@@ -107,7 +107,7 @@ impl Beside {
             ("PTX", own.ptx.clone(), other.ptx.clone()),
             ("machine code", sass(own), sass(other)),
         ];
-        Beside {
+        OtherVariant {
             values: values.to_owned(),
             figures: figures(own, other, &of),
             columns: columns

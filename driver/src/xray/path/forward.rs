@@ -1,7 +1,7 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
 use super::places::in_tile;
-use super::{Numbers, Spot, Way, by, element, in_base, place_in};
+use super::{Coords, Numbers, PathBuilder, by, element, in_base, place_in};
 use std::collections::BTreeMap;
 use tilec_ir::ctas;
 use tilec_ir::diag::Span;
@@ -14,7 +14,7 @@ use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view, type_of};
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Use {
     /// Its coordinates; `None`: every one along that dimension.
-    spot: Spot,
+    spot: Coords,
     /// It is one of several elements that this one is made of.
     reduced: bool,
     /// A product multiplies it.
@@ -26,12 +26,12 @@ struct Use {
 /// What names have that were followed, by the extents of what they are copied to.
 type Named = BTreeMap<(Value, Option<Vec<u64>>), Vec<Use>>;
 
-impl<'a> Way<'a> {
+impl<'a> PathBuilder<'a> {
     /// What reads an element of a tile.
     pub(super) fn readers(&mut self, v: Value, shape: &[u64], coords: &[u64]) {
         let k = self.last;
         let mut seen: Vec<(Span, Vec<u64>)> = Vec::new();
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             match &k.stmts[s] {
                 StmtData::Copy { src, dst, attrs } => {
                     let Some(view) = resolve_view(k, *src).filter(|view| view.base == v) else { continue };
@@ -53,7 +53,7 @@ impl<'a> Way<'a> {
                     let Some(inside) = in_base(k, &to, &inside, &numbers) else { continue };
                     // The copy of the program as it is written, if it has one here.
                     let same = |t: &Stmt| self.written.stmt_spans[*t] == k.stmt_spans[s];
-                    let came = Way::statements(self.written).into_iter().find(same);
+                    let came = PathBuilder::statements(self.written).into_iter().find(same);
                     let before = std::mem::replace(&mut self.came, came);
                     self.from(copied, false, |way| way.tile(&name, &inside));
                     self.came = before;
@@ -108,9 +108,9 @@ impl<'a> Way<'a> {
     /// What is computed with an element of a tensor or a tile, statement by statement, and where it is stored. Whether there is something. Copies to tiles and
     /// products are followed in the program after the last pass ([`Way::readers`]).
     pub(super) fn onward(&mut self, k: &'a Kernel, v: Value, coords: &[u64]) -> bool {
-        let coords: Spot = coords.iter().copied().map(Some).collect();
+        let coords: Coords = coords.iter().copied().map(Some).collect();
         let mut found = false;
-        for s in Way::statements(k) {
+        for s in PathBuilder::statements(k) {
             if self.is_overwritten(k, v, s) {
                 continue;
             }
@@ -185,7 +185,7 @@ impl<'a> Way<'a> {
         let kept = to.base_dims();
         let inside = |d: usize| kept.iter().position(|&kept| kept == d).and_then(|i| own.spot.get(i).copied());
         let dims: Vec<String> =
-            to.dims.iter().enumerate().map(|(d, dim)| Way::along(k, dim, inside(d), &own.numbers)).collect();
+            to.dims.iter().enumerate().map(|(d, dim)| PathBuilder::along(k, dim, inside(d), &own.numbers)).collect();
         let what = format!("{name}[{}]", dims.join(", "));
         let copied = print_head(k, s);
         let how =
@@ -205,17 +205,17 @@ impl<'a> Way<'a> {
     }
 
     /// Where an expression has what is computed with an element of `v`; `shape`: of what it is copied to, where it has none of its own.
-    fn uses(&self, k: &Kernel, e: Expr, of: (Value, &Spot), shape: Option<&[u64]>) -> Vec<Use> {
+    fn uses(&self, k: &Kernel, e: Expr, of: (Value, &Coords), shape: Option<&[u64]>) -> Vec<Use> {
         self.uses_in(k, e, of, shape, &mut Named::new())
     }
 
     /// Where an operand has an element of `v`, if it has.
-    pub(super) fn spot_of(&self, k: &Kernel, e: Expr, of: (Value, &Spot)) -> Option<Spot> {
+    pub(super) fn spot_of(&self, k: &Kernel, e: Expr, of: (Value, &Coords)) -> Option<Coords> {
         self.uses(k, e, of, None).into_iter().find(|own| !own.reduced && !own.product).map(|own| own.spot)
     }
 
     /// The same; `named` has what names have, of which each is followed once.
-    fn uses_in(&self, k: &Kernel, e: Expr, of: (Value, &Spot), shape: Option<&[u64]>, named: &mut Named) -> Vec<Use> {
+    fn uses_in(&self, k: &Kernel, e: Expr, of: (Value, &Coords), shape: Option<&[u64]>, named: &mut Named) -> Vec<Use> {
         let (v, coords) = of;
         if let Some(view) = resolve_view(k, e) {
             if view.base != v {
@@ -304,8 +304,8 @@ impl<'a> Way<'a> {
 }
 
 /// Where an element of an operand is wanted: operands align at their last dimensions, and repeat where they have one element and the other has more.
-fn spread(k: &Kernel, operand: Expr, spot: Spot, (rank, shape): (usize, Option<&[u64]>)) -> Spot {
-    let mut out: Spot = vec![None; rank.saturating_sub(spot.len())];
+fn spread(k: &Kernel, operand: Expr, spot: Coords, (rank, shape): (usize, Option<&[u64]>)) -> Coords {
+    let mut out: Coords = vec![None; rank.saturating_sub(spot.len())];
     let own = fixed_shape(k, operand);
     let front = out.len();
     for (d, n) in spot.into_iter().enumerate() {
@@ -317,7 +317,7 @@ fn spread(k: &Kernel, operand: Expr, spot: Spot, (rank, shape): (usize, Option<&
 }
 
 /// `m[3, ..]`.
-pub(super) fn in_words(name: &str, spot: &Spot) -> String {
+pub(super) fn in_words(name: &str, spot: &Coords) -> String {
     match spot.iter().copied().collect::<Option<Vec<u64>>>() {
         Some(coords) => element(name, &coords),
         None => {

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_example_of_attention_means_it() {
         let kernel = oracle::parse_one(EXAMPLE).unwrap();
-        // One tile that is full, several, and such that end inside a tile of queries and one of keys.
+        // One full tile, several tiles, and lengths that end inside a tile of queries and of keys.
         for (seed, rows) in [32, 64, 1, 40, 75].into_iter().enumerate() {
             let [batches, heads] = [1, 2];
             let mut random = Random(7 + seed as u64);

@@ -89,7 +89,7 @@ fn reduced() -> String {
     rows(&("    let t0 = x\n".to_owned() + &(1..=NAMES).map(one).collect::<String>()))
 }
 
-/// Sizes, each of which a precondition says of the one in front.
+/// Sizes, each of which a precondition relates to the previous one.
 fn sizes(relation: &str) -> String {
     let tensors: Vec<String> = (0..=NAMES).map(|i| format!("X{i}: gmem f32[N{i}]")).collect();
     let facts: Vec<String> =

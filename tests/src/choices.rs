@@ -54,7 +54,7 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// Every raster width with one tile, in clusters and with shared tiles. TMA stores to C, which is also loaded, are
-/// proved whatever constants fold.
+/// proved with any folded constants.
 fn rasters() -> Result<(), String> {
     let mut wrong = Vec::new();
     for more in ["", " cluster (2, 1)", " cluster (1, 2)", " cluster (2, 2)", " stream_k 1", " stage_stores 1"] {
@@ -129,7 +129,7 @@ fn one(
         target,
         defines: pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
         sizes: vec![sizes],
-        // Some have operands of odd rows: whether a launch takes them is not asked here.
+        // Some have operands with odd rows; whether a launch accepts them is not tested here.
         refuse_sizes: false,
         ..CompileOptions::default()
     };

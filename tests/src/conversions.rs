@@ -306,7 +306,8 @@ fn bits_stay_what_they_are() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Sums and products of integers in every type, at both ends: they wrap as registers do, and saturate where they are kept in bytes.
+/// Sums and products of integers in every type, at both ends: they wrap in registers, and saturate where they are
+/// stored in bytes.
 #[test]
 fn integer_arithmetic_is_that_of_the_registers() {
     let mut wrong = Vec::new();

@@ -265,7 +265,7 @@ fn interpreted(source: &str, of: &Values) -> Result<Vec<i64>, String> {
     Ok(inputs.tensors["Y"].data.integers().map(|x| x as i64).collect())
 }
 
-/// Launches what was compiled, as the contract says; `None`: a condition of the contract does not hold.
+/// Launches compiled code by its contract; `None`: a condition of the contract does not hold.
 fn launched(program: &Program, contract: &tilec::Contract, of: &Values) -> Option<Vec<i64>> {
     let lookup = |name: &str| of.get(name).copied();
     if !contract.requires.iter().all(|text| expr::condition(text, &lookup).unwrap()) {

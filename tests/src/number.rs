@@ -17,13 +17,13 @@ pub enum Format {
     E4M3,
     /// 8-bit float of 5 exponent and 2 fraction bits, bias 15.
     E5M2,
-    /// 4-bit float, two to a byte: here in one of its own.
+    /// 4-bit float, two to a byte: here in a byte of its own.
     E2M1,
     /// A power of two: the exponent of a binary32.
     UE8M0,
     /// IEEE 754 binary64.
     F64,
-    /// An integer of four bits, two to a byte: here in one of its own.
+    /// 4-bit integer, two to a byte: here in a byte of its own.
     Nibble {
         /// Two's complement.
         signed: bool,
@@ -168,7 +168,7 @@ impl Format {
     /// The bytes of `x`, little-endian, truncated where it is not exact.
     pub fn encode(self, x: f64) -> Vec<u8> {
         match self {
-            // Truncation does not matter: callers ask `holds` or pass small numbers.
+            // Truncation does not matter: callers check `holds` or pass small numbers.
             Format::F32 => (x as f32).to_le_bytes().to_vec(),
             Format::F16 => f16_bits(x).to_le_bytes().to_vec(),
             Format::TF32 => (((x as f32).to_bits() & !0x1fff) | 0x0aaa).to_le_bytes().to_vec(),
@@ -216,7 +216,7 @@ impl Format {
 /// The sizes of 4-bit floats.
 const E2M1: [f64; 8] = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
 
-/// The 4-bit float nearest to a number, of two the one that is even; of a NaN the largest.
+/// The 4-bit float nearest to a number, ties to even; for a NaN the largest.
 pub(crate) fn e2m1_bits(x: f64) -> u8 {
     if x.is_nan() {
         return 7;

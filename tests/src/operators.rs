@@ -41,7 +41,7 @@ fn expressions(op: Op) -> Vec<String> {
     }
 }
 
-/// A kernel that stores expressions, each in a tensor of its own.
+/// A kernel that stores each expression to a separate tensor.
 fn source(elem: Elem, expressions: &[(String, Elem)]) -> String {
     let promise = |elem: Elem| if elem.size().whole_bytes().is_none() { " multiple 8" } else { "" };
     let t = elem.name();

@@ -318,7 +318,7 @@ pub struct Variants {
     specialized: Vec<Kernel>,
     /// Everything else, with a name each.
     others: Vec<(String, Vec<Kernel>)>,
-    /// What the compiler made of it, with a name each.
+    /// The compiler's outputs, each with a name.
     compiled: Vec<(String, Executable)>,
     /// As they are after a pass over the whole file: compile-time parameters are still those of `launched`.
     whole_file: Vec<(String, Vec<Kernel>)>,
@@ -337,8 +337,8 @@ fn has_columns(k: &Kernel) -> bool {
     })
 }
 
-/// Whether that is all that is said of a program where a pass that makes such products is switched off: of its extents, or that there is no
-/// warp tile for them.
+/// Whether the only error of a program, with a pass for such products switched off, is about its extents, or that there
+/// is no warp tile for them.
 fn refuses_columns(errors: &str) -> bool {
     let mut codes = errors.lines().filter(|l| l.starts_with("error[")).peekable();
     codes.peek().is_some() && codes.all(|l| ["error[E0406]", "error[E0431]"].iter().any(|code| l.starts_with(code)))
@@ -447,7 +447,7 @@ impl Variants {
                 problem.tensors.iter_mut().rev().find(|t| self.specialized.iter().any(|k| stores_to(k, &t.name)));
             last.filter(|t| first.only_writes(&t.name)).into_iter().for_each(Tensor::poison);
         }
-        // What a kernel hands to the next starts as nothing, and is nobody else's business.
+        // Temporaries between kernels start unwritten, and are compared nowhere.
         let handed_on = |t: &Tensor| self.compiled.first().is_some_and(|(_, first)| first.hands_on(&t.name));
         problem.tensors.iter_mut().filter(|t| handed_on(t)).for_each(Tensor::poison);
         let problem = problem;
@@ -500,7 +500,7 @@ impl Variants {
             let done = executable.check(run, &problem.tensors, &meant, half);
             wrong.extend(done.err().map(|e| format!("{name}, on the simulator: {e}")));
         }
-        // One wrong pass makes all after it wrong: the first says most.
+        // After one wrong pass all later texts are wrong, so the first one is reported.
         let more = wrong.len().saturating_sub(3);
         wrong.truncate(3);
         wrong.extend((more > 0).then(|| format!("and {more} more")));
@@ -544,7 +544,7 @@ fn permits(kernel: &Kernel, run: &Run) -> bool {
     })
 }
 
-/// The largest integer that random elements of a type have: what it does not hold is nobody's result.
+/// The largest integer among random elements of a type, exactly representable in it.
 fn largest(elem: Elem) -> i64 {
     match elem {
         Elem::I4 => 7,

@@ -179,7 +179,7 @@ impl Tensor {
         }
     }
 
-    /// Fills the elements with NaN: whoever reads one shows it.
+    /// Fills the elements with NaN, so that any read of them shows in the result.
     pub fn poison(&mut self) {
         let addresses: Vec<usize> = self.addresses().collect();
         for a in addresses {

@@ -108,7 +108,7 @@ const TOLERANCES: &[(&str, f64)] = &[
 const TARGETS: &[(&str, Target)] =
     &[("flash_attention", Target::Sm90a), ("attention_fp8", Target::Sm90a), ("gemm_fp8_scaled", Target::Sm90a)];
 
-/// Ragged sizes that every example is run with where its preconditions allow, beside those of its head comment.
+/// Ragged sizes for every example whose preconditions allow them, besides those of its head comment.
 const SIZES: &[&str] = &[
     "Z=2 M=1 N=1 K=1 S=1 alpha=3 beta=0",
     "Z=3 M=17 N=5 K=9 S=3 alpha=2 beta=1 seed=3",

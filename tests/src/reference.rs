@@ -49,7 +49,7 @@ pub enum Reference {
     Copy,
     /// The last tensor becomes the first, transposed.
     Transpose,
-    /// Products with something beside or after them.
+    /// Products with an epilogue or a second product.
     Fusion(Fusion),
 }
 

@@ -10,7 +10,7 @@ use tilec_ir::types::Elem;
 
 /// Numbers that are tried.
 const COUNT: usize = 8 * TILE;
-/// What the words are made of alternately: ends, what halves are added to, and random ones.
+/// The parts of words, alternating: extremes, addends of halves, and random ones.
 const WORDS: [u32; 4] = [0, u32::MAX, 1 << 31, (1 << 31) - 1];
 
 /// The numbers of a type that are not below zero, in order, and one more as if it went on.

@@ -2,7 +2,7 @@
 
 use crate::problem::{Run, Tensor};
 
-/// Programs over rows: `Y` of `X`, where nothing else is said.
+/// Programs over rows that compute `Y` from `X`, unless noted otherwise.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Rows {
     /// `exp(x) / sum of exp` of the row.
@@ -21,7 +21,7 @@ pub enum Rows {
     ArgMax,
     /// Sums up to each element.
     CumSum,
-    /// The greatest elements, as many as `Y` has columns, the greatest first and NaN before it, and their `Places`.
+    /// The greatest elements, one for each column of `Y`, in descending order with NaN first, and their `Places`.
     TopK,
     /// The logarithm of softmax.
     LogSoftmax,

@@ -31,7 +31,7 @@ pub struct Executable {
     asynchronous: bool,
     /// What is launched, in order.
     launches: Vec<Contract>,
-    /// Tensors that one kernel hands to the next: nobody writes them before.
+    /// Temporaries between kernels: unwritten at the start.
     temporaries: Vec<String>,
 }
 
@@ -382,7 +382,7 @@ impl<'a> Placed<'a> {
         if of.reads_gaps {
             device.upload(address, &vec![NO_NUMBER; bytes])?;
         }
-        // What shares a byte is put together: elements without a neighbour are beside a zero.
+        // Combines elements that share a byte; an element without a neighbour is combined with zero.
         let mut places: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for a in self.addresses(part) {
             let index = a - part * self.span;

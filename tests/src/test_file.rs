@@ -98,7 +98,7 @@ impl TestFile {
         self.args.iter().any(|a| a == word)
     }
 
-    /// Refuses keys that the kind does not know, so that a misspelt one is not ignored.
+    /// Refuses keys that the kind does not have, so that a misspelt one is not ignored.
     ///
     /// # Errors
     /// Names the key.

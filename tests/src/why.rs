@@ -12,7 +12,7 @@ fn holds(answer: &Answer) -> bool {
     answer.about.iter().all(|line| line.contains(" meets "))
 }
 
-/// What would change it, as each decision says.
+/// The changes that each decision advises.
 fn advice(answer: &Answer) -> Vec<&str> {
     answer.parts.iter().flat_map(|p| &p.decisions).flat_map(|d| &d.change).map(String::as_str).collect()
 }
@@ -106,7 +106,7 @@ fn every_loop_counts_and_no_precondition_is_advised_that_does_not_help() {
     let answer = ask(product, Target::Sm80, "pipelined");
     assert!(!holds(&answer), "one loop has slots, the other has none: {answer}");
     assert!(answer.to_string().contains("its stages are written"), "{answer}");
-    // Windows that begin beside a multiple of 16 bytes are never wide.
+    // Windows that do not begin at a multiple of 16 bytes are never wide.
     let shifted = "kernel k(A: gmem f32[M, N] multiple 4, B: gmem f32[M, N] multiple 4) grid (i: ceildiv(M, 64), j: ceildiv(N, 64)) {\n\
                    var x = reg f32[64, 64]\ncopy A[i * 64.., j * 64 - 1..] -> x\ncopy x -> B[i * 64.., j * 64..]\n}\n";
     let answer = ask(shifted, Target::Sm70, "vectorised");

@@ -162,7 +162,7 @@ fn machine_code_leads_back_to_the_ptx() {
             if ["IADD3", "FADD", "FMUL", "FFMA", "LOP3", "ISETP"].contains(&opcode) {
                 assert_eq!((control.write, control.read), (None, None), "{what}: `{text}` sets a barrier");
             }
-            // What the disassembler prints of the fields: operands that are kept, in these with their places.
+            // The disassembler's notation for the fields: reused operands, by operand position.
             let kept = text.matches(".reuse").count();
             assert_eq!(control.reuse.count_ones() as usize, kept, "{what}: `{text}`");
             if ["FFMA", "FMUL", "IMAD", "HMMA"].contains(&opcode) {

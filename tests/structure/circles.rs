@@ -13,8 +13,8 @@ enum Meaning {
     Item { file: String, name: String },
 }
 
-/// What the files of a crate take from one another. A name leads to the file that defines it, whoever hands it on; a method, where these
-/// count, to the file with the `impl` that has it.
+/// Imports between the files of a crate. A name leads to the file that defines it, even if others re-export it. A
+/// method, in crates where these count, leads to the file with its `impl`.
 pub(crate) fn arrows(read: &Crate, methods: bool) -> Arrows {
     let mut arrows = Arrows::new();
     for (number, module) in read.modules.iter().enumerate() {

@@ -6,7 +6,7 @@ pub(crate) struct Circle {
     pub(crate) file: &'static str,
     /// How many they are.
     pub(crate) files: usize,
-    /// Why it stands.
+    /// The reason for the exception.
     #[allow(dead_code, reason = "for the reader")]
     pub(crate) why: &'static str,
 }

@@ -1,7 +1,8 @@
-//! What holds of the source text: no circle of files, no function of more than a hundred lines, no file of more than 800. And what
-//! a registry asks of the manifests.
+//! Rules for the source text: no import cycles, limits for the lengths of functions and files, and requirements of the
+//! registry on manifests.
 //!
-//! `docs/testing.md` says what counts. What does not hold yet is listed in `known.rs`, and what has been mended since must leave the list.
+//! `docs/testing.md` has the rules. `known.rs` lists the exceptions. An exception that no longer applies must leave the
+//! list.
 
 mod circles;
 mod known;
@@ -19,8 +20,8 @@ use tilec_ir::space::Space;
 
 /// The folders of the workspace's crates.
 const CRATES: [&str; 9] = ["core", "launch", "build", "ir", "passes", "ptx-emit", "sim", "driver", "tests"];
-/// Crates in which a method that a file calls, of a type whose `impl` is in several files, is taken as a name is. The others still have
-/// circles through methods: parsers and interpreters whose functions ask each other.
+/// Crates in which calls of methods count as imports, if the type has `impl`s in several files. Other crates still have
+/// cycles through methods: their parsers and interpreters are mutually recursive.
 const THROUGH_METHODS: [&str; 1] = ["ptx-emit"];
 const LONGEST_FUNCTION: usize = 100;
 const LONGEST_FILE: usize = 800;
@@ -130,7 +131,7 @@ fn functions_and_files_are_short() -> Result<(), String> {
     Ok(())
 }
 
-/// The places of a text, as path and line, where one of `names` stands with a variant after it; comments and tests do not count.
+/// The positions in a text, as path and line, of one of `names` followed by a variant; comments and tests do not count.
 fn named(path: &Path, names: &[String]) -> Result<Vec<(String, usize, String)>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let end = text.find("#[cfg(test)]").unwrap_or(text.len());
@@ -181,7 +182,8 @@ fn passes_have_one_name() -> Result<(), String> {
     Ok(())
 }
 
-/// Passes and the driver ask what a memory space or a mechanism can do: a new one is not a word in them, but in the pass that chooses it.
+/// Passes and the driver query properties of memory spaces and mechanisms. Only the pass that chooses a new one may
+/// name it.
 #[test]
 fn passes_name_no_space_and_no_mechanism() -> Result<(), String> {
     let (mut found, mut chose) = (Vec::new(), BTreeSet::new());
@@ -209,7 +211,7 @@ fn passes_name_no_space_and_no_mechanism() -> Result<(), String> {
     Ok(())
 }
 
-/// A crate of a few files, in a folder of its own.
+/// A crate of a few files, in a separate folder.
 fn house(name: &str, files: &[(&str, &str)]) -> Result<Arrows, String> {
     let folder = std::env::temp_dir().join(format!("tilec-structure-{}-{name}", std::process::id()));
     for (path, text) in files {

@@ -1,10 +1,10 @@
-//! What a registry asks of a crate, in the manifests of all crates that are uploaded.
+//! Requirements of the registry on the manifests of all published crates.
 
 use crate::{root, verdict};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the workspace says for all its crates.
+/// The settings that the workspace gives all its crates.
 const INHERITED: [&str; 7] = ["version", "edition", "rust-version", "license", "repository", "readme", "keywords"];
 /// What a registry requests; `categories` may differ from crate to crate.
 const OWN: [&str; 3] = ["name", "description", "categories"];

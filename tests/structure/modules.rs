@@ -16,7 +16,7 @@ pub(crate) struct Use {
 /// A module. Inline modules are modules of their own in the file of the module around them.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
-    /// Its file, below the folder that `Crate::read` was told.
+    /// Its file, relative to the folder given to `Crate::read`.
     pub(crate) file: String,
     pub(crate) parent: Option<usize>,
     pub(crate) children: BTreeMap<String, usize>,
@@ -79,7 +79,7 @@ struct Reader<'a> {
     file: &'a Path,
 }
 
-/// What an attribute says about the item after it.
+/// The effect of an attribute on the item after it.
 #[derive(Default)]
 struct Attributes<'a> {
     test: bool,

@@ -106,7 +106,7 @@ fn watched(start: Instant, device: &Device, case: &Case) -> Result<Vec<Vec<u8>>,
     result
 }
 
-/// Opens the GPU; says what it is.
+/// Opens the GPU and prints its name.
 fn open() -> Result<(Device, Option<Generation>), String> {
     let device = Device::open(0).map_err(|e| e.to_string())?;
     let p = device.properties();

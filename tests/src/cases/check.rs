@@ -16,7 +16,7 @@ use tilec_sim::Options;
 
 /// Multiply-adds that a program of a table is interpreted for in `cargo test`: the smallest of its problems first.
 const INTERPRETED: i64 = 8_000_000;
-/// The tensors of a product. Whatever else there is its kernels hand to each other.
+/// The tensors of a product. Further tensors are temporaries between kernels.
 const OPERANDS: [&str; 3] = ["A", "B", "C"];
 
 /// The programs of the tables and of random problems, each compiled, interpreted on the smallest of its problems, and simulated.

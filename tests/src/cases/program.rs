@@ -74,7 +74,7 @@ impl Order {
 pub struct Program {
     /// The target it is compiled for.
     pub target: Target,
-    /// Whether products are scalar, whatever the target has.
+    /// Whether products are scalar on every target.
     pub fma: bool,
     /// Which example it is.
     pub form: Form,

@@ -95,7 +95,7 @@ impl Row<'_> {
         let promised = [promised, other("align_B")?, other("align_C")?];
         let tb: Vec<i64> = self.cell("tb_mnk")?.split('x').filter_map(|t| t.parse().ok()).collect();
         let small = tb.iter().take(2).product::<i64>() < 128 * 128;
-        // On Hopper, the large tile is the one that the compiler chooses.
+        // On Hopper, the large tile is the compiler's choice.
         let chosen = table.target == Target::Sm90a && !small;
         let tile = (!chosen).then_some(usize::from(small));
         let ld = [self.first("lda")?, self.first("ldb")?, self.first("ldc")?];

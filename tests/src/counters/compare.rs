@@ -48,7 +48,7 @@ pub fn csv(expected: &[Expected]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verdict {
     Equal,
-    /// Different, and why that says nothing about the simulator.
+    /// Different for a reason that is not in the simulator.
     Explained(String),
     Different,
 }
@@ -206,7 +206,7 @@ fn verdict(e: &Expected, m: &Measured, metric: &Metric, want: u64, got: u64) -> 
     if metric.group == Group::Products {
         return Verdict::Different;
     }
-    // Instructions that the machine code adds do no work where those that work are as many as expected.
+    // Instructions added by the assembler do no work if the number of working ones is as expected.
     let work = if matches!(metric.group, Group::GlobalLoads | Group::GlobalStores) {
         Number::Requests
     } else {

@@ -92,7 +92,7 @@ const PRODUCTS: &[&[(&str, &str)]] = &[
     &[("STAGES", "4"), ("BM", "64"), ("BN", "64"), ("WM", "32"), ("WN", "32"), ("T", "bf16")],
 ];
 
-/// The hardware joins diverged lanes where the assembler says so (`BSYNC`), after the loop and the branch.
+/// The hardware reconverges lanes at `BSYNC`, which the assembler places after the loop and the branch.
 const DIVERGED: &str =
     "the simulator joins lanes that a branch parted at the next barrier or exit, the machine code behind the branch";
 /// The one pattern of the probes that no rule explains: 60 wavefronts besides those that write zeros, expected 32.

@@ -13,7 +13,7 @@ use crate::programs::{head_runs, snippets};
 use crate::test_file::{self, TestFile};
 use tilec::{CompileOptions, Target};
 
-/// Multiply-adds, or so, of a run that is kept.
+/// Approximate limit of multiply-adds for a run to be kept.
 const WORK: f64 = 200_000.0;
 
 /// A program to start from.
@@ -112,7 +112,7 @@ fn some_sizes(random: &mut Random) -> Run {
     Run::parse(&line).expect("names and numbers")
 }
 
-/// A program as lines: a statement is one line, or the lines from one that opens a block to the one that closes it.
+/// A program as lines: a statement is one line, or all lines of a block.
 struct Program {
     lines: Vec<String>,
 }

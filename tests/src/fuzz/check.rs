@@ -33,7 +33,7 @@ fn computed() -> Option<Duration> {
     text.split_whitespace().next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// Checks an input; the word says how it ended.
+/// Checks an input; returns the outcome as a word.
 pub(super) fn check(input: &Input, random: &mut Random) -> Result<&'static str, Failure> {
     let compile = || {
         let (begin, computed) = (Instant::now(), computed());

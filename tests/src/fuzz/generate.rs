@@ -251,7 +251,7 @@ impl Writer<'_> {
         (grid, self.schedule(warp))
     }
 
-    /// A ring between the two halves of one loop, by hand.
+    /// A hand-written ring between the two halves of one loop.
     fn channel(&mut self) -> (String, String) {
         let t = self.random.of(&["f16", "f32", "f32", "bf16", "i32", "f64"]);
         let (bm, bk) = (self.extent(4, 64), self.extent(4, 64));

@@ -34,7 +34,7 @@ const TOLERANCE: f64 = 0.02;
 /// The same where numbers are rounded to 8 bits in between: a small difference makes it the next one, an eighth or a quarter away.
 const TOLERANCE_OF_BYTES: f64 = 0.25;
 
-/// Compares the source, the last text and the PTX; the word says how far that went.
+/// Compares the source, the last text and the PTX; returns as a word how far the comparison went.
 pub(super) fn check(input: &Input, done: &Compiled, random: &mut Random) -> Result<&'static str, Failure> {
     let [kernel] = &done.kernels[..] else { return Ok("compiled, several kernels") };
     let run = completed(&input.run, &kernel.tile.specialized);

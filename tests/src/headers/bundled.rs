@@ -64,7 +64,8 @@ fn given<'a>(image: &Image<'a>, problem: &Problem) -> Option<(Vec<Given<'a>>, Va
     Some((all, others))
 }
 
-/// The problem as the library binds it: a stride that no tensor steps by is that of packed tensors. `None`: it cannot be asked of a bundle.
+/// The problem as the library binds it. A stride of dimensions of extent 1 is that of packed tensors. `None`: a bundle
+/// cannot be tested with it.
 pub(super) fn asked(image: &Image<'_>, problem: &Problem) -> Option<Problem> {
     let (tensors, _) = given(image, problem)?;
     let mut args: Args = problem.args.clone();

@@ -34,8 +34,8 @@ impl Folder {
         run(Command::new(&binary).args(argument))
     }
 
-    /// Compiles a program and runs it on the simulator, `libcuda` in the place of the driver: a device of `target`. What goes to standard
-    /// error is in front of what goes to standard output.
+    /// Compiles a program and runs it on the simulator, with `libcuda` instead of the driver, as a device of `target`.
+    /// Standard error comes before standard output.
     pub(super) fn run_simulated(&self, main: &Path, target: &str, arguments: &[&Path]) -> Result<String, String> {
         let driver = self.path("libcuda.so.1");
         if !driver.exists() {

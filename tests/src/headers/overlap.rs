@@ -23,10 +23,10 @@ const LAYOUTS: [(&[u64], &[u64]); 11] = [
     (&[], &[]),
 ];
 
-/// All pairs of layouts, at distances that are small.
+/// All pairs of layouts, at small distances.
 ///
 /// # Errors
-/// The header says something else of one of them.
+/// The header gives another answer for a pair.
 pub(super) fn check() -> Result<(), String> {
     if !exists("gcc") {
         golden::skip("C headers", "there is no gcc");

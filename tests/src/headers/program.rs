@@ -1,4 +1,4 @@
-//! The test program: it makes the arguments of each problem as the header wants them, and launches.
+//! The test program: makes the arguments of each problem for the header, and launches.
 
 use super::expected::{SIGNALS, WORKSPACE, addresses, param_bytes};
 use super::problems::{Problem, contracts};

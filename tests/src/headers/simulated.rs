@@ -64,7 +64,7 @@ pub(super) fn active() -> Result<(), String> {
     Ok(())
 }
 
-/// The first of these wants one thing of 4 rows of 4 elements, the second two.
+/// The first kernel takes one tensor of 4 rows of 4 elements, the second takes two.
 const TWO: &str = "kernel two<A = 1, B = 1>(X: gmem f32[M, N], Y: gmem f32[M, N]) where M % A == 0, N % B == 0
     grid (m: M, n: ceildiv(N, 128)) {
     copy X[m, n * 128..+128] -> Y[m, n * 128..]

@@ -64,7 +64,7 @@ pub fn assemble(what: &str, ptx: &str, target: Target) -> Result<Option<Vec<Sass
         .and_then(|a| assembler::disassemble(&a.cubin, arch).map(|d| (a, d)));
     match both {
         Ok((assembled, disassembly)) => {
-            // The assembler says so in passing where it makes wgmma products wait for each other, or adds a wait that is missing.
+            // The assembler prints a message if it serialises wgmma products, or adds a missing wait.
             let repaired = |text: &str| ["wgmma", "GMMA", "warpgroup"].iter().any(|word| text.contains(word));
             match assembled.messages.iter().find(|m| repaired(&m.text)) {
                 Some(m) => Err(format!("ptxas {} about wgmma products: {}", assembled.version, m.text)),

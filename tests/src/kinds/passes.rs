@@ -35,10 +35,10 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
     })
 }
 
-/// The text after a pass, as a program of its own.
+/// The text after a pass, as a program.
 ///
 /// # Errors
-/// It is none, or means something else.
+/// It is not a program, or has another meaning.
 pub fn feed_in_again(pass: &str, text: &str, ptx: &str, options: &CompileOptions) -> Result<(), String> {
     let printed = text::round_trip(text, oracle::parse).map_err(|e| format!("the text after `{pass}`: {e}"))?;
     if printed != text {

@@ -17,7 +17,7 @@ pub(super) fn run(file: &TestFile) -> Result<(), String> {
     golden::check(file, &[(String::new(), printed)])
 }
 
-/// The canonical text of `text`, which must be that of its own.
+/// The canonical text of `text`. The canonical text of the result must be the same.
 ///
 /// # Errors
 /// One of them does not parse, or they differ.

@@ -1,4 +1,4 @@
-//! Replacements of a statement, and what operators know and use to make them.
+//! Replacements of a statement, and the context that operators use to make them.
 
 use super::slice::Slices;
 use super::text::Statement;

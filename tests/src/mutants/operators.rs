@@ -187,7 +187,7 @@ fn mbarrier(unit: &Unit, s: &Statement) -> Vec<Edit> {
     if s.has("arrive") { vec![delete(), other] } else { Vec::new() }
 }
 
-/// A wait that says at once that the phase is complete.
+/// A wait that succeeds at once.
 fn passed(s: &Statement) -> String {
     let predicate = s.operands.first().cloned().unwrap_or_default();
     s.rewritten(s.guard.as_ref(), "setp.eq.b32", &[predicate, "0".to_owned(), "0".to_owned()])

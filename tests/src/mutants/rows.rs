@@ -592,7 +592,8 @@ pub(super) const ROWS: &[Row] = &[
         ]],
     },
     Row {
-        // Slots that threads of other roles fill, by stores and by copies of which each thread says when its own have arrived.
+        // Slots that threads of other roles fill, by stores and by copies whose threads arrive when their own copies
+        // have landed.
         name: "filled-90a",
         path: "tests/files/interp/role_fills_stored_sm_90a.tile",
         args: "sm_90a",

@@ -9,7 +9,8 @@ use super::probe::{Compare, Probe, Product};
 use std::fmt::Write as _;
 use tilec_sim::{InstructionForm, instruction_forms};
 
-/// Opcodes that no probe executes, beside all forms with an address or a label: control, synchronisation, state of others.
+/// Opcodes without probes, besides all forms with an address or a label: control flow, synchronisation, state of other
+/// threads.
 pub const NOT_PROBED: &[&str] = &[
     "mov",
     "isspacep",
@@ -223,7 +224,7 @@ fn tokens(form: &InstructionForm) -> Result<Vec<Token>, String> {
             None if matches!(kind, "dm" | "ds" | "ss") => Some("b32"),
             None => last,
         };
-        // The operands of a conversion are what its types say, in registers as the table says.
+        // The operand types of a conversion, in the registers that the table gives.
         if form.opcode == "cvt" && kind == "s" && ty == Some("b32") && last.is_some_and(|l| l.ends_with("x2")) {
             ty = last;
         }
@@ -327,7 +328,8 @@ fn carry(form: &InstructionForm, probe: &mut Probe, instruction: &str) -> Result
 
 /// An atomic operation on a word of the thread's own, in its plainest spelling: the old value, and what is left.
 fn atomic(form: &InstructionForm) -> Result<Option<Probe>, String> {
-    // Nor vectors, whose elements are beside one another and not where a probe's results do: `sim/tests/hopper.rs` has them.
+    // Vectors have no probes either, because their elements are adjacent, unlike a probe's results:
+    // `sim/tests/hopper.rs` has them.
     let orders = [
         "L2::cache_hint",
         "relaxed",

@@ -37,7 +37,7 @@ pub enum Class {
     Specials,
     /// Few products that are not zero.
     Sparse,
-    /// One exponent stands out; the others are where bits are cut off.
+    /// One exponent is large; the others are where bits are truncated.
     Cut,
 }
 

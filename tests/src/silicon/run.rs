@@ -42,7 +42,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// A simulator that runs blocks in this order, and warps as the seed says.
+    /// A simulator that runs blocks in this order, and warps by the seed.
     pub fn new(order: Order, seed: u64) -> Simulator {
         Simulator { order, seed, loaded: None }
     }

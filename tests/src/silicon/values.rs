@@ -82,7 +82,7 @@ pub fn float(f: Float, random: &mut Random) -> u64 {
             f.make(negative, random.between(-mid, mid), sparse)
         }
         11..=13 => {
-            // At, or beside, the middle between two values of a shorter format.
+            // At, or next to, the middle between two values of a shorter format.
             let cut = random.between(1, mid);
             let tail = (1u64 << (cut - 1)).wrapping_add_signed(random.between(-1, 1));
             let short = (fraction >> cut << cut) + tail;

@@ -20,6 +20,7 @@ mod picture;
 mod pictures;
 mod registers;
 mod remark;
+mod roles;
 mod sectors;
 mod svg;
 mod threads;

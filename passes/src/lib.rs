@@ -45,6 +45,7 @@ mod table;
 mod tensor_copies;
 mod thread_fills;
 mod tile_scheduler;
+pub mod timeline;
 mod trial_passes;
 mod unaligned;
 mod vectorize;

@@ -39,7 +39,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 
 pub(crate) const NAME: &str = "schedule-loops";
 
-pub(crate) use cost::{issue_clocks, special_clocks, tensor_rate};
+pub(crate) use cost::{Cost, LATENCY, issue_clocks, of_warps, special_clocks, tensor_rate};
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     plan(k, cx).map(drop)

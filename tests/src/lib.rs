@@ -90,6 +90,8 @@ pub mod silicon;
 pub mod simulated;
 pub mod test_file;
 #[cfg(test)]
+mod timelines;
+#[cfg(test)]
 mod why;
 #[cfg(test)]
 mod words;

@@ -121,6 +121,14 @@ pub struct OptimizedKernel {
 }
 
 impl OptimizedKernel {
+    /// Its roles in time.
+    ///
+    /// # Errors
+    /// There are none: the reason.
+    pub fn timeline(&self) -> Result<tilec_passes::timeline::Timeline, &'static str> {
+        tilec_passes::timeline::of(&self.kernel, &self.options)
+    }
+
     /// What is held against the demands of the kernel.
     pub(crate) fn demanding(&self) -> demands::CompiledKernel<'_> {
         let target = self.options.target;

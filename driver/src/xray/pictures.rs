@@ -7,7 +7,7 @@ use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
 use super::threads::ThreadGroup;
-use super::{banks, boxes, grid, operands, path, sectors, time, warps};
+use super::{banks, boxes, grid, operands, path, roles, sectors, time, warps};
 use crate::compile::Compiled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -53,6 +53,7 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
         out.extend(sectors::pictures(&k.lowered.copies, &prefix));
         out.extend(path::draw::pictures(program, k, &prefix));
         out.extend(time::pictures(k, &prefix));
+        out.extend(roles::picture(k, &prefix));
         out.extend(grid::pictures(program.target, k, machine, &prefix));
         out.extend(budget::pictures(program, k, machine, measured, &prefix));
     }

@@ -321,7 +321,7 @@ fn together(t: &Timed<'_>, producer: bool, stage: u64) -> Vec<(u64, u64, String)
 }
 
 /// Ascending numbers, neighbours as a range: `1, 3-5`.
-fn ranges(numbers: &[usize]) -> String {
+pub(super) fn ranges(numbers: &[usize]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let text = runs.map(|run| match run {
         [one] => one.to_string(),
@@ -466,7 +466,10 @@ pub(super) fn missing(kernel: &CompiledKernel) -> Option<String> {
     let why = if !has(|s| matches!(s, StmtData::For { .. })) {
         "the kernel has no loop"
     } else if has(|s| matches!(s, StmtData::Role { .. })) {
-        "roles are written in the source, and only loops that the compiler schedules have clocks"
+        match kernel.tile.timeline() {
+            Ok(_) => return None,
+            Err(why) => why,
+        }
     } else if k.schedule.stages.and_then(|e| k.as_int(e)) == Some(1) {
         "`stages 1` keeps iterations from overlapping: each waits for what it loads, then computes"
     } else {

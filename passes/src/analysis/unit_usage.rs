@@ -70,7 +70,8 @@ pub(crate) fn unmodelled_clocks(k: &Kernel, card: &Card, body: Block) -> Vec<(&'
     all.into_iter().filter(|&(_, n)| n > 0).collect()
 }
 
-fn of_elements(k: &Kernel, v: Value, n: u64) -> u64 {
+/// Bytes of so many elements of a tensor, buffer or tile.
+pub(crate) fn of_elements(k: &Kernel, v: Value, n: u64) -> u64 {
     match k.values[v].def.elem() {
         Some(ElemRef::Known(elem)) => elem.bytes_of(n),
         _ => 0,

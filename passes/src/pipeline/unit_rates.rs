@@ -11,6 +11,7 @@ use crate::analysis::access_width::{elem_of, known_elem, tile_shape};
 use crate::analysis::live_ranges;
 use crate::analysis::uses::all_stmts;
 use crate::assign_layouts::Threads;
+use crate::choose::Card;
 use crate::registers::overhead::ADDRESSES;
 use crate::registers::thread::cap;
 use crate::schedule_loops::issue_clocks;
@@ -121,7 +122,7 @@ fn add(k: &Kernel, cx: &Cx<'_>, (s, times): (Stmt, u64), all: &mut Clocks) {
         }
         _ => {
             all.products += u64::from(is_product(k, s));
-            all.tensor += times.saturating_mul(tensor(k, cx, s));
+            all.tensor += times.saturating_mul(tensor(k, cx.options.usual_card(), s));
             all.shared += times.saturating_mul(shared(k, s, threads));
             all.issue += times.saturating_mul(issue_clocks(k, s, threads) * threads.div_ceil(ISSUED));
         }
@@ -133,13 +134,13 @@ fn is_product(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// Clocks of the tensor cores for a product of the whole block; 0 for scalar products.
-fn tensor(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> u64 {
+pub(crate) fn tensor(k: &Kernel, card: &Card, s: Stmt) -> u64 {
     let StmtData::Assign { dst, src } = k.stmts[s] else { return 0 };
     let ExprData::Mma(mma) = k.exprs[src] else { return 0 };
     let elem = |e: Expr| resolve_view(k, e).and_then(|view| elem_of(k, view.base));
     let (Some(atom), Some(a), Some(b)) = (mma.atom, elem(mma.a), elem(mma.b)) else { return 0 };
     let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
-    let rate = cx.options.usual_card().rate(atom, Inputs { a, b }, known_elem(k, dst));
+    let rate = card.rate(atom, Inputs { a, b }, known_elem(k, dst));
     match atom.row().tensor_core {
         true => (tile_shape(k, dst).iter().product::<u64>() as f64 * depth as f64 / rate) as u64,
         false => 0,

@@ -28,17 +28,17 @@ const SHARED: u64 = 16;
 /// Clocks of an operation on a channel or an address.
 const STEP: u64 = 8;
 /// Clocks from the end of the last wgmma until the waiting warp continues.
-pub(super) const LATENCY: u64 = 60;
+pub(crate) const LATENCY: u64 = 60;
 
 /// The cost of a statement.
 #[derive(Copy, Clone, Default, Debug)]
-pub(super) struct Cost {
+pub(crate) struct Cost {
     /// Issue clocks of the warps.
-    pub(super) issue: u64,
+    pub(crate) issue: u64,
     /// The part of them for special function units.
-    pub(super) special: u64,
+    pub(crate) special: u64,
     /// Clocks of the tensor cores, in parallel.
-    pub(super) tensor: u64,
+    pub(crate) tensor: u64,
 }
 
 /// The cost of a statement with everything inside it, for one of `groups` warpgroups.
@@ -53,6 +53,16 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
         all.special += inside.special;
     }
     all
+}
+
+/// The cost of a statement without what is inside it, for a warpgroup of a role with so many warps; `elected`: one lane
+/// executes it.
+pub(crate) fn of_warps(k: &Kernel, card: &Card, s: Stmt, warps: u32, elected: bool) -> Cost {
+    match is_product(k, s) {
+        _ if elected => Cost { issue: STEP, ..Cost::default() },
+        true => product(k, card, s, u64::from(warps / (WARPGROUP)).max(1)),
+        false => own(k, s, u64::from(warps * WARP)),
+    }
 }
 
 /// Issue clocks of each warp for a statement with everything inside it, in a block of `threads` threads.

@@ -1,0 +1,389 @@
+//! The roles of a kernel as steps with their clocks, and the loops around them.
+
+use super::data::{INNER, Line, NESTED, OUTER};
+use crate::analysis::unit_usage::of_elements;
+use crate::analysis::wgmma::is_product;
+use crate::choose::Card;
+use crate::graph::accesses::Accesses;
+use crate::pipeline::tensor;
+use crate::schedule_loops::modulo::is_index;
+use crate::schedule_loops::{Cost, of_warps};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::handover::role_warps;
+use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
+use tilec_ir::placement::slots;
+use tilec_ir::roles::replicas;
+use tilec_ir::target::WARPGROUP;
+use tilec_ir::types::Lanes;
+use tilec_ir::typing::{copy_shape, let_init, resolve_view};
+
+/// What a step does besides taking its clocks.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Other,
+    Product {
+        sum: Value,
+        asynchronous: bool,
+    },
+    /// Products of a sum, or stores of a buffer: all but so many are done.
+    Await {
+        value: Value,
+        pending: u32,
+    },
+    Channel(ChannelOp, Vec<Value>),
+    /// Into the slot of a channel, a buffer or registers; `held`: the warps hold the elements in between.
+    Load {
+        into: Value,
+        bytes: u64,
+        held: bool,
+    },
+    Store {
+        from: Value,
+        bytes: u64,
+    },
+    Barrier,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) act: Act,
+    pub(super) cost: Cost,
+    /// One lane executes it, of the first warpgroup.
+    pub(super) elected: bool,
+    /// What it reads, and the channels among it.
+    pub(super) reads: Vec<Value>,
+    pub(super) channels: Vec<Value>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Node {
+    Step(usize),
+    Loop {
+        trips: u64,
+        body: Vec<Node>,
+    },
+    /// One warpgroup (replica) after the other; which of these statements it is, and its own step.
+    Ordered {
+        id: usize,
+        step: usize,
+        body: Vec<Node>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Role {
+    pub(super) name: String,
+    pub(super) warps: u32,
+    pub(super) replicas: u32,
+    pub(super) elected: bool,
+    pub(super) body: Vec<Node>,
+    /// The channels whose slots count its iterations: those of innermost loops.
+    pub(super) counting: Vec<Value>,
+    /// The one of them that it waits for, or acquires, first.
+    pub(super) first: Option<Value>,
+}
+
+impl Role {
+    /// Warpgroups of a replica.
+    pub(super) fn groups(&self) -> u32 {
+        (self.warps / WARPGROUP).max(1)
+    }
+}
+
+#[derive(Clone, Default, Debug)]
+pub(super) struct Program {
+    pub(super) roles: Vec<Role>,
+    pub(super) steps: Vec<Step>,
+    pub(super) lines: Vec<Line>,
+    /// How many ordered statements there are.
+    pub(super) ordered: usize,
+    /// Iterations of an innermost loop.
+    pub(super) iterations: u64,
+}
+
+impl Program {
+    pub(super) fn of(k: &Kernel, card: &Card) -> Program {
+        let is_role = |&s: &Stmt| matches!(k.stmts[s], StmtData::Role { .. });
+        let roles: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(is_role).collect();
+        let nested = roles.iter().any(|&s| k.sub_blocks(s).iter().any(|&b| has_nest(k, b, 0)));
+        let mut made = Maker { k, card, program: Program::default(), role: String::new(), warps: 0, elected: false };
+        made.program.iterations = if nested { NESTED } else { INNER };
+        // Roles share the iterations of a loop around others, and each replica has as many.
+        let most = roles.iter().filter_map(|&s| replicas(k, s)).max().unwrap_or(1);
+        for s in roles {
+            made.role(s, OUTER * u64::from(most));
+        }
+        made.explain();
+        made.program
+    }
+}
+
+struct Maker<'a> {
+    k: &'a Kernel,
+    card: &'a Card,
+    program: Program,
+    role: String,
+    warps: u32,
+    elected: bool,
+}
+
+impl Maker<'_> {
+    fn role(&mut self, s: Stmt, outer: u64) {
+        let k = self.k;
+        let StmtData::Role { name, body, .. } = &k.stmts[s] else { return };
+        self.role.clone_from(name);
+        self.warps = role_warps(k, s).unwrap_or(WARPGROUP);
+        self.elected = k.lanes[s] == Some(Lanes::Elected);
+        let replicas = replicas(k, s).unwrap_or(1).max(1);
+        let body = self.block(*body, 0, outer);
+        let mut counting = Vec::new();
+        innermost(&body, &self.program.steps, &mut counting);
+        let is = |wanted: ChannelOp| {
+            let of = counting.iter().find(|(op, _)| *op == wanted);
+            of.map(|&(_, c)| c)
+        };
+        let first = is(ChannelOp::Wait).or_else(|| is(ChannelOp::Acquire));
+        let counting = counting.into_iter().map(|(_, c)| c).collect();
+        let (name, elected, warps) = (name.clone(), self.elected, self.warps);
+        self.program.roles.push(Role { name, warps, replicas, elected, body, counting, first });
+    }
+
+    fn block(&mut self, block: Block, depth: u32, outer: u64) -> Vec<Node> {
+        let list = self.k.blocks[block].clone();
+        list.into_iter().filter_map(|s| self.statement(s, depth, outer)).flatten().collect()
+    }
+
+    fn line(&mut self, stmt: Stmt, depth: u32, number: Option<usize>) {
+        let role = self.role.clone();
+        self.program.lines.push(Line { stmt, role, depth, number, waits_for: None, left_out: false });
+    }
+
+    fn statement(&mut self, s: Stmt, depth: u32, outer: u64) -> Option<Vec<Node>> {
+        let k = self.k;
+        match k.stmts[s] {
+            StmtData::For { start, end, step, body, .. } => {
+                let trips = match has_nest(k, body, 1) {
+                    true => outer,
+                    false => trips(k, (start, end, step), self.program.iterations),
+                };
+                self.line(s, depth, None);
+                let body = self.block(body, depth + 1, outer);
+                Some(vec![Node::Loop { trips, body }])
+            }
+            StmtData::If { then, otherwise, .. } => {
+                self.line(s, depth, None);
+                // What a ragged tile alone requires is left out.
+                if otherwise.is_none() && !matters(k, then) {
+                    self.program.lines.last_mut().expect("it was pushed").left_out = true;
+                    return None;
+                }
+                Some(self.block(then, depth + 1, outer))
+            }
+            StmtData::Ordered { body, .. } => {
+                let (act, cost, elected) = (Act::Other, Cost::default(), false);
+                self.program.steps.push(Step { act, cost, elected, reads: Vec::new(), channels: Vec::new() });
+                let number = self.program.steps.len();
+                self.line(s, depth, Some(number));
+                let id = self.program.ordered;
+                self.program.ordered += 1;
+                let body = self.block(body, depth + 1, outer);
+                Some(vec![Node::Ordered { id, step: number - 1, body }])
+            }
+            StmtData::Role { .. } | StmtData::Alloc { .. } | StmtData::Var { init: None, .. } => None,
+            StmtData::Let { init, .. } if is_index(k, init) => None,
+            _ => {
+                let step = self.step(s);
+                self.program.steps.push(step);
+                let number = self.program.steps.len();
+                self.line(s, depth, Some(number));
+                Some(vec![Node::Step(number - 1)])
+            }
+        }
+    }
+
+    fn step(&self, s: Stmt) -> Step {
+        let k = self.k;
+        let touches = Accesses::of(k, s).touches;
+        let reads: Vec<Value> = touches.iter().filter(|t| t.reads).map(|t| t.value).collect();
+        let mut channels: Vec<Value> = touches.iter().map(|t| t.value).collect();
+        channels.retain(|&v| matches!(k.values[v].def, ValueDef::Channel { .. }));
+        let act = self.act(s);
+        if let Act::Load { into, .. } = act
+            && matches!(k.values[into].def, ValueDef::Channel { .. })
+        {
+            channels.push(into);
+        }
+        let elected = self.elected || k.lanes[s] == Some(Lanes::Elected);
+        let mut cost = of_warps(k, self.card, s, if elected { 1 } else { self.warps }, elected);
+        match act {
+            Act::Product { asynchronous: false, .. } => {
+                cost.tensor = tensor(k, self.card, s) / u64::from(self.warps.div_ceil(WARPGROUP));
+            }
+            Act::Await { .. } => cost = Cost::default(),
+            _ => {}
+        }
+        Step { act, cost, elected, reads, channels }
+    }
+
+    fn act(&self, s: Stmt) -> Act {
+        let k = self.k;
+        match &k.stmts[s] {
+            StmtData::Assign { dst, src } if matches!(k.exprs[*src], ExprData::Mma(_)) => {
+                Act::Product { sum: *dst, asynchronous: is_product(k, s) }
+            }
+            StmtData::Await { value, pending, .. } => Act::Await { value: *value, pending: *pending },
+            StmtData::Channel { op, channels, .. } => Act::Channel(*op, channels.clone()),
+            StmtData::Barrier => Act::Barrier,
+            StmtData::Copy { src, dst, attrs } => {
+                let base = |e| resolve_view(k, e).map(|view| view.base);
+                let tensor = |e| base(e).filter(|&v| k.tensor_ty(v).is_some());
+                let elements = copy_shape(k, *src, *dst).map_or(0, |shape| shape.iter().product());
+                match (tensor(*src), tensor(*dst), base(*src), base(*dst)) {
+                    (Some(_), Some(_), ..) => Act::Other,
+                    (Some(v), None, _, Some(into)) => {
+                        let later = attrs.lands_later() || matches!(k.values[into].def, ValueDef::Var(_));
+                        Act::Load { into, bytes: of_elements(k, v, elements), held: !later }
+                    }
+                    (None, Some(v), Some(from), _) if attrs.is_tensor() => {
+                        Act::Store { from, bytes: of_elements(k, v, elements) }
+                    }
+                    _ => Act::Other,
+                }
+            }
+            _ => Act::Other,
+        }
+    }
+
+    /// Says what each step waits for.
+    fn explain(&mut self) {
+        let said: Vec<Option<String>> = self.program.steps.iter().map(|step| self.waits_for(step)).collect();
+        for line in &mut self.program.lines {
+            line.waits_for = match self.k.stmts[line.stmt] {
+                StmtData::Ordered { .. } => Some("the warpgroup before it to leave this statement".to_owned()),
+                _ => line.number.and_then(|n| said[n - 1].clone()),
+            };
+        }
+    }
+
+    fn waits_for(&self, step: &Step) -> Option<String> {
+        let numbers = |is: &dyn Fn(&Act) -> bool| {
+            let own = self.program.steps.iter().enumerate().filter(|(_, s)| is(&s.act));
+            let list: Vec<String> = own.map(|(i, _)| (i + 1).to_string()).collect();
+            let (last, front) = list.split_last()?;
+            Some(if front.is_empty() { last.clone() } else { format!("{} or {last}", front.join(", ")) })
+        };
+        // Of each channel one of the statements that hand it over; channels may share theirs.
+        let on = |wanted: ChannelOp, channels: &[Value]| {
+            let of =
+                |c: &Value| numbers(&|act| matches!(act, Act::Channel(op, own) if *op == wanted && own.contains(c)));
+            let mut each: Vec<String> = channels.iter().filter_map(of).collect();
+            each.dedup();
+            (!each.is_empty()).then(|| each.join(" and "))
+        };
+        match &step.act {
+            Act::Channel(ChannelOp::Wait, channels) => {
+                let later = |act: &Act| matches!(act, Act::Load { into, held: false, .. } if channels.contains(into));
+                let lands = self.program.steps.iter().any(|s| later(&s.act));
+                let bytes = if lands { ", and the bytes of the slot to land" } else { "" };
+                Some(format!("{}{bytes}", on(ChannelOp::Publish, channels)?))
+            }
+            Act::Channel(ChannelOp::Acquire, channels) => {
+                let slots = channels.first().and_then(|&c| slots(self.k, c))?;
+                let times = if slots == 1 { "1 slot".to_owned() } else { format!("{slots} slots") };
+                Some(format!("{} to release the slot: the channel has {times}", on(ChannelOp::Release, channels)?))
+            }
+            Act::Await { value, pending } => {
+                let issued = numbers(&|act| {
+                    matches!(act, Act::Product { sum, .. } if sum == value)
+                        || matches!(act, Act::Store { from, .. } if from == value)
+                })?;
+                let but = match pending {
+                    0 => String::new(),
+                    n => format!(", all but the last {n}"),
+                };
+                Some(format!("{issued}{but}"))
+            }
+            Act::Barrier => Some("all warps of the role".to_owned()),
+            _ => {
+                let held = |into: &Value| matches!(self.k.values[*into].def, ValueDef::Var(_));
+                numbers(&|act| matches!(act, Act::Load { into, .. } if held(into) && step.reads.contains(into)))
+                    .map(|list| format!("the elements of {list}"))
+            }
+        }
+    }
+}
+
+/// The channel operations of innermost loops.
+fn innermost(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) {
+    fn has_loop(nodes: &[Node]) -> bool {
+        nodes.iter().any(|n| match n {
+            Node::Step(_) => false,
+            Node::Loop { .. } => true,
+            Node::Ordered { body, .. } => has_loop(body),
+        })
+    }
+    fn all(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) {
+        for node in nodes {
+            match node {
+                Node::Step(i) => {
+                    if let Act::Channel(op, channels) = &steps[*i].act {
+                        out.extend(channels.iter().map(|&c| (*op, c)));
+                    }
+                }
+                Node::Loop { body, .. } | Node::Ordered { body, .. } => all(body, steps, out),
+            }
+        }
+    }
+    for node in nodes {
+        match node {
+            Node::Loop { body, .. } if has_loop(body) => innermost(body, steps, out),
+            Node::Loop { body, .. } => all(body, steps, out),
+            Node::Ordered { body, .. } => innermost(body, steps, out),
+            Node::Step(_) => {}
+        }
+    }
+}
+
+/// Whether a block has a loop of more than `around` others, outside of branches that are left out.
+fn has_nest(k: &Kernel, block: Block, around: u32) -> bool {
+    k.blocks[block].iter().any(|&s| match k.stmts[s] {
+        StmtData::For { body, .. } => around > 0 || has_nest(k, body, around + 1),
+        StmtData::If { .. } | StmtData::Ordered { .. } => k.sub_blocks(s).iter().any(|&b| has_nest(k, b, around)),
+        _ => false,
+    })
+}
+
+/// Whether a branch moves tiles, multiplies or waits.
+fn matters(k: &Kernel, block: Block) -> bool {
+    k.blocks[block].iter().any(|&s| match k.stmts[s] {
+        StmtData::Assign { src, .. } => matches!(k.exprs[src], ExprData::Mma(_)),
+        StmtData::For { .. } | StmtData::If { .. } => k.sub_blocks(s).iter().any(|&b| matters(k, b)),
+        StmtData::Let { .. } | StmtData::Var { .. } => false,
+        _ => true,
+    })
+}
+
+/// The iterations of an innermost loop that are drawn: those below `most`, of which other loops may have executed the first.
+fn trips(k: &Kernel, (start, end, step): (Expr, Expr, Expr), most: u64) -> u64 {
+    let known = |e| known(k, e).and_then(|n| u64::try_from(n).ok());
+    let step = known(step).unwrap_or(1).max(1);
+    let all = known(end).map_or(most, |end| end.div_ceil(step).min(most));
+    let first = known(start).map_or(0, |n| n / step);
+    all.saturating_sub(first)
+}
+
+/// The value of an index, if the text has it.
+fn known(k: &Kernel, e: Expr) -> Option<i64> {
+    if let Some(n) = k.as_int(e) {
+        return Some(n);
+    }
+    match &k.exprs[e] {
+        ExprData::Ref(v) => known(k, let_init(k, *v)?),
+        ExprData::Op { op: Op::Add, args } => match args[..] {
+            [a, b] => known(k, a)?.checked_add(known(k, b)?),
+            _ => None,
+        },
+        _ => None,
+    }
+}

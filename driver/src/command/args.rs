@@ -197,7 +197,7 @@ pub(crate) struct Xray {
     /// A second variant to compare with: compile-time parameters, sizes (M=4096), or another target (target=sm_80)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
     pub(crate) beside: Vec<(String, String)>,
-    /// Kind of output: html, json (the data of the page), or svg:NAME (one picture; svg:list lists them)
+    /// Kind of output: html, json (the data of the page), svg:NAME (one picture; svg:list lists them), or svg:NAME@N (its step N)
     #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
 }

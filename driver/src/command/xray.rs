@@ -71,23 +71,38 @@ fn element(emit: &XrayEmit) -> Result<PageOptions, Failure> {
         && let Some((kernel, element)) = name.split_once("path-")
         && (kernel.is_empty() || kernel.ends_with('.'))
         && element.contains('[')
+        && let element = element.rsplit_once('@').map_or(element, |(element, _)| element)
         && let Question::Element(element) =
             Question::parse(&format!("element:{kernel}{element}")).map_err(Failure::Usage)?
     {
         more.element = Some(element);
-        more.picture = name.clone();
+        more.picture = name.rsplit_once('@').map_or(&**name, |(name, _)| name).to_owned();
     }
     Ok(more)
 }
 
-/// One picture, or the names of all with what they show.
+/// One picture, or one step of it (`banks-a-load@3`), or the names of all with what they show.
 fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
     if name == "list" {
-        return Ok(shown.pictures.iter().map(|p| format!("{}: {}\n", p.name, p.title)).collect());
+        let line = |p: &xray::Picture| {
+            let steps = match p.frames.len() {
+                0 => String::new(),
+                n => format!(" (steps: `@1` to `@{n}`)"),
+            };
+            format!("{}: {}{steps}\n", p.name, p.title)
+        };
+        return Ok(shown.pictures.iter().map(line).collect());
     }
+    let (name, step) = match name.rsplit_once('@') {
+        Some((name, step)) => (name, Some(step)),
+        None => (name, None),
+    };
     let names = shown.pictures.iter().map(|p| p.name.as_str());
     match shown.pictures.iter().find(|p| p.name == name) {
-        Some(picture) => Ok(picture.whole()),
+        Some(picture) => match step {
+            Some(step) => one_step(picture, step).map(str::to_owned),
+            None => Ok(picture.whole()),
+        },
         None if shown.pictures.is_empty() => Err(Failure::Usage("there are no pictures of this program".to_owned())),
         None => {
             let names: Vec<&str> = names.collect();
@@ -98,6 +113,20 @@ fn picture(shown: &xray::Xray, name: &str) -> Result<String, Failure> {
             )))
         }
     }
+}
+
+/// A step of a picture: they are counted from 1, as the page counts them.
+fn one_step<'a>(picture: &'a xray::Picture, step: &str) -> Result<&'a str, Failure> {
+    let (name, last) = (&picture.name, picture.frames.len());
+    let found = step.parse::<usize>().ok().and_then(|n| picture.frames.get(n.checked_sub(1)?));
+    found.map(String::as_str).ok_or_else(|| {
+        Failure::Usage(match last {
+            0 => format!("the picture `{name}` has no steps: use `svg:{name}`"),
+            _ => format!(
+                "the picture `{name}` has no step `{step}`: its steps are `svg:{name}@1` to `svg:{name}@{last}`"
+            ),
+        })
+    })
 }
 
 /// Suggestions for an unknown picture name: names with that prefix or for that tile, else the most similar one.

@@ -195,7 +195,10 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
     );
     let stages = t.stages();
     let lines = t.lines();
-    let rows: Vec<&(&str, u64)> = t.pace.units.iter().chain(&t.pace.unmodelled).collect();
+    let used = |list: &'static str, of: &[(&'static str, u64)]| {
+        of.iter().filter(|u| u.1 > 0).map(|u| (*u, list)).collect::<Vec<_>>()
+    };
+    let rows = [used(COUNTED, &t.pace.units), used(BESIDE, &t.pace.unmodelled)].concat();
     let top = 44.0;
     let mut svg = Svg::new(t.x((ITERATIONS + stages - 1) * t.length) + 20.0, top, &title);
     let mut y = top;
@@ -205,13 +208,13 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         under |= high > ROW;
         y += high;
     }
-    for (at, (name, clocks)) in rows.iter().enumerate() {
+    for ((name, clocks), fill) in &rows {
         let share = *clocks as f64 / t.pace.clocks.max(1) as f64;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{name}: {clocks}"));
         for i in 0..ITERATIONS {
             let x = t.x((i + stages - 1) * t.length);
             let (width, text) = (WIDTH * share.min(1.0), format!("{:.0} %", 100.0 * share));
-            svg.rect((x, y + 4.0), (width, ROW - 8.0), if at < t.pace.units.len() { COUNTED } else { BESIDE });
+            svg.rect((x, y + 4.0), (width, ROW - 8.0), fill);
             let inside = width > Svg::wide(&text) + 12.0;
             svg.text(x + if inside { 4.0 } else { width + 4.0 }, y + 15.0, Anchor::Start, &text);
         }
@@ -274,6 +277,11 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
     }
     if t.has_producer() {
         svg.note("A producer runs ahead, as far as there are free slots: `slots` shows them.");
+        if t.pace.in_clocks && !t.shared {
+            svg.note(
+                "Clocks are those of one warpgroup alone: `roles` shows all of them, as they share the tensor cores.",
+            );
+        }
     }
 }
 
@@ -383,6 +391,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
         .max(1);
     let mut svg = Svg::new(t.x(last) + 30.0, 36.0 + rows as f64 * ROW, &title);
     let mut y = 30.0;
+    let mut idle = false;
     let waited = !mbarriers && t.events.iter().any(|e| t.loads(e.stmt) && t.lands_later(e.stmt));
     let first_full = known.iter().map(|(_, _, [a, p, ..])| a + t.filling(*a, *p)).min().unwrap_or(0);
     let first_read = known.iter().map(|(.., [_, _, w, _])| *w).min().unwrap_or(0);
@@ -407,6 +416,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
                     [(begin, full, "f", TINTS[6]), (full, read, "=", TINTS[3]), (read, free, "r", TINTS[0])]
                 {
                     let (x, end) = (t.x(from), t.x(to).min(t.x(last)));
+                    idle |= text == "=" && end > x;
                     // Of one that is cut off at the edge nothing is drawn that has no room for its name.
                     if end > x && (end - x > 30.0 || t.x(to) <= t.x(last)) {
                         svg.rect((x, y + 2.0), (end - x, ROW - 4.0), fill);
@@ -423,7 +433,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
         }
     }
     svg.key(Key::Cell(TINTS[6]), "f3: being filled for iteration 3");
-    if !waited {
+    if idle {
         svg.key(Key::Cell(TINTS[3]), "=3: full, and nobody reads it yet");
     }
     svg.key(Key::Cell(TINTS[0]), "r3: being read in iteration 3");

@@ -49,6 +49,7 @@ pub(in crate::xray) fn picture(name: String, what: &str, path: &Path, span: Span
         }
         (false, _) => format!("The way of {what} from global memory to where it ends"),
     };
+    let path = &in_order(path);
     let count = path.steps.len();
     let depths = depths(path);
     let left = |step: usize| LEFT + depths[step] as f64 * BRANCH;
@@ -109,6 +110,20 @@ pub(in crate::xray) fn picture(name: String, what: &str, path: &Path, span: Span
     Picture { title, span, ..Picture::new(Room::Memory, name, svg.done()) }
 }
 
+/// The same steps, each followed by all that hang on it: so no arrow crosses a box.
+fn in_order(path: &Path) -> Path {
+    let hang_on = |on: Option<usize>| (0..path.steps.len()).rev().filter(move |&i| path.links[i].map(|l| l.step) == on);
+    let mut order: Vec<usize> = Vec::new();
+    let mut open: Vec<usize> = hang_on(None).collect();
+    while let Some(step) = open.pop() {
+        order.push(step);
+        open.extend(hang_on(Some(step)));
+    }
+    let place = |step: usize| order.iter().position(|&i| i == step).unwrap_or(0);
+    let links = order.iter().map(|&i| path.links[i].map(|link| Link { step: place(link.step), ..link }));
+    Path { links: links.collect(), steps: order.iter().map(|&i| path.steps[i].clone()).collect() }
+}
+
 /// How far in each step stands: of those that hang on one step the last is below it, and the others are moved in.
 fn depths(path: &Path) -> Vec<usize> {
     let mut out: Vec<usize> = Vec::new();
@@ -151,6 +166,25 @@ fn lines(text: &str, wide: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::xray::path::Step;
+
+    /// Two reads, each of which is followed once both are found: what hangs on the first comes before the second.
+    #[test]
+    fn steps_that_hang_together_stand_together() {
+        let step = |what: &str| Step { at: "copy", what: what.to_owned(), text: String::new(), line: 0 };
+        let on = |step| Some(Link { step, back: true });
+        let steps = ["store", "a", "b", "of a", "of b", "of a too"].map(step).to_vec();
+        let path = in_order(&Path { steps, links: vec![None, on(0), on(0), on(1), on(2), on(1)] });
+        let names: Vec<&str> = path.steps.iter().map(|s| s.what.as_str()).collect();
+        assert_eq!(names, ["store", "a", "of a", "of a too", "b", "of b"]);
+        assert_eq!(path.links, [None, on(0), on(1), on(1), on(0), on(4)]);
+        // Between a step and the last one that hangs on it all others are further in.
+        let depths = depths(&path);
+        for (i, link) in path.links.iter().enumerate() {
+            let Some(link) = link else { continue };
+            assert!((link.step + 1..i).all(|between| depths[between] > depths[link.step]), "{depths:?}");
+        }
+    }
 
     #[test]
     fn a_long_text_goes_on_in_the_next_line() {

@@ -6,6 +6,7 @@
 mod answer;
 mod chain;
 mod figures;
+mod made;
 mod not;
 mod overview;
 mod plain;

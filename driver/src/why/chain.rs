@@ -1,6 +1,6 @@
 //! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
-use super::answer::{Decision, Known, Part, Says};
+use super::answer::{Decision, Known, Part, Says, unrepeated};
 use super::question::PLACES;
 use super::{plain, scheduled};
 use crate::compile::source_lines::Places;
@@ -462,4 +462,19 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
     let title = "What the assembler says about it".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
+}
+
+/// Places of the source, each with its line and what is there.
+pub(super) fn places_of(known: &Known<'_>, places: &[(Span, String)]) -> Vec<String> {
+    let mut facts = Vec::new();
+    for (span, text) in places {
+        let label = Diagnostic::remark("", *span, text.clone());
+        let says = decision(known, "", &[&label]).says;
+        facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
+            true => format!("{}: {}", s.at, s.source),
+            false => format!("{}: {} ({})", s.at, s.source, s.message),
+        }));
+    }
+    unrepeated(&mut facts);
+    facts
 }

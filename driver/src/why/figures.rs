@@ -84,7 +84,7 @@ fn pressure(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
     let k = &kernel.tile.kernel;
     let mut facts = Vec::new();
     for p in register_pressure(k, known.program.target).into_iter().filter(|p| p.tiles > 0) {
-        let place = not::places_of(known, &[(k.stmt_spans[p.at], String::new())]).concat();
+        let place = chain::places_of(known, &[(k.stmt_spans[p.at], String::new())]).concat();
         facts.push(format!("{} for tiles at {}", counted(p.tiles as usize, "register"), place.trim_end_matches(" ()")));
         facts.extend(p.others.iter().map(|(what, n)| format!("  {n} for {what}")));
     }

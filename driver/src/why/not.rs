@@ -1,7 +1,8 @@
 //! `tilec why --not`: the premises of a property, and which of them fail where.
 
 use super::answer::{Decision, Known, Part, unrepeated};
-use super::{chain, tried};
+use super::chain::places_of;
+use super::{chain, made, tried};
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
 use crate::compile::{CompiledKernel, explain, with_preconditions};
@@ -98,21 +99,6 @@ fn in_several(known: &Known<'_>, kernel: &CompiledKernel, part: Part) -> Part {
     Part { title: format!("{}, in `{}`", part.title, kernel.tile.kernel.name), ..part }
 }
 
-/// Places of the source, each with its line and what is there.
-pub(super) fn places_of(known: &Known<'_>, places: &[(Span, String)]) -> Vec<String> {
-    let mut facts = Vec::new();
-    for (span, text) in places {
-        let label = Diagnostic::remark("", *span, text.clone());
-        let says = chain::decision(known, "", &[&label]).says;
-        facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
-            true => format!("{}: {}", s.at, s.source),
-            false => format!("{}: {} ({})", s.at, s.source, s.message),
-        }));
-    }
-    unrepeated(&mut facts);
-    facts
-}
-
 /// What passes said of the fast path that was not taken, and what the source itself decides at these places.
 pub(super) fn premise(
     known: &Known<'_>,
@@ -147,7 +133,10 @@ pub(super) fn premise(
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
     }
-    let facts = if decisions.is_empty() { undecided(known, kernel, (path, places), what) } else { Vec::new() };
+    let mut facts = if path == FastPath::Banks { made::by_passes(known, kernel) } else { Vec::new() };
+    if decisions.is_empty() && facts.is_empty() {
+        facts = undecided(known, kernel, (path, places), what);
+    }
     if path == FastPath::TensorLoads && decisions.is_empty() && demands::has_path(known.program.target, path) {
         // Tiles come by TMA for wgmma products: what keeps these away keeps TMA away.
         let products = premise(known, Some(FastPath::Wgmma), kernel, places, What::Has(Property::Wgmma));
@@ -237,7 +226,13 @@ fn undecided(
             ]
         }
         FastPath::Ahead => vec!["the kernel has no loop: nothing is there to run ahead of".to_owned()],
-        FastPath::Banks => made_by_passes(kernel),
+        FastPath::Banks if known.options.disabled.contains("swizzle") => {
+            vec!["to change it: `swizzle` is switched off (`--disable-pass`)".to_owned()]
+        }
+        FastPath::Banks => vec![
+            "`swizzle` found no layout with fewer conflicts: what is stored and what is loaded want different ones"
+                .to_owned(),
+        ],
         FastPath::Wide if places.iter().any(|&span| widest(kernel, span).is_some()) => {
             let mut facts: Vec<String> = places.iter().filter_map(|&span| widest(kernel, span)).collect();
             unrepeated(&mut facts);
@@ -255,42 +250,6 @@ fn widest(kernel: &CompiledKernel, span: Span) -> Option<String> {
     Some(format!(
         "a thread moves the same number of elements of everything that the statement accesses, and `{name}` has {MAX_ACCESS_BYTES} bytes in them: smaller elements take narrower accesses"
     ))
-}
-
-/// Buffers with conflicts that the program does not name.
-fn made_by_passes(kernel: &CompiledKernel) -> Vec<String> {
-    let named = |name: &str| kernel.tile.specialized.values.values().any(|v| v.name == name);
-    let own = kernel.lowered.shared.iter().filter(|s| s.conflicts() > 0 && !named(&s.buffer));
-    let mut facts: Vec<String> = own
-        .map(|s| match stored_by_tma(&kernel.tile.kernel, &s.buffer) {
-            true => format!(
-                "a TMA store reads `{}`, so rows of its box decide the layout: `stage_stores 0` in the schedule has threads store from registers instead",
-                s.buffer
-            ),
-            false => format!(
-                "the compiler made `{}`, and its layout follows from the register layouts of the accesses: tiles of another size, or another number of threads, change them",
-                s.buffer
-            ),
-        })
-        .collect();
-    unrepeated(&mut facts);
-    if facts.is_empty() {
-        facts.push(
-            "`swizzle` found no layout with fewer conflicts: what is stored and what is loaded want different ones"
-                .to_owned(),
-        );
-    }
-    facts
-}
-
-/// Whether a TMA store reads a buffer of this name.
-fn stored_by_tma(k: &Kernel, buffer: &str) -> bool {
-    k.statement_data().any(|s| match s {
-        StmtData::Copy { src, attrs, .. } if attrs.is_tensor() => {
-            resolve_view(k, *src).is_some_and(|from| k.values[from.base].name == buffer)
-        }
-        _ => false,
-    })
 }
 
 /// Whether statements bring tiles from tensors to shared memory, and whether to registers.

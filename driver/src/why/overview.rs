@@ -1,7 +1,8 @@
 //! `tilec why IN.tile` without a place: what costs time, each with its line and what would change it.
 
 use super::answer::{Known, Part, unrepeated};
-use super::not::{self, places_of, premise};
+use super::chain::{self, places_of};
+use super::not::{self, premise};
 use super::tried;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
@@ -35,7 +36,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
                 DemandStatus::Unknown(why) => {
                     open += 1;
                     unknown.push(format!("`{what}`: {}", why.message));
-                    unknown.extend(not::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
+                    unknown.extend(chain::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
                 }
                 DemandStatus::Broken(broken) => {
                     losses += 1;
@@ -171,12 +172,20 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
         }
         _ => change,
     };
+    let mut reasons: Vec<String> = Vec::new();
     for decision in premise.decisions {
         ways.extend(decision.change);
+        reasons.extend(decision.says.into_iter().map(|says| says.message));
     }
     unrepeated(&mut ways);
     ways.truncate(SHOWN);
     facts.extend(premise.facts);
+    // Where nothing is known to change it, the reason is what there is to say.
+    if ways.is_empty() {
+        unrepeated(&mut reasons);
+        reasons.truncate(SHOWN);
+        facts.extend(reasons);
+    }
     facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));
     facts.push(format!("more: --not '{what}'"));
     Part {

@@ -104,8 +104,8 @@ pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
 fn direct(k: &Kernel, from: &ResolvedView, buffer: Value, attrs: &CopyAttrs) -> Result<(), Refused> {
     let width = attrs.vec.unwrap_or(1);
     let transposed = window_contiguous_dim(k, from) != crate::analysis::contiguous_dim::smem_contiguous(k, buffer);
-    let help = "store the tensor in the order in which the product reads it";
     let (name, from, to) = (&k.values[from.base].name, known_elem(k, from.base), known_elem(k, buffer));
+    let help = &format!("store `{name}` in the order in which the product reads it");
     if from != to {
         return Err(format!("the copy of `{name}` converts").into());
     }

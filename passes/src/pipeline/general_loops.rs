@@ -103,6 +103,13 @@ pub(super) fn check(k: &Kernel, fills: &[Fill], rest: &[Stmt]) -> Result<(), Ref
                     return Err(at(format!("`{}` is filled twice", k.values[v].name)));
                 }
             }
+            StmtData::Alloc { value, over } if over.is_empty() && buffers.contains(value) => {
+                let why = format!(
+                    "`{}` is declared inside of the loop, so there is one in an iteration",
+                    k.values[*value].name
+                );
+                return Err(at(why).help(&format!("declare `{}` in front of the loop", k.values[*value].name)));
+            }
             StmtData::Alloc { value, over } if over.iter().chain([value]).any(|v| buffers.contains(v)) => {
                 return Err(at(format!("`{}` shares memory with a buffer that is filled", k.values[*value].name)));
             }

@@ -3,10 +3,14 @@
 use super::code::{Broken, Code, declined};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
-use tilec_ir::diag::counted;
+use tilec_ir::diag::{Span, counted};
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::iteration_time::IterationTime;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
-use tilec_passes::choose::{Prediction, Term};
+use tilec_ir::names::Parts;
+use tilec_ir::typing::{ViewDim, resolve_view};
+use tilec_passes::choose::{Card, Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
 
 /// A term is reported from this share of the time beyond the busiest unit.
@@ -36,12 +40,75 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
     }
     notes.extend(iterations(code));
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
+    if let Some((note, way)) = idle(p) {
+        notes.push(note);
+        change.push(way);
+    }
+    for (span, note, way) in added_together(code.tile.specialized, p) {
+        places.push((span, note));
+        change.push(way);
+    }
     for (term, _) in from(ADVISED) {
         places.extend(attribution::of_term(code.tile.kernel, code.report, p, term));
         path = path.or_else(|| missed_path(code, term));
         change.extend(ways_out(code, p, term));
     }
     Broken { notes, places, change, path, ..broken }
+}
+
+/// Blocks for each multiprocessor below which it is said that many are idle.
+const IDLE: f64 = 0.5;
+
+/// Multiprocessors without a block, of a kernel without products: those of products are in the term of uneven waves.
+fn idle(p: &Prediction) -> Option<(String, String)> {
+    let sms = f64::from(Card::from_name(p.card).filter(|_| p.atom.is_none())?.sms);
+    (p.blocks < IDLE * sms).then(|| {
+        let blocks = counted(p.blocks as usize, "block");
+        (
+            format!("{blocks} of {sms:.0} that multiprocessors could have one each: the others are idle"),
+            "more blocks: smaller tiles, or a part of a long loop for each block (blocks store their parts, or add to the result: `copy .. add`)".to_owned(),
+        )
+    })
+}
+
+/// Stores to which several blocks along an axis of the grid add, although the launch has enough blocks without it.
+fn added_together(k: &Kernel, p: &Prediction) -> Vec<(Span, String, String)> {
+    let mut out = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return };
+        let Some(view) = resolve_view(k, *dst).filter(|view| attrs.reduce.is_some() && k.tensor_ty(view.base).is_some())
+        else {
+            return;
+        };
+        let reads = |v: Value| view.dims.iter().flat_map(ViewDim::starts).any(|&e| depends_on(k, e, v));
+        for axis in k.grid.iter().filter(|axis| !reads(axis.index)) {
+            let Some(count) = k.as_int(axis.extent).filter(|&n| n > 1) else { continue };
+            let waves = p.waves / count as f64;
+            if waves < 1.0 {
+                continue;
+            }
+            let (index, tensor) = (&k.values[axis.index].name, &k.values[view.base].name);
+            out.push((
+                k.stmt_spans[s],
+                format!("{count} blocks along `{index}` add to the same elements of `{tensor}`"),
+                format!(
+                    "fewer blocks along `{index}`: without it the launch still has {waves:.1} waves, and stores `{tensor}` once"
+                ),
+            ));
+        }
+    });
+    out
+}
+
+/// Whether an index depends on a variable, through names too.
+fn depends_on(k: &Kernel, e: Expr, v: Value) -> bool {
+    let mut parts = Parts::of(k, e);
+    let mut found = false;
+    while let Some(e) = parts.take() {
+        parts.inside(e);
+        found |= matches!(k.exprs[e], ExprData::Ref(w) if w == v);
+    }
+    found
 }
 
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
@@ -148,13 +215,16 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
     }
 }
 
+/// Resident blocks from which on one more hides little.
+const MANY: u64 = 8;
+
 /// One block more than are resident, if a multiprocessor has places for it and the launch has blocks for it.
 fn one_more_block(code: &Code<'_>, p: &Prediction) -> Option<u64> {
     let report = code.report;
     let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
     let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
     let more = is.resident() + 1;
-    (more <= is.warps.min(is.blocks) && p.waves > 1.0).then_some(more)
+    (more <= is.warps.min(is.blocks).min(MANY) && p.waves > 1.0).then_some(more)
 }
 
 /// What hides the ends of a block.

@@ -1,0 +1,85 @@
+//! Which dimension of a tensor is innermost, and which one a window wants to be: for accesses that use a part of their sectors.
+
+use tilec_ir::diag::counted;
+use tilec_ir::entities::Value;
+use tilec_ir::facts::contiguous_dim;
+use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::target::SECTOR_BYTES;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{ResolvedView, copy_shape, resolve_view};
+use tilec_ptx::report::CopyReport;
+
+/// Why an access uses a part of its sectors, by the order of the tensor, and what would use more; `None`: the order is not the reason.
+pub(super) fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
+    let (view, shape) = window(k, c)?;
+    let v = view.base;
+    if c.gathered {
+        return Some(format!(
+            "elements of `{}` are gathered along its innermost dimension, so each takes a sector of its own: indices along another dimension gather whole rows; or load whole rows into shared memory, and gather there",
+            c.tensor
+        ));
+    }
+    let tensor = k.tensor_ty(v)?;
+    let ElemRef::Known(elem) = tensor.elem else { return None };
+    let rank = tensor.shape.len();
+    let kept = view.base_dims();
+    let extent = |d: usize| kept.iter().position(|&kept| kept == d).map_or(1, |i| shape[i]);
+    let widest = (0..rank).filter(|d| !tensor.repeats.contains(d)).max_by_key(|&d| extent(d))?;
+    let name = &c.tensor;
+    let Some(own) = contiguous_dim(k, v) else {
+        return Some(format!(
+            "no dimension of `{name}` is innermost (has stride 1): with dimension {widest} innermost, of which the window has {}, neighbouring lanes share sectors",
+            counted(extent(widest) as usize, "element")
+        ));
+    };
+    let is = format!("`{name}` is `{}`, so dimension {own} is innermost", order(own, rank));
+    let other = |d: usize| match order(d, rank) {
+        "strides" => format!("with dimension {d} innermost (`strides`)"),
+        word => format!("as `{word}`, with dimension {d} innermost"),
+    };
+    let few = elem.bytes_of(extent(own)) < u64::from(SECTOR_BYTES);
+    if few && widest != own {
+        let (few, many) = (counted(extent(own) as usize, "element"), extent(widest));
+        return Some(format!(
+            "{is}, and the window has {few} along it: declared {}, of which it has {many}, neighbouring lanes share sectors",
+            other(widest)
+        ));
+    }
+    // Lanes side by side that are in different rows have their neighbours along another dimension.
+    let apart = c.lanes.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    if few || 2 * apart < c.lanes.len() {
+        return None;
+    }
+    let along = (0..rank).filter(|&d| d != own && extent(d) > 1).max_by_key(|&d| extent(d))?;
+    Some(format!(
+        "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants: declare both tensors in one order ({}), or go through shared memory",
+        other(along)
+    ))
+}
+
+/// The window of a tensor that a copy accesses, and its extents.
+fn window(k: &Kernel, c: &CopyReport) -> Option<(ResolvedView, Vec<u64>)> {
+    let mut found = None;
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return };
+        if found.is_some() || k.stmt_spans[s] != c.span {
+            return;
+        }
+        let named = |view: &ResolvedView| {
+            let is_it = |v: Value| k.tensor_ty(v).is_some() && k.values[v].name == c.tensor;
+            is_it(view.base)
+        };
+        let view = [src, dst].into_iter().filter_map(|e| resolve_view(k, e)).find(named);
+        found = view.zip(copy_shape(k, src, dst));
+    });
+    found
+}
+
+/// The word for the order in which a dimension is innermost.
+fn order(d: usize, rank: usize) -> &'static str {
+    match rank.checked_sub(d) {
+        Some(1) => "row",
+        Some(2) => "col",
+        _ => "strides",
+    }
+}

@@ -59,7 +59,7 @@ use atoms::{choose_atom, fits, transposed};
 pub(crate) use from_registers::keeps as keeps_in_registers;
 use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported, Span};
+use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::Elem;
@@ -79,8 +79,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     no_roles(k, cx)?;
     written_threads(k);
     in_roles::select(k, cx)?;
+    pad_without_wgmma(k, cx);
     let none = wgmma::select(k, cx)?;
-    if none.is_some() || !products(k) {
+    if !products(k) {
         pad::extents(k, cx, pad::Windows::Whole, &[]);
     }
     if let Some(refused) = &none {
@@ -124,6 +125,21 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     // Written layouts may be for another thread count or instruction than the chosen one.
     if scheduled && !laid_out { Ok(()) } else { cx.verify(k) }
+}
+
+/// Pads extents that only operands of wgmma may have, if no wgmma takes them. The padded product may use wgmma then. A
+/// written tile of a warp divides the written extents, so these stay.
+fn pad_without_wgmma(k: &mut Kernel, cx: &mut Cx<'_>) {
+    let written = k.schedule.warp_tile.is_some() || k.schedule.threads.is_some();
+    if !cx.options.target.has_tensor_copies() || !products(k) || written || !pad::has_odd_extents(k) {
+        return;
+    }
+    let (mut trial, mut unheard) = (k.clone(), Sink::default());
+    let mut quiet = Cx::new(cx.options, cx.pass, &mut unheard).without_warnings();
+    if wgmma::select(&mut trial, &mut quiet).is_ok_and(|refused| refused.is_none()) {
+        return;
+    }
+    pad::extents(k, cx, pad::Windows::Any, &[]);
 }
 
 /// Whether an operand of a product with a written instruction is no fragment yet.

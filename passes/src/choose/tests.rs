@@ -314,6 +314,7 @@ fn scaled_sums_gain_from_pairs() {
     let rows_only = Sharing { open: [true, false], ..SCALED };
     let along = |of, tile| crate::tile_scheduler::cluster::choose(tile, of, [Some(43), Some(64)], card);
     assert_eq!(along(rows_only, (192, 128)), [2, 1], "the smaller operand, if a surplus tile would read outside");
+    assert_eq!(along(rows_only, (256, 64)), [1, 1], "the smaller operand is too small");
     assert_eq!(along(Sharing { open: [false, false], ..SCALED }, (192, 128)), [1, 1]);
     let across = Sharing { across: true, ..rows_only };
     assert_eq!(along(across, (192, 128)), [2, 1], "rows that cross lines");

@@ -82,8 +82,13 @@ pub(crate) fn of_products(k: &Kernel, target: Target) -> Vec<u64> {
     found
 }
 
-/// [`extents`] without messages: the padded tiles, with old and new extent.
-pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
+/// Whether a tile has an extent that is no power of two.
+pub(crate) fn has_odd_extents(k: &Kernel) -> bool {
+    !odd_extents(k, &[]).is_empty()
+}
+
+/// Extents that are no powers of two, except those in `stay`.
+fn odd_extents(k: &Kernel, stay: &[u64]) -> Vec<u64> {
     let mut odd: Vec<u64> = Vec::new();
     for data in k.values.values() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
@@ -92,6 +97,12 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     }
     odd.sort_unstable();
     odd.dedup();
+    odd
+}
+
+/// [`extents`] without messages: the padded tiles, with old and new extent.
+pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
+    let odd = odd_extents(k, stay);
     if let Some(why) = odd.iter().find_map(|&n| why_not_padded(k, n, windows)) {
         return Err(why);
     }

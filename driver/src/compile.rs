@@ -3,6 +3,7 @@
 mod assembler_report;
 pub(crate) mod attribution;
 pub mod bundle;
+mod chosen_values;
 pub(crate) mod demands;
 pub mod explain;
 pub mod machine_code;

@@ -12,6 +12,7 @@
 //!   along a dimension are loaded once ([`broadcast`]).
 //! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross
 //!   warps, it reuses the memory of dead buffers ([`dead_buffers`]).
+//! * Windows of tensors in values that are computed in registers are loaded by copies ([`loaded_windows`]).
 //! * Tiles that are loaded and converted keep the order of memory within registers ([`packed_elements`]).
 //! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the
 //!   tiles with which they are combined ([`row_vectors`]).
@@ -29,6 +30,7 @@ mod exchange;
 mod fragments;
 mod graph;
 mod infer;
+mod loaded_windows;
 mod materialise;
 mod packed_elements;
 mod row_vectors;
@@ -45,6 +47,7 @@ use crate::analysis::contiguous_dim::{filled_from_registers, smem_window_dim, so
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{goes_to_registers, has_registers, memory_views, moved_shape, plain_var, unassigned};
+use crate::analysis::wgmma::read_by_warpgroups;
 use crate::rewrite::inherit_stages;
 use crate::{Cx, producer_fills, thread_fills};
 use broadcast::By;
@@ -74,6 +77,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         sorts::distribute_sorts(k, cx, threads);
     }
     windows::of_their_own(k, cx);
+    if cx.enabled {
+        loaded_windows::into_tiles(k, threads);
+    }
     orders(k, cx);
     fragments::assign(k, cx)?;
     let open: Vec<Value> = k.values.keys().filter(|&v| unassigned(k, v)).collect();
@@ -201,9 +207,7 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         let Some(layout) = &attrs.threads else { continue };
         let shape = moved_shape(k, src, dst);
         // TMA copies the operands of wgmma, whatever the layout.
-        let operand =
-            || resolve_view(k, dst).is_some_and(|view| crate::analysis::wgmma::read_by_warpgroups(k, view.base));
-        if !layout.is_even(&shape) && !operand() {
+        if !layout.is_even(&shape) && !fills_operand(k, dst) {
             let message = format!(
                 "this copy of {shape:?} elements cannot be divided evenly among the threads: an extent is not a power of two"
             );
@@ -213,6 +217,11 @@ fn all_is_shared_out(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     result
+}
+
+/// Whether wgmma reads what a copy fills.
+fn fills_operand(k: &Kernel, dst: Expr) -> bool {
+    resolve_view(k, dst).is_some_and(|view| read_by_warpgroups(k, view.base))
 }
 
 /// Whether a copy gathers or scatters.
@@ -314,7 +323,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                     // If threads would have different numbers of elements, fewer threads are placed along the extent.
                     // Copies of the producer are distributed later.
                     None => coalesced_of(least.min(width).ilog2(), &bits, contiguous, chunk, threads)
-                        .filter(|found| k.plans[s].producer || found.is_even(part))
+                        .filter(|found| found.is_even(part) || k.plans[s].producer && fills_operand(k, dst))
                         .or_else(|| thread_fills::layout(part, contiguous, chunk, threads)),
                 }
             })

@@ -52,6 +52,7 @@ use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{Exchange, panels, rows};
 use tilec_ir::missed_paths::FastPath;
+use tilec_ir::placement;
 use tilec_ir::target::MAX_TENSOR_RANK;
 use tilec_ir::types::{ElemRef, Order, TileTy};
 use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
@@ -378,7 +379,8 @@ fn room(k: &Kernel, cx: &Cx<'_>, at: Stmt, (store, tensor): (Stmt, Value), accel
             operands.push(v);
         }
     }
-    let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v)).sum();
+    let align = placement::alignment(k);
+    let slot: u64 = operands.iter().map(|&v| slot_bytes(k, v).next_multiple_of(align)).sum();
     let limit = slots_room(k, cx.options.target);
     let left = limit.saturating_sub(tile.next_multiple_of(ALIGNED)) / slot.max(1);
     let asked = k.schedule.stages.and_then(|e| k.as_int(e)).and_then(|n| u64::try_from(n).ok());

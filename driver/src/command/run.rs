@@ -13,7 +13,7 @@ use crate::run::{
     Aliases, Elements, Foreign, On, Ran, RunOptions, RunReport, child, interpret, launches, run, run_foreign,
 };
 use crate::simulate::{Generation, Landing, Landings, Order, SimOptions, counts, counts_json};
-use crate::{Diagnostics, Target, compile, data, machine_code};
+use crate::{Compiled, Diagnostics, Target, compile, data, machine_code};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -103,9 +103,29 @@ fn run_tile(args: &Run, call: &Call) -> Result<(), Failure> {
     }
     said.unless_error(machine_code::check_demands(&mut program))?;
     said.warnings(program.source.clone(), program.diagnostics.clone());
-    let report = said.unless_error(run(&program, &run_options, &mut call.launcher()?(child::SUBCOMMAND)))?;
+    let mut report = said.unless_error(run(&program, &run_options, &mut call.launcher()?(child::SUBCOMMAND)))?;
+    if compile_options.sizes.is_empty() {
+        report.notes.extend(chosen_for_large_sizes(&program, &report));
+    }
     said.warnings(program.source.clone(), report.warnings.clone());
     finish(args, &report, &program.source, &program.ptx)
+}
+
+/// The note that what runs has values of `auto` parameters for other sizes than those of the launch.
+fn chosen_for_large_sizes(program: &Compiled, report: &RunReport) -> Option<String> {
+    let chosen = program.kernels.iter().filter(|k| k.tile.choice.is_some());
+    let (mut names, mut sizes) = (Vec::new(), Vec::new());
+    for k in chosen {
+        let own = k.tile.choice.iter().flat_map(|choice| &choice.values).map(|(name, _)| format!("`{name}`"));
+        names.extend(own.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        sizes.extend(k.tile.specialized.sizes.iter().map(|&v| k.tile.specialized.values[v].name.clone()));
+    }
+    let given = report.values.iter().filter(|(name, _)| sizes.contains(name));
+    let given: Vec<String> = given.map(|(name, value)| format!("{name}={value}")).collect();
+    (!names.is_empty() && !given.is_empty()).then(|| {
+        let (names, given) = (names.join(", "), given.join(","));
+        format!("{names} are chosen for large sizes; `--for {given}` chooses them for these")
+    })
 }
 
 /// The sizes that are given as 0 and that what is launched takes to be at least 1.

@@ -25,6 +25,7 @@ use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
+use tilec_passes::choose::Prediction;
 use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements that an error shows, of those that break a demand.
@@ -32,6 +33,8 @@ const SHOWN: usize = 4;
 
 /// The share of the bytes of sectors from which on they count as used, rounding aside.
 const WHOLE_SECTORS: f64 = 0.999;
+/// The share of a launch's bytes that an access may waste: a row of a bias beside the operands of a product.
+const LITTLE: f64 = 0.01;
 
 /// Whether code meets a demand.
 #[derive(Clone, Debug)]
@@ -241,7 +244,10 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
         }
         Property::Coalesced => {
             // Of one sector alone, no other order of the lanes uses more.
-            let loses = |c: &&CopyReport| c.global_bytes > 0 && c.sectors > 1 && c.sector_use < WHOLE_SECTORS;
+            let loses = |c: &&CopyReport| {
+                let wastes = c.global_bytes > 0 && c.sectors > 1 && c.sector_use < WHOLE_SECTORS;
+                wastes && wasted_share(code.tile.prediction, c).is_none_or(|share| share > LITTLE)
+            };
             let apart = report.copies.iter().filter(loses);
             let text = |share: f64, tensor: &str| {
                 format!("uses {:.0} % of the bytes of the sectors of `{tensor}`", 100.0 * share)
@@ -275,6 +281,17 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
+}
+
+/// The bytes that an access moves and does not use, relative to the bytes that all accesses of a launch use. `None`: the
+/// traffic is not predicted.
+fn wasted_share(prediction: Option<&Prediction>, c: &CopyReport) -> Option<f64> {
+    let prediction = prediction.filter(|p| p.unknown.is_none())?;
+    let global = || prediction.places.iter().filter(|place| place.global);
+    let own = global().filter(|place| place.span == c.span && place.of == c.tensor).map(|place| place.bytes);
+    let used = own.reduce(|all, bytes| all + bytes)?;
+    let all: f64 = global().map(|place| place.bytes).sum();
+    (c.sector_use > 0.0 && all > 0.0).then(|| used * (1.0 / c.sector_use - 1.0) / all)
 }
 
 fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {

@@ -2,6 +2,7 @@
 //!
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
+use super::chosen_values;
 use super::demands::promises::{self, Tried};
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
@@ -94,6 +95,8 @@ pub struct Optimized {
 pub struct OptimizedKernel {
     /// The values of its compile-time parameters, in order: given, chosen, or defaults.
     pub parameters: Vec<(String, ConstValue)>,
+    /// Those that the compiler chose.
+    pub(crate) chosen: Vec<(String, ConstValue)>,
     /// What was chosen for parameters that are `auto`, and why.
     pub choice: Option<Choice>,
     /// What the model predicts of it; absent where it cannot see through the kernel.
@@ -431,6 +434,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
         choice,
         prediction,
         unpredicted: unseen,
+        chosen,
         ..
     } = planned;
     let mut sink = Sink::new();
@@ -452,6 +456,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             texts.push((pass, stages::print(kernel)));
         }
     });
+    sink = chosen_values::name_in_errors(sink, &chosen, pass_options.caller);
     let done = result.ok().and(specialized);
     let lost = sink.diagnostics().iter().filter(|d| d.declined.is_some()).cloned().collect();
     let paces = sink.diagnostics().iter().filter_map(|d| d.iteration_time.clone()).collect();
@@ -459,6 +464,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
         let texts = Texts::new();
         OptimizedKernel {
             parameters,
+            chosen,
             choice,
             prediction,
             unpredicted: unseen,
@@ -574,7 +580,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         let mut sink = Sink::new();
         // Demands are judged by what each access became.
         let accesses = report_accesses || !k.kernel.demands.is_empty();
-        (stages::lower(&k.kernel, target, &source, accesses, &mut sink).ok(), sink)
+        let lowered = stages::lower(&k.kernel, target, &source, accesses, &mut sink).ok();
+        (lowered, chosen_values::name_in_errors(sink, &k.chosen, k.options.caller))
     };
     for (kernel, said) in parallel::map(tiles.iter().collect(), one) {
         sink.append(said);

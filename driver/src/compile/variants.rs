@@ -35,6 +35,8 @@ pub(crate) struct VariantPlan {
     pub(crate) parameters: Vec<(String, ConstValue)>,
     /// What this is a variant for: definitions (`ALIGN=8`), and sizes that are 0, or not.
     pub(crate) given: Vec<String>,
+    /// The values that the compiler chose for `auto` parameters.
+    pub(crate) chosen: Vec<(String, ConstValue)>,
     /// What was chosen, and why.
     pub(crate) choice: Option<Choice>,
     /// What is predicted of it.
@@ -279,6 +281,8 @@ fn choose_for(
     sink: &mut Sink,
 ) -> Result<VariantPlan, Reported> {
     let mut kernel = kernel.clone();
+    let autos: Vec<String> =
+        kernel.const_params.iter().filter(|&&p| is_auto(&kernel, p)).map(|&p| kernel.values[p].name.clone()).collect();
     let choice = match disabled {
         Some(disabled) => {
             let mut as_if = options.clone();
@@ -296,6 +300,8 @@ fn choose_for(
     };
     let unseen = prediction.is_none().then(|| Predictor::unseen(&kernel, options)).flatten();
     let parameters = values_of_parameters(&kernel);
+    let open = |name: &String| autos.contains(name) && !options.defines.iter().any(|(given, _)| given == name);
+    let chosen = parameters.iter().filter(|(name, _)| open(name)).cloned().collect();
     let depth = prediction.as_ref().and_then(|p| choose::depth(&kernel, options, p));
     let options = Options { chosen: choice.is_some(), depth, ..options.clone() };
     let of = kernel.name.clone();
@@ -306,10 +312,16 @@ fn choose_for(
         options,
         parameters,
         given: Vec::new(),
+        chosen,
         choice,
         prediction,
         unpredicted: unseen,
     })
+}
+
+/// Whether the compiler chooses the value of a parameter, unless it is given.
+fn is_auto(kernel: &Kernel, p: Value) -> bool {
+    matches!(kernel.values[p].def, ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Auto { .. }), .. }))
 }
 
 /// The defaults of the compile-time parameters, those that are other parameters replaced by their values.

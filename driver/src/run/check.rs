@@ -67,14 +67,19 @@ pub struct Verdict {
     pub elements: u64,
     /// Elements that differ by more than they may.
     pub wrong: u64,
-    /// Largest absolute difference.
+    /// Largest absolute difference of elements with a bound.
     pub largest_error: f64,
-    /// Largest bound; 0: the comparison was exact.
+    /// Largest bound that is a number; 0: the comparison was exact.
     pub largest_bound: f64,
     /// The bound was larger than one missing product would have been somewhere: a mistake may have gone unseen.
     pub weak: bool,
-    /// Elements that differ and whose bound is not a number: any result of the device is within it.
+    /// Elements whose bound is not a number: any result of the device is within it.
+    pub without_bound: u64,
+    /// Those of them that differ.
     pub unbounded: u64,
+    /// Elements that are no numbers, here and in the reference, and which of `inf`, `-inf` and `nan` all of them are, if
+    /// they are alike.
+    pub infinite: (u64, Option<&'static str>),
     /// Bytes between the elements that were written.
     pub stray_bytes: u64,
     /// Elements of a write-only tensor that still have their initial poison (for floats: if the poison is not a
@@ -93,6 +98,12 @@ impl Verdict {
     /// Whether no element was compared: all of them may be anything.
     pub fn compares_nothing(&self) -> bool {
         self.elements > 0 && self.unbounded == self.elements
+    }
+
+    /// What all elements are, if none is a number: their equality proves little.
+    pub fn only_infinities(&self) -> Option<&'static str> {
+        let (count, which) = self.infinite;
+        (self.elements > 0 && count == self.elements).then(|| which.unwrap_or("infinite or nan"))
     }
 }
 
@@ -126,11 +137,22 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
         let got = get_exact(plan.elem, after, offset);
         let want = expected.values.get(offset).unwrap_or(Number::Float(f64::NAN));
         let bound = expected.errors.get(offset).copied().unwrap_or(0.0);
-        verdict.largest_bound = verdict.largest_bound.max(bound);
         let error = difference(got, want);
-        verdict.unbounded += u64::from(!bound.is_finite() && error != 0.0);
-        verdict.weak |= !bound.is_finite();
-        verdict.largest_error = if error.is_nan() { f64::INFINITY } else { verdict.largest_error.max(error) };
+        let bounded = bound.is_finite();
+        verdict.without_bound += u64::from(!bounded);
+        verdict.unbounded += u64::from(!bounded && error != 0.0);
+        verdict.weak |= !bounded;
+        if let (Some(which), 0.0) = (no_number(got), error) {
+            let (count, alike) = verdict.infinite;
+            verdict.infinite = (count + 1, if count == 0 { Some(which) } else { alike.filter(|own| *own == which) });
+        }
+        if bounded {
+            verdict.largest_bound = verdict.largest_bound.max(bound);
+        }
+        if bounded || error.is_nan() {
+            let error = if error.is_nan() { f64::INFINITY } else { error };
+            verdict.largest_error = verdict.largest_error.max(error);
+        }
         // An error that is not a number is too large.
         if error.is_nan() || error > bound || (got.to_f64().is_nan() && !want.to_f64().is_nan()) {
             verdict.wrong += 1;
@@ -149,6 +171,16 @@ pub fn compare(plan: &TensorPlan, before: &[u8], after: &[u8], expected: &Expect
         verdict.stray_bytes += changed.to_le_bytes().iter().filter(|byte| **byte != 0).count() as u64;
     }
     verdict
+}
+
+/// What an element is that is no number.
+fn no_number(x: Number) -> Option<&'static str> {
+    match x.to_f64() {
+        x if x.is_nan() => Some("nan"),
+        f64::INFINITY => Some("inf"),
+        f64::NEG_INFINITY => Some("-inf"),
+        _ => None,
+    }
 }
 
 /// Difference of two elements: zero if both are NaN, NaN if one is.
@@ -284,8 +316,22 @@ mod tests {
             let all = of(bound, [9.0; 4]);
             assert!(!all.ok() && all.compares_nothing() && all.wrong == 0, "{all:?}");
             let some = of(bound, [1.0, 2.0, 3.0, 9.0]);
-            assert!(some.ok() && some.unbounded == 1, "{some:?}");
+            assert!(some.ok() && some.unbounded == 1 && some.without_bound == 4, "{some:?}");
+            assert!(some.largest_error == 0.0 && some.largest_bound == 0.0, "{some:?}");
         }
+    }
+
+    #[test]
+    fn infinities_alone_are_told() {
+        let before = [POISON; 20];
+        let of = |all: [f64; 4]| {
+            let values: Numbers = vec![all[0], all[1], 0.0, all[2], all[3]].into();
+            compare(&plan(), &before, &memory(all), &exact(&values)).only_infinities()
+        };
+        let inf = f64::INFINITY;
+        assert_eq!(of([-inf; 4]), Some("-inf"));
+        assert_eq!(of([-inf, inf, inf, -inf]), Some("infinite or nan"));
+        assert_eq!(of([-inf, -inf, -inf, 1.0]), None);
     }
 
     #[test]

@@ -103,24 +103,7 @@ impl fmt::Display for RunReport {
             writeln!(f, "  time {ms:.4} ms (median of {n}), {rate}")?;
         }
         for (name, v) in &self.verdicts {
-            let verdict = if v.ok() { "ok" } else { "FAILED" };
-            let Verdict { elements, wrong, largest_error, largest_bound, .. } = v;
-            match (*wrong, *largest_bound > 0.0) {
-                (0, false) => writeln!(f, "  {name}: {elements} elements, all exact: {verdict}")?,
-                (0, true) => writeln!(
-                    f,
-                    "  {name}: {elements} elements, largest error {largest_error:.3e}, bound {largest_bound:.3e}: {verdict}"
-                )?,
-                (_, false) => writeln!(
-                    f,
-                    "  {name}: {wrong} of {elements} elements differ, largest error {largest_error:.3e}: {verdict}"
-                )?,
-                (_, true) => writeln!(
-                    f,
-                    "  {name}: {wrong} of {elements} elements differ too much, largest error {largest_error:.3e}, bound \
-                     {largest_bound:.3e}: {verdict}"
-                )?,
-            }
+            writeln!(f, "  {name}: {}", summary(v))?;
             for line in &v.shown {
                 writeln!(f, "    {line}")?;
             }
@@ -131,11 +114,37 @@ impl fmt::Display for RunReport {
                 let what = if v.compares_nothing() { "nothing was compared" } else { "these were not compared" };
                 let (count, all) = (v.unbounded, v.elements);
                 writeln!(f, "    {count} of {all} elements differ, and their bound is no finite number: {what}")?;
+            } else if v.without_bound > 0 {
+                writeln!(f, "    {} of {} elements have no finite bound; they are equal", v.without_bound, v.elements)?;
             }
             if v.stray_bytes > 0 {
                 writeln!(f, "    {} bytes outside the elements of `{name}` were written", v.stray_bytes)?;
             }
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))
+    }
+}
+
+/// The line of a comparison: how many elements were compared, and how far they differ.
+fn summary(v: &Verdict) -> String {
+    let Verdict { elements, wrong, largest_error, largest_bound, unbounded, .. } = v;
+    let compared = match unbounded {
+        0 => format!("{elements} elements"),
+        _ => format!("{} of {elements} elements compared", elements - unbounded),
+    };
+    let verdict = match (v.ok(), v.only_infinities()) {
+        (false, _) => "FAILED".to_owned(),
+        (true, Some(which)) => format!("ok, but all elements are {which}"),
+        (true, None) => "ok".to_owned(),
+    };
+    let error = format!("largest error {largest_error:.3e}");
+    match (*wrong, *largest_bound > 0.0) {
+        (0, false) if *unbounded == 0 && v.without_bound == 0 => format!("{compared}, all exact: {verdict}"),
+        (0, false) => format!("{compared}, {error}: {verdict}"),
+        (0, true) => format!("{compared}, {error}, bound {largest_bound:.3e}: {verdict}"),
+        (_, false) => format!("{wrong} of {elements} elements differ, {error}: {verdict}"),
+        (_, true) => {
+            format!("{wrong} of {elements} elements differ too much, {error}, bound {largest_bound:.3e}: {verdict}")
+        }
     }
 }

@@ -48,7 +48,7 @@ impl Reference<'_> {
                 verdicts.push((plan.name.clone(), verdict));
             }
         }
-        if verdicts.iter().any(|(_, v)| v.largest_bound > 0.0) && !facts.inexact_ops {
+        if verdicts.iter().any(|(_, v)| v.largest_bound > 0.0 || v.without_bound > 0) && !facts.inexact_ops {
             notes.extend(why_inexact(&reference, bound, before).map(|why| format!("compared within a bound: {why}")));
         }
         Ok(verdicts)

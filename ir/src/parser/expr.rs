@@ -595,9 +595,14 @@ impl Parser<'_, '_> {
         Ok((Range::From { start, end }, RangeNote { step, open: alone, ..RangeNote::default() }))
     }
 
-    /// At `step n`: what follows a name is not an expression.
+    /// At `step n`: what follows a name is not an expression. `step -1` is a difference if `step` is a name.
     fn at_step(&self) -> bool {
-        self.at_word("step") && matches!(self.peek_at(1), Tok::Int(_) | Tok::Word(_) | Tok::Sign("("))
+        let begins = match self.peek_at(1) {
+            Tok::Int(_) | Tok::Word(_) | Tok::Sign("(") => true,
+            Tok::Sign("-") => !self.names.visible.contains_key("step"),
+            _ => false,
+        };
+        self.at_word("step") && begins
     }
 
     fn step_of_range(&mut self) -> Parsed<Option<Expr>> {
@@ -605,7 +610,15 @@ impl Parser<'_, '_> {
             return Ok(None);
         }
         self.bump();
-        self.expr().map(Some)
+        let from = self.span();
+        let step = self.expr()?;
+        if let Some(x) = self.kernel.as_int(step).filter(|&x| x < 1) {
+            let d =
+                Diagnostic::error(codes::BAD_VIEW, self.since(from), format!("a step must be at least 1, found {x}"));
+            let note = "windows go upward; to go down, give each element's index: a tile of integers, such as `N - 1 - iota(x, 0)`";
+            self.error(d.with_note(note));
+        }
+        Ok(Some(step))
     }
 }
 

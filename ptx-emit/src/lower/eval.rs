@@ -22,7 +22,7 @@ use tilec_ir::names::Parts;
 use tilec_ir::numerics::{cast, float_format};
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{fixed_shape, let_init};
+use tilec_ir::typing::{fixed_shape, let_init, scalar_shape};
 
 /// Maximum number of terms of a number that is recomputed at each use. Longer ones are kept in registers.
 const POSITION: u64 = 64;
@@ -242,15 +242,25 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// Integers widened to 64 bits.
+    /// Integers widened to 64 bits, in registers that do not change: what is computed from equal ones is shared.
     fn eval_wide(&mut self, e: Expr, operands: &Operands, group: &[usize]) -> Result<Vec<Reg>, Reported> {
         let class = match self.kind_of(e)? {
             Kind::Index => return self.eval_index(e, group, Class::B64),
             Kind::Number(class) => class,
         };
         let elem = self.elem_of_expr(e).expect("bug: a whole number has a type, which is verified");
-        let xs = self.eval(e, operands, group, class)?;
-        Ok(xs.into_iter().map(|x| self.widened(x, elem, Class::B64)).collect())
+        // A scalar is one value for all elements.
+        let read = if scalar_shape(self.k, e).is_some() { &group[..group.len().min(1)] } else { group };
+        let mut fixed: Vec<(Reg, Reg)> = Vec::new();
+        for x in self.eval(e, operands, read, class)? {
+            let copied = match fixed.iter().find(|(own, _)| *own == x) {
+                Some(&(_, copied)) => copied,
+                None => self.emit.immutable_copy(x),
+            };
+            fixed.push((x, copied));
+        }
+        let xs: Vec<Reg> = fixed.into_iter().map(|(_, x)| self.widened(x, elem, Class::B64)).collect();
+        Ok((0..group.len()).map(|i| xs[i.min(xs.len() - 1)]).collect())
     }
 
     /// Integers modulo 2^64, each split into a register part per thread and a literal per element, as far as sums of
@@ -261,7 +271,7 @@ impl Lower<'_> {
             if let Some(c) = self.index(e)?.as_const() {
                 return Ok(vec![Place::known(c); group.len()]);
             }
-            let zeros = self.facts.divisor(self.k, e).trailing_zeros();
+            let zeros = self.facts.divisor(self.k, e).trailing_zeros().max(self.zeros(e, &operands.scope));
             let own = self.eval_index(e, group, Class::B64)?;
             return Ok(own.into_iter().map(|x| Place { own: Some(x), known: 0, zeros }).collect());
         }
@@ -338,6 +348,14 @@ impl Lower<'_> {
             ExprData::Cast { arg, .. } if self.elem_of_expr(*arg).is_none_or(cast::is_int) => self.zeros(*arg, scope),
             ExprData::Op { op: Op::Add | Op::Sub, args } => self.zeros(args[0], scope).min(self.zeros(args[1], scope)),
             ExprData::Op { op: Op::Mul, args } => self.zeros(args[0], scope) + self.zeros(args[1], scope),
+            ExprData::Ref(v) => match let_init(self.k, *v).filter(|&init| scalar_shape(self.k, init).is_some()) {
+                Some(init) => self.zeros(init, scope),
+                None => self.facts.divisor(self.k, e).trailing_zeros(),
+            },
+            ExprData::Op { op: Op::Shl, args } => {
+                let by = self.k.as_int(args[1]).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+                self.zeros(args[0], scope).saturating_add(by)
+            }
             _ => self.facts.divisor(self.k, e).trailing_zeros(),
         }
     }

@@ -10,7 +10,7 @@ use tilec_ir::deferred_lets::reads_windows;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::layout::{drop_dims, shape_bits};
-use tilec_ir::typing::fixed_shape;
+use tilec_ir::typing::{fixed_shape, scalar_shape};
 
 /// The computed parts of one expression.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl Repeated {
     /// The index in the part `e` of each element of `group`; `None`: no value is shared.
     pub(super) fn places(&mut self, k: &Kernel, e: Expr, scope: &Scope, group: &[usize]) -> Option<Vec<u64>> {
         let own = self.bits.entry(e).or_insert_with(|| {
-            let shape = fixed_shape(k, e)?;
+            let shape = fixed_shape(k, e).or_else(|| scalar_shape(k, e))?;
             // A window of memory is grouped like the whole expression.
             if reads_windows(k, e) {
                 return None;

@@ -163,7 +163,8 @@ pub fn of_elem(elem: Elem) -> Option<Interval> {
 /// The values of indices over all admissible launches.
 pub struct Ranges<'k> {
     k: &'k Kernel,
-    loops: BTreeMap<Value, (Expr, Expr)>,
+    /// Starts, ends and steps of loops.
+    loops: BTreeMap<Value, (Expr, Expr, i64)>,
     bounds: Vec<Extent>,
     zeros: Vec<Value>,
     /// Ranges of names, cached.
@@ -182,8 +183,9 @@ impl<'k> Ranges<'k> {
     pub fn new(k: &'k Kernel) -> Ranges<'k> {
         let mut loops = BTreeMap::new();
         k.walk(k.body, &mut |k, _, s| {
-            if let StmtData::For { var, start, end, .. } = k.stmts[s] {
-                loops.insert(var, (start, end));
+            if let StmtData::For { var, start, end, step, ref next, .. } = k.stmts[s] {
+                let step = k.as_int(step).filter(|_| next.is_none()).unwrap_or(1);
+                loops.insert(var, (start, end, step));
             }
         });
         let bounds = [Extent::all(k), Extent::promised(k)].into_iter().flatten().collect();
@@ -234,9 +236,8 @@ impl<'k> Ranges<'k> {
 
     /// The values of the variable of a loop.
     fn of_loop(&self, v: Value) -> Option<Interval> {
-        let &(start, end) = self.loops.get(&v)?;
-        let (start, end) = (self.of(start)?, self.of(end)?);
-        Some(Interval::new(start.lo, (end.hi - 1).max(start.lo)))
+        let &(start, end, step) = self.loops.get(&v)?;
+        Some(Interval::of_loop(self.of(start)?, self.of(end)?, i128::from(step)))
     }
 
     /// The range of a name's definition. The result is cached for each name.
@@ -280,7 +281,7 @@ impl<'k> Ranges<'k> {
         match &k.exprs[e] {
             ExprData::Ref(v) => match k.values[*v].def {
                 ValueDef::Let => self.lookup_bounded(*v, left).map_or_else(Vec::new, |init| self.below(init, left)),
-                ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end)| self.not_above(end, left)),
+                ValueDef::Loop => self.loops.get(v).map_or_else(Vec::new, |&(_, end, _)| self.not_above(end, left)),
                 ValueDef::Grid => {
                     let axis = k.grid.iter().find(|axis| axis.index == *v);
                     axis.map_or_else(Vec::new, |axis| self.not_above(axis.extent, left))

@@ -25,6 +25,14 @@ impl Interval {
         Interval { lo: multiple(Op::CeilDiv, self.lo), hi: multiple(Op::Div, self.hi) }
     }
 
+    /// The values of the variable of a loop between bounds in these intervals. From a known start on, they are whole
+    /// steps apart.
+    pub fn of_loop(start: Interval, end: Interval, step: i128) -> Interval {
+        let most = (end.hi - 1).max(start.lo);
+        let hi = if start.lo == start.hi && step > 0 { most - (most - start.lo) % step } else { most };
+        Interval::new(start.lo, hi)
+    }
+
     /// What `a op b` can be for operands in these intervals; `None` where a divisor may be below 1 or a shift below 0, or `op` gives no integer.
     /// Bounds beyond 128 bits are cut there.
     pub fn of(op: Op, a: Interval, b: Interval) -> Option<Interval> {

@@ -12,6 +12,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::index::Interval;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
 use tilec_ir::layout::UsedRegisters;
 use tilec_ir::partial_sums::accumulated;
@@ -331,7 +332,9 @@ impl Lower<'_> {
         let depth = self.emit.depth();
         self.loops.push(LoopState { var, depth, start, step, steady: next.is_none(), induced: Vec::new() });
         let repr = if wide { Repr::R64(counter) } else { Repr::R32(counter) };
-        let index = Int { repr, lo: start.lo, hi: (end.hi - 1).max(start.lo) };
+        let apart = if next.is_none() { i128::from(step) } else { 1 };
+        let Interval { lo, hi } = Interval::of_loop(start.interval(), end.interval(), apart);
+        let index = Int { repr, lo, hi };
         self.ints[var] = Some(index);
         let filling: Vec<u64> = self.rings.iter().map(|r| r.filling).collect();
         // The first iteration may release a slot that was read in front of the loop, and later iterations a slot that

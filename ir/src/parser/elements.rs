@@ -1,8 +1,9 @@
 //! Elements of memory that are operands: `copy x * P[i] -> Y[i, ..]`, `iota(x, 1) < L[i]`.
 //!
 //! A scalar is the same for all elements of a tile, so an element that is an operand becomes one: `write_out` puts `var P_at = reg f32[]`, `copy P[i] -> P_at` in front of
-//! the statement, and the expression reads `P_at`. Elements in ranges of windows, bounds of loops and conditions are indices, and those of a `let` that is
-//! computed of indices alone (`let first = table[z] + t * 64`) stay one, too ([`crate::index_values`]).
+//! the statement, and the expression reads `P_at`. The same holds in a tile of indices (`X[rows + P[i]]`). Other elements in ranges of windows, bounds of loops
+//! and conditions are indices, and those of a `let` that is computed of indices alone (`let first = table[z] + t * 64`)
+//! stay one, too ([`crate::index_values`]).
 
 use super::window_notes::{Notes, leaves, rank, window};
 use crate::attributes::CopyAttrs;
@@ -32,6 +33,9 @@ struct Operands<'n> {
 
 impl Operands<'_> {
     fn statement(&mut self, k: &mut Kernel, s: Stmt) {
+        if let StmtData::Copy { dst, .. } = k.stmts[s] {
+            self.inside(k, dst);
+        }
         match k.stmts[s] {
             StmtData::Let { init, .. } if self.is_index(k, init) => {}
             StmtData::Let { init, .. } => self.inside(k, init),
@@ -57,6 +61,7 @@ impl Operands<'_> {
         let mut parts = Vec::new();
         leaves(k, e, &mut parts);
         let counts = |e: Expr| match window(k, self.notes, e) {
+            Some(_) if self.is_gathered(k, e) => false,
             Some(of) => of.dims.is_empty() && k.values[of.base].def.elem().is_some_and(|elem| may_count(k, elem)),
             // A scalar has a type, and what is computed of it has that.
             None => match &k.exprs[e] {
@@ -106,8 +111,20 @@ impl Operands<'_> {
 
     fn inside(&mut self, k: &mut Kernel, e: Expr) {
         match &k.exprs[e] {
-            // Ranges are indices.
-            ExprData::View(_) | ExprData::Index(_) | ExprData::Iota { .. } => {}
+            // Ranges are indices, but those of several elements are computed like other tiles.
+            ExprData::View(view) => {
+                let at = |range: &Range| match *range {
+                    Range::At(at) | Range::Gather(at) => Some(at),
+                    Range::From { .. } => None,
+                };
+                let tiles: Vec<Expr> = view.ranges.iter().filter_map(at).collect();
+                for at in tiles {
+                    if rank(k, self.notes, at) > 0 {
+                        self.operand(k, at);
+                    }
+                }
+            }
+            ExprData::Index(_) | ExprData::Iota { .. } => {}
             ExprData::Combine(combine) => combine.args.clone().into_iter().for_each(|arg| self.operand(k, arg)),
             _ => k.children(e).into_iter().for_each(|child| self.operand(k, child)),
         }

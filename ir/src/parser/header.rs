@@ -13,7 +13,7 @@ use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::{
     aliases, broadcast, broadcast_vectors, elements, fill_values, implicit_tiles, inferred_extents, old_values,
-    persistent_axes, strided,
+    output_operands, persistent_axes, strided,
 };
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
@@ -101,6 +101,9 @@ impl<'s> Parser<'s, '_> {
             // Named reductions have extents now, so expressions that use them are written out, too.
             if wrong.is_empty() {
                 wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
+            }
+            if wrong.is_empty() {
+                output_operands::write_out(&mut self.kernel, &mut said);
             }
             wrong.extend(strided::write_out(&mut self.kernel, &said));
             wrong.into_iter().for_each(|d| {

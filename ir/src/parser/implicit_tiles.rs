@@ -395,20 +395,35 @@ impl Writer<'_> {
 
     /// Has the window `e` be a register tile, and returns what declares and loads that.
     fn tile_of(&mut self, k: &mut Kernel, e: Expr, extents: &[Extent], attrs: CopyAttrs, span: Span) -> [Stmt; 2] {
-        let elem = type_of_window(k, e);
-        let shape = shape(k, extents, span);
-        let value = k.value("tile", span, ValueDef::Var(TileTy::registers(elem, shape, None)));
-        let at = k.expr_spans[e];
-        let src = k.exprs[e].clone();
-        let src = k.expr(src, at);
-        if let Some(said) = self.notes.remove(&e) {
+        let (load, src) = tile_of_window(k, self.notes, e, "tile", extents, attrs, span);
+        if self.notes.contains_key(&src) {
             self.used.insert(src);
-            self.notes.insert(src, said);
         }
-        let dst = k.value_ref(value, span);
-        k.exprs[e] = ExprData::Ref(value);
-        [k.stmt(StmtData::Var { value, init: None }, span), k.stmt(StmtData::Copy { src, dst, attrs }, span)]
+        load
     }
+}
+
+/// Has the window `e` be a register tile; returns what declares and loads that, and the window that is loaded.
+pub(super) fn tile_of_window(
+    k: &mut Kernel,
+    notes: &mut Notes,
+    e: Expr,
+    name: &str,
+    extents: &[Extent],
+    attrs: CopyAttrs,
+    span: Span,
+) -> ([Stmt; 2], Expr) {
+    let elem = type_of_window(k, e);
+    let shape = shape(k, extents, span);
+    let value = k.value(name, span, ValueDef::Var(TileTy::registers(elem, shape, None)));
+    let src = k.exprs[e].clone();
+    let src = k.expr(src, k.expr_spans[e]);
+    if let Some(said) = notes.remove(&e) {
+        notes.insert(src, said);
+    }
+    let dst = k.value_ref(value, span);
+    k.exprs[e] = ExprData::Ref(value);
+    ([k.stmt(StmtData::Var { value, init: None }, span), k.stmt(StmtData::Copy { src, dst, attrs }, span)], src)
 }
 
 /// The message for a window that is stored to a window of lower rank.
@@ -446,7 +461,7 @@ fn whole(windows: &[(Expr, Window)], rank: usize) -> Option<Expr> {
 }
 
 /// How a copy with these attributes loads its tile, which is all of what it copies (`alone`) or a part of that.
-fn loading(k: &mut Kernel, attrs: &CopyAttrs, alone: bool) -> CopyAttrs {
+pub(super) fn loading(k: &mut Kernel, attrs: &CopyAttrs, alone: bool) -> CopyAttrs {
     let mechanism = match attrs.mechanism {
         words @ Mechanism::Words { .. } if alone => words,
         _ => Mechanism::Registers,

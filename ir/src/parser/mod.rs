@@ -25,6 +25,7 @@ mod layout;
 mod mistaken_tokens;
 mod names;
 mod old_values;
+mod output_operands;
 mod persistent_axes;
 mod reader;
 mod scope;

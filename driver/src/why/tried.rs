@@ -53,7 +53,11 @@ pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<Strin
     let (mut facts, mut change) = (Vec::new(), Vec::new());
     let Some(p) = &kernel.tile.prediction else { return (facts, change) };
     for (i, edge) in p.padding.edges.iter().enumerate() {
-        let tried = edge.parameter.as_ref().filter(|_| i < EDGES).and_then(|name| fastest(known, kernel, name, edge));
+        let tried = edge
+            .parameter
+            .as_ref()
+            .filter(|_| i < EDGES && edge.free)
+            .and_then(|name| fastest(known, kernel, name, edge));
         let Some((name, tile, best)) = tried else {
             change.push(padding::other_tile(edge));
             continue;

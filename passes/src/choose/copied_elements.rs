@@ -3,7 +3,7 @@
 
 use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
-use tilec_ir::entities::{Stmt, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index;
 
 /// Traffic of copies between registers or shared memory and a tensor or buffer.
@@ -98,15 +98,24 @@ impl Work<'_> {
 
     /// The average number of a window's elements along one dimension that are inside.
     fn elements_inside(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<f64> {
-        let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
+        let (_, fixed) = self.ends(region, bound);
+        let end = fixed.into_iter().filter_map(|e| self.int(env, e)).min()?;
         let windows = self.windows(env, region, width, bound)?;
         Some(windows.map_or_else(|| width.min(end).max(0) as f64, |w| w.inside))
+    }
+
+    /// The ends of a window that move with blocks or iterations, and the others.
+    fn ends(&self, region: &Region, bound: &Bound) -> (Vec<Expr>, Vec<Expr>) {
+        let grid = self.k.grid.iter().map(|axis| axis.index);
+        let variables: Vec<Value> = grid.chain(region.variables.iter().copied()).collect();
+        bound.ends.iter().partition(|&&e| variables.iter().any(|&v| self.reads(e, v)))
     }
 
     /// The windows along one dimension. `None`: their places are not known; inside `None`: they are no progression.
     #[expect(clippy::option_option, reason = "what is not known, and what is known to be irregular")]
     pub(super) fn windows(&self, env: &Env, region: &Region, width: i64, bound: &Bound) -> Option<Option<Windows>> {
-        let end = bound.ends.iter().filter_map(|&e| self.int(env, e)).min()?;
+        let (moving, fixed) = self.ends(region, bound);
+        let end = fixed.into_iter().filter_map(|e| self.int(env, e)).min()?;
         let Some(starts) = &bound.starts else { return Some(None) };
         let begin = |env: &Env| starts.iter().try_fold(0, |sum, &e| i64::checked_add(sum, self.int(env, e)?));
         let grid = self.k.grid.iter().filter_map(|axis| {
@@ -118,8 +127,9 @@ impl Work<'_> {
             Some((v, Values { first, count: i64::try_from(index::trips(first, end, step)?).ok()?, step }))
         });
         let mut varies = grid.chain(loops).filter(|(v, _)| starts.iter().any(|&e| self.reads(e, *v)));
+        let mut width = width;
         let (index, values) = match (varies.next(), varies.next()) {
-            (None, _) => (None, Values { first: begin(env)?, count: 1, step: 1 }),
+            (None, _) if moving.is_empty() => (None, Values { first: begin(env)?, count: 1, step: 1 }),
             (Some((v, of)), None) if of.count > 0 => {
                 let at = |i: i64| {
                     let mut env = env.clone();
@@ -128,6 +138,19 @@ impl Work<'_> {
                 };
                 let (first, last) = (at(0)?, at(of.count - 1)?);
                 let step = at(1)?.checked_sub(first)?;
+                // A window's own end moves with its start, or the windows differ.
+                for &e in &moving {
+                    let length = |i: i64| {
+                        let mut env = env.clone();
+                        env[v] = Some(of.first.checked_add(i.checked_mul(of.step)?)?);
+                        self.int(&env, e)?.checked_sub(begin(&env)?)
+                    };
+                    let own = length(0)?;
+                    if length(of.count - 1)? != own {
+                        return Some(None);
+                    }
+                    width = width.min(own).max(0);
+                }
                 if step <= 0
                     || width / step > MANY
                     || i128::from(last) != i128::from(first) + i128::from(of.count - 1) * i128::from(step)

@@ -31,6 +31,8 @@ pub struct Edge {
     pub tile: u64,
     /// The compile-time parameter that this number is.
     pub parameter: Option<String>,
+    /// Another number of elements computes the same: it is in the extents of no tensor and in no precondition.
+    pub free: bool,
     /// The number of windows.
     pub windows: u64,
     /// Elements of the tensor that they cover.
@@ -105,10 +107,19 @@ impl Work<'_> {
             index: w.index.map(|v| k.values[v].name.clone()),
             tile,
             parameter,
+            free: self.is_free(extent),
             windows: u64::try_from(w.count).unwrap_or(0),
             size: u64::try_from(w.size).unwrap_or(0),
             inside: w.inside / tile as f64,
         }
+    }
+
+    /// Whether an extent of a tile is not prescribed: no extent of a tensor and no precondition reads it.
+    fn is_free(&self, extent: Expr) -> bool {
+        let ExprData::Ref(v) = self.k.exprs[extent] else { return true };
+        let tensors = self.k.values.keys().filter_map(|t| self.k.tensor_ty(t));
+        let prescribed = tensors.flat_map(|t| t.shape.iter()).chain(&self.k.requires);
+        !prescribed.into_iter().any(|&e| self.reads(e, v))
     }
 
     /// The windows on which a product depends: along each variable the widest ones, and of windows that do not move

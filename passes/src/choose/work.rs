@@ -26,7 +26,7 @@ use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef
 use tilec_ir::names::Parts;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{Type, ViewDim, let_init, resolve_view, type_of};
+use tilec_ir::typing::{Type, ViewDim, fixed_shape, let_init, resolve_view, type_of};
 
 /// Values of compile-time parameters and sizes.
 pub(super) type Env = SecondaryMap<Value, Option<i64>>;
@@ -641,7 +641,17 @@ impl Reader<'_> {
         let mut sources = Vec::new();
         self.sources(src, &mut sources);
         let shapes = sources.into_iter().filter_map(whole).filter(matrix);
-        shapes.reduce(|all, own| self.broadcast_extents(all, own))
+        let all = shapes.reduce(|all, own| self.broadcast_extents(all, own))?;
+        self.reduced(src, all)
+    }
+
+    /// The extents of an expression of windows with the extents `all`: dimensions along which it reduces them have one
+    /// element. `None`: the kernel has no expression for that.
+    fn reduced(&self, e: Expr, all: Vec<Expr>) -> Option<Vec<Expr>> {
+        let Some(own) = fixed_shape(self.sketch, e).filter(|own| own.len() == all.len()) else { return Some(all) };
+        let one = || self.k.expressions().into_iter().find(|&e| self.k.as_int(e) == Some(1));
+        let extent = |(n, e): (u64, Expr)| if n == 1 && self.sketch.as_int(e) != Some(1) { one() } else { Some(e) };
+        own.into_iter().zip(all).map(extent).collect()
     }
 
     /// The extents of an operator's result: those of one operand, if the other has one element or fewer dimensions.

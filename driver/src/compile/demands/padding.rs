@@ -71,7 +71,7 @@ pub(crate) fn other_tile(edge: &Edge) -> String {
         Some(index) => format!("along `{index}`"),
         None => format!("for `{}`", edge.tensor),
     };
-    let less = smaller_tiles(edge).find(|&tile| with_tile(edge, tile) <= LESS * now);
+    let less = smaller_tiles(edge).filter(|_| edge.free).find(|&tile| with_tile(edge, tile) <= LESS * now);
     match (less, &edge.parameter) {
         (Some(tile), Some(name)) => {
             format!(
@@ -81,6 +81,12 @@ pub(crate) fn other_tile(edge: &Edge) -> String {
         }
         (Some(tile), None) => {
             format!("tiles of {tile} elements {along} have {} padding", percent(with_tile(edge, tile)))
+        }
+        (None, _) if !edge.free => {
+            format!(
+                "extents of tensors or a `where` depend on the {} elements of tiles {along}: sizes that are multiples of {} have no padding",
+                edge.tile, edge.tile
+            )
         }
         (None, _) => format!(
             "no smaller tile {along} has half of the padding: sizes that are multiples of {} have none",
@@ -102,6 +108,7 @@ mod tests {
             index: Some("i".to_owned()),
             tile,
             parameter: Some("BM".to_owned()),
+            free: true,
             windows,
             size,
             inside: size as f64 / (windows * tile) as f64,

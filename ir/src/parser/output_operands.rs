@@ -88,6 +88,9 @@ fn extents_of(k: &Kernel, notes: &Notes, e: Expr) -> Option<Vec<Extent>> {
     })
 }
 
+/// Ranges of a window, each with its step.
+type Stepped = Vec<(Range, Option<Expr>)>;
+
 /// What a copy reads of the tensor that it writes.
 struct Search<'a> {
     notes: &'a Notes,
@@ -161,7 +164,7 @@ impl Search<'_> {
     }
 
     /// The ranges of a window of what has this name, with their steps; all of it has none.
-    fn ranges(&self, k: &Kernel, e: Expr) -> Option<(Value, Vec<(Range, Option<Expr>)>)> {
+    fn ranges(&self, k: &Kernel, e: Expr) -> Option<(Value, Stepped)> {
         match &k.exprs[e] {
             ExprData::Ref(v) => Some((*v, Vec::new())),
             ExprData::View(View { base, slot: None, ranges }) => {

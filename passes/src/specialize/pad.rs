@@ -4,8 +4,8 @@
 //! meaning. Windows of tensors end where the tile did (`X[i * 80..i * 80 + 80]`, unless the dimension has just that
 //! extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and
 //! register tiles end there, too. Operands of reductions are masked beyond by the neutral value
-//! (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. A tile that copies fill in
-//! part is initialised with zero.
+//! (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. Computed operands of products
+//! are masked by zero. A tile that copies fill in part is initialised with zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
 //! the error has the reason.
@@ -289,11 +289,14 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
 
 /// Makes windows of `n` elements end after them, and operands of reductions along `n` neutral in the padding.
 fn cut_off(k: &mut Kernel, n: u64) {
-    let (mut windows, mut reduced) = (Vec::new(), Vec::new());
+    let (mut windows, mut reduced, mut summed) = (Vec::new(), Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
         windows.extend(windows_of(k, s));
         stmt_exprs(k, s).into_iter().for_each(|e| reductions(k, e, &mut reduced));
+        stmt_exprs(k, s).into_iter().for_each(|e| factors(k, n, e, &mut summed));
     }
+    // Of the contents as they are: masks come after all questions.
+    summed.retain(|&(e, axis)| !zero(k, e, Some(axis)));
     for (e, shape) in windows {
         end(k, n, e, &shape);
     }
@@ -302,6 +305,29 @@ fn cut_off(k: &mut Kernel, n: u64) {
             ExprData::Combine(_) => tuples::without(k, n, e),
             _ => neutral(k, n, e),
         }
+    }
+    for (e, axis) in summed {
+        cut_neutrally(k, n, (e, axis as u32), ReduceOp::Sum);
+    }
+}
+
+/// Operands of products that sum `n` elements, with the dimension of the sum: inside of conversions and
+/// transpositions, which leave zeros as they are.
+fn factors(k: &Kernel, n: u64, e: Expr, found: &mut Vec<(Expr, usize)>) {
+    k.children(e).into_iter().for_each(|child| factors(k, n, child, found));
+    let ExprData::Mma(mma) = &k.exprs[e] else { return };
+    for (mut at, mut axis) in [(mma.a, 1), (mma.b, 0)] {
+        if fixed_shape(k, at).is_none_or(|shape| shape.get(axis) != Some(&n)) {
+            continue;
+        }
+        loop {
+            (at, axis) = match k.exprs[at] {
+                ExprData::Cast { arg, .. } => (arg, axis),
+                ExprData::Transpose(arg) => (arg, 1 - axis),
+                _ => break,
+            };
+        }
+        found.push((at, axis));
     }
 }
 
@@ -369,6 +395,11 @@ fn neutral(k: &mut Kernel, n: u64, e: Expr) {
     if !along(k) || op == ReduceOp::Sum && zero(k, arg, Some(axis as usize)) {
         return;
     }
+    cut_neutrally(k, n, (arg, axis), op);
+}
+
+/// Makes `arg` neutral for `op` beyond `n` elements of a dimension.
+fn cut_neutrally(k: &mut Kernel, n: u64, (arg, axis): (Expr, u32), op: ReduceOp) {
     let span = k.expr_spans[arg];
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
     let own = k.expr(k.exprs[arg].clone(), span);
@@ -434,7 +465,10 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
         }
         ExprData::Mma(mma) => {
             let along = |e: Expr, d: usize| fixed_shape(k, e).is_some_and(|shape| shape.get(d) == Some(&n));
-            if (along(mma.a, 1) || along(mma.b, 0)) && !(zero(k, mma.a, Some(1)) && zero(k, mma.b, Some(0))) {
+            // What is computed can be zero beyond: `select(iota(x, 1) < 80, x, 0.0)`.
+            let masked = windows == Windows::Any && along(mma.a, 1) && along(mma.b, 0);
+            if (along(mma.a, 1) || along(mma.b, 0)) && !masked && !(zero(k, mma.a, Some(1)) && zero(k, mma.b, Some(0)))
+            {
                 return Some(format!("a product sums {n} elements of an operand that is computed"));
             }
         }

@@ -5,7 +5,7 @@
     scripts/gpu_inference.py --kind paged --case Z=16,H=32,G=4,L=2048,D=128,how=even --dry        # without a GPU
 
 `grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`), and a copy of as many bytes as weights and rows have (`copy`): with few rows of each expert these decide. `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
-PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). All are timed in turns. A ratio of 1 says
+PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout` and `argmax`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. All are timed in turns. A ratio of 1 says
 that ours is as fast. Sizes come from tensors on the device: `how=even` parts are alike, `random` ones differ by up to a factor of three, `skewed` ones by more. Results are compared with sums in
 double precision, filled with NaN before, and must be the same after the timing. `--define BKV=64` gives compile-time parameters, S=8 in a case the number of parts of the keys.
 """
@@ -23,10 +23,12 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu import contract_host as host  # noqa: E402
 from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu.inference_programs import KINDS, Case, Job, work_of_varlen  # noqa: E402
+from gpu import element_programs, inference_programs  # noqa: E402
+from gpu.inference_programs import Case, Job, work_of_varlen  # noqa: E402
 from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+KINDS = {**inference_programs.KINDS, **element_programs.KINDS}
 TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32"}
 OTHERS = ["dense", "torch", "copy"]
 COLUMNS = [
@@ -82,10 +84,10 @@ def compile_case(options: argparse.Namespace, case: Case, file: str | None = Non
 class Program:
     """The kernels of a file in the order of their launches, with temporaries for one set of inputs after another."""
 
-    def __init__(self, torch: Any, driver: host.Driver, kernels: host.LaunchFile, overlap: bool) -> None:
+    def __init__(self, torch: Any, driver: host.Driver, kernels: host.LaunchFile, overlap: bool, kernel: str = "") -> None:
         self.torch, self.overlap = torch, overlap
         names = kernels.sequences[kernels.programs[0]] if kernels.programs else list(kernels.kernels)
-        self.loaded = [host.LoadedKernel(driver, kernels.ptx, kernels.kernels[name]) for name in names]
+        self.loaded = [host.LoadedKernel(driver, kernels.ptx, kernels.kernels[name]) for name in names if kernel in ("", name)]
         self.memory: list[Any] = []
 
     def registers(self) -> str:
@@ -138,7 +140,7 @@ class Bench:
         torch.manual_seed(random.Random(f"{options.seed} {case['case']}").getrandbits(62))
         count = measure.input_sets(int(kind.bytes_of(case)), torch.cuda.get_device_properties(0).L2_cache_size)
         jobs = [kind.make(torch, self.dtype, case) for _ in range(count)]
-        program = Program(torch, self.driver, kernels, not options.no_overlap)
+        program = Program(torch, self.driver, kernels, not options.no_overlap, kind.kernel)
         bound = [program.bind({name: self.tensor(t) for name, t in job.tensors.items()}, job.sizes, job.scalars) for job in jobs]
         row: Case = {"note": "", "options": words, "registers": program.registers(), "parts": jobs[0].sizes.get("S", "")}
 
@@ -161,13 +163,13 @@ class Bench:
         for i, (job, before) in enumerate(zip(jobs, first, strict=True)):
             self.poison(job)
             launch(i)
-            if not torch.equal(torch.nan_to_num(job.tensors[job.output]), torch.nan_to_num(before)):
+            if job.repeats and not torch.equal(torch.nan_to_num(job.tensors[job.output]), torch.nan_to_num(before)):
                 raise RuntimeError("WRONG RESULT: it changed between launches")
         row["work"] = kind.work(case)
         return row
 
     def poison(self, job: Job) -> None:
-        job.tensors[job.output].fill_(float("nan"))
+        job.tensors[job.output].fill_(job.fill)
 
     def check(self, job: Job, case: Case, launch: Any) -> float:
         """The largest deviation, of the bound."""
@@ -205,7 +207,7 @@ def summary(options: argparse.Namespace, case: Case, answer: Case) -> Case:
     for name, t in times.items():
         row |= {f"{name}_us": t.median, f"{name}_spread": t.spread}
     if "ours" in times:
-        row["unit"] = "GB/s" if options.kind in ("paged", "mla") else "TFLOP/s"
+        row["unit"] = "GB/s" if options.kind in ("paged", "mla", *element_programs.KINDS) else "TFLOP/s"
         row["rate"] = answer["work"] / times["ours"].median / (1e3 if row["unit"] == "GB/s" else 1e6)
     # Sequences that are all as long take less work than others.
     more = 1.0

@@ -26,6 +26,9 @@ class Job:
     scalars: dict[str, float] = field(default_factory=dict)
     # What is timed beside, by name.
     others: dict[str, Callable[[], Any]] = field(default_factory=dict)
+    # What the output is filled with before a launch, and whether launches give the same bits.
+    fill: float = math.nan
+    repeats: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Kind:
     # Operations, or bytes, of a call.
     work: Callable[[Case], float]
     bytes_of: Callable[[Case], float]
+    # The kernel, of a file with several programs.
+    kernel: str = ""
 
 
 def lengths(total: int, parts: int, how: str, seed: int) -> list[int]:

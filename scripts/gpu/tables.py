@@ -318,6 +318,27 @@ def experts(results: Results) -> str:
     return results.origin("h200/moe_grouped.csv") + table(["sizes", "even parts: us, ratio", "random", "skewed"], lines)
 
 
+ELEMENTS = ("embedding", "embedding_backward", "dropout", "argmax")
+SORTED = ("topk", "sort")
+
+
+def elements(results: Results) -> str:
+    """Programs that move elements, or read them once, against PyTorch's functions and a copy of the same bytes."""
+    names = [f"h200/elements_{kind}.csv" for kind in ELEMENTS]
+    lines = []
+    for kind, name in zip(ELEMENTS, names, strict=True):
+        for row in results.rows(name):
+            lines.append([f"`{kind}.tile`", row["case"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.85), between(row, "ratio_copy"), ratio(row["ratio_torch"])])
+    return results.origin(*names) + table(["program", "sizes", "us", "GB/s", "share of the copy", "least, most", "PyTorch / ours"], lines)
+
+
+def ordered(results: Results) -> str:
+    """Sorting and the greatest elements of rows against PyTorch's functions."""
+    names = [f"h200/rows_{kind}_bf16.csv" for kind in SORTED]
+    lines = [[f"`{kind}.tile`", row["case"], micro(row["tilec_us"]), ratio(row["over_eager"])] for kind, name in zip(SORTED, names, strict=True) for row in results.rows(name)]
+    return results.origin(*names) + table(["program", "sizes", "us", "PyTorch / ours"], lines)
+
+
 def experts_masked(results: Results) -> str:
     """Products of experts whose rows are in tensors of fixed size, of which a part counts."""
     name = "h200/moe_masked.csv"
@@ -508,6 +529,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "latent heads": latent_heads,
     "experts and bytes": experts_and_bytes,
     "experts masked": experts_masked,
+    "elements": elements,
+    "ordered": ordered,
     "variable lengths": variable_lengths,
     "linear": linear,
     "stencils": stencils,

@@ -1,0 +1,120 @@
+"""Programs that move elements, or read them once: what they take, what must come out, and what they are timed against.
+
+`torch` is PyTorch's own function, `copy` PyTorch's copy of as many bytes as the program reads and writes.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .inference_programs import Case, Job, Kind, with_copy
+
+# One rounding to the type.
+ROUNDING = {"bf16": 2.0**-8, "f16": 2.0**-11}
+# What dropout leaves out, and what it multiplies the rest by: defaults of examples/dropout.tile.
+SHARE = 429496730 / 2.0**32
+SCALE = 1.1111112
+
+
+def tokens(torch: Any, case: Case) -> Any:
+    return torch.randint(case["V"], (case["M"],), device="cuda", dtype=torch.int32)
+
+
+def rows_and_columns(case: Case) -> tuple[int, int]:
+    return case["M"], case["N"]
+
+
+def make_embedding(torch: Any, dtype: Any, case: Case) -> Job:
+    (m, n), words = rows_and_columns(case), tokens(torch, case)
+    weights, index = torch.randn(case["V"], n, device="cuda").to(dtype), words.long()
+    y, other = (torch.empty(m, n, device="cuda", dtype=dtype) for _ in range(2))
+    job = Job({"W": weights, "tokens": words, "Y": y}, "Y", {}, others={"torch": lambda: torch.index_select(weights, 0, index, out=other)})
+    return with_copy(torch, job, bytes_of_embedding(case))
+
+
+def check_embedding(torch: Any, job: Job, case: Case, elem: str) -> float:
+    t = job.tensors
+    return 0.0 if torch.equal(t["Y"], t["W"][t["tokens"].long()]) else 2.0
+
+
+def bytes_of_embedding(case: Case) -> float:
+    return case["M"] * (2.0 * 2 * case["N"] + 4)
+
+
+def make_embedding_backward(torch: Any, dtype: Any, case: Case) -> Job:
+    (m, n), words = rows_and_columns(case), tokens(torch, case)
+    d, index = torch.randn(m, n, device="cuda").to(dtype), words.long()
+    sums, other, wide = (torch.zeros(rows, n, device="cuda") for rows in (case["V"], case["V"], m))
+    wide.copy_(d)
+    job = Job({"dY": d, "tokens": words, "dW": sums}, "dW", {}, others={"torch": lambda: other.index_add_(0, index, wide)}, fill=0.0, repeats=False)
+    return with_copy(torch, job, bytes_of_embedding_backward(case))
+
+
+def check_embedding_backward(torch: Any, job: Job, case: Case, elem: str) -> float:
+    t = job.tensors
+    d, index = t["dY"].double(), t["tokens"].long()
+    exact, size = (torch.zeros(t["dW"].shape, device="cuda", dtype=torch.float64) for _ in range(2))
+    exact.index_add_(0, index, d)
+    size.index_add_(0, index, d.abs())
+    count = int(torch.bincount(index).max())
+    return float(((t["dW"].double() - exact).abs() / (count * 2.0**-24 * size + 1e-30)).max())
+
+
+def bytes_of_embedding_backward(case: Case) -> float:
+    """Rows are read, and sums of as many elements are read and written at most."""
+    return case["M"] * (2.0 * case["N"] + 4) + 2.0 * 4 * case["N"] * min(case["M"], case["V"])
+
+
+def make_dropout(torch: Any, dtype: Any, case: Case) -> Job:
+    m, n = rows_and_columns(case)
+    x = torch.randn(m, n, device="cuda").to(dtype)
+    y = torch.empty_like(x)
+    job = Job({"X": x, "Y": y}, "Y", {}, others={"torch": lambda: torch.nn.functional.dropout(x, SHARE)})
+    return with_copy(torch, job, bytes_of_matrices(case))
+
+
+def check_dropout(torch: Any, job: Job, case: Case, elem: str) -> float:
+    """Each element is left out or scaled, and the share of those left out is within six standard deviations. The bits themselves are compared with Philox in tests."""
+    x, y = (job.tensors[name].double() for name in "XY")
+    left_out, wanted = (y == 0) & (x != 0), SCALE * x
+    count = x.numel()
+    sigma = (SHARE * (1 - SHARE) / count) ** 0.5
+    if abs(float(left_out.sum()) / count - SHARE) > 6 * sigma + 1e-9 + float((x == 0).sum()) / count:
+        raise RuntimeError("WRONG RESULT: the share of elements that are left out")
+    off = torch.where(left_out, 0.0, (y - wanted).abs() / (ROUNDING[elem] * wanted.abs() + 1e-30))
+    return float(off.nan_to_num(nan=9.0).max())
+
+
+def bytes_of_matrices(case: Case) -> float:
+    return 2.0 * 2 * case["M"] * case["N"]
+
+
+def make_argmax(torch: Any, dtype: Any, case: Case) -> Job:
+    m, n = rows_and_columns(case)
+    x = torch.randn(m, n, device="cuda").to(dtype)
+    y = torch.empty(m, 1, device="cuda", dtype=torch.int32)
+    job = Job({"X": x, "Y": y}, "Y", {}, others={"torch": lambda: torch.argmax(x, 1)}, fill=-1)
+    return with_copy(torch, job, bytes_of_argmax(case))
+
+
+def check_argmax(torch: Any, job: Job, case: Case, elem: str) -> float:
+    """The first of the greatest elements."""
+    x, y = job.tensors["X"], job.tensors["Y"].long()
+    greatest = x == x.amax(1, keepdim=True)
+    return 0.0 if torch.equal(y, greatest.int().argmax(1, keepdim=True)) else 2.0
+
+
+def bytes_of_argmax(case: Case) -> float:
+    return case["M"] * (2.0 * case["N"] + 4)
+
+
+EMBEDDINGS = ("M=8192,N=4096,V=32000", "M=16384,N=8192,V=128256", "M=65536,N=1024,V=50257")
+MATRICES = ("M=4096,N=4096", "M=16384,N=4096", "M=8192,N=8192", "M=2048,N=32768")
+
+KINDS: Mapping[str, Kind] = {
+    "embedding": Kind("examples/embedding.tile", EMBEDDINGS, lambda case: "ALIGN=8", make_embedding, check_embedding, bytes_of_embedding, bytes_of_embedding),
+    "embedding_backward": Kind(
+        "examples/embedding_backward.tile", EMBEDDINGS, lambda case: "ALIGN=8", make_embedding_backward, check_embedding_backward, bytes_of_embedding_backward, bytes_of_embedding_backward,
+    ),
+    "dropout": Kind("examples/dropout.tile", MATRICES, lambda case: "ALIGN=8", make_dropout, check_dropout, bytes_of_matrices, bytes_of_matrices, "dropout"),
+    "argmax": Kind("examples/argmax.tile", MATRICES, lambda case: f"BN={min(case['N'], 4096)},ALIGN=8", make_argmax, check_argmax, bytes_of_argmax, bytes_of_argmax),
+}  # fmt: skip

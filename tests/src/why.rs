@@ -422,3 +422,36 @@ fn the_fewest_preconditions_are_tried() {
     let small = ask(&program(""), Target::Sm80, "wgmma").to_string();
     assert!(!small.contains("it holds (tried)"), "{small}");
 }
+
+/// Iterations that are peeled off repeat remarks. What remained of a repeated one would seem to belong to the one in front
+/// of it: the load of `a` is no read that a `write after read` waits for.
+#[test]
+fn remarks_are_repeated_with_their_places_or_not_at_all() {
+    let source = "kernel k(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, C: gmem f32[M, N] multiple 4)
+    grid (i: ceildiv(M, 64), j: ceildiv(N, 64))
+    schedule { stages 1 }
+{
+    let a = smem f16[64, 64] layout (64,64):(64,1)
+    let b = smem f16[64, 64]
+    var acc = reg f32[64, 64] = 0.0
+    for k in 0..K step 64 {
+        copy A[i * 64.., k..] -> a
+        copy B[k.., j * 64..] -> b
+        acc = mma(a, b, acc)
+    }
+    copy acc -> C[i * 64.., j * 64..]
+}
+";
+    let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
+    let answer = why(source, &options, &Question::parse("barrier").expect("a question")).expect("an answer");
+    let says: Vec<(&str, &str)> = answer
+        .parts
+        .iter()
+        .flat_map(|p| &p.decisions)
+        .flat_map(|d| &d.says)
+        .map(|s| (s.message.as_str(), s.source.as_str()))
+        .collect();
+    let at = says.iter().position(|(m, _)| m.contains("`a` write after read")).expect("a barrier");
+    let earlier: Vec<_> = says[at + 1..].iter().take_while(|(m, _)| *m == "the earlier access").collect();
+    assert_eq!(earlier, [&("the earlier access", "acc = mma(a, b, acc)")], "{answer}");
+}

@@ -234,7 +234,8 @@ fn lines(source: &SourceFile, span: Span) -> Lines {
 
 /// What a pass said, as a decision.
 pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]) -> Decision {
-    let mut says: Vec<Says> = Vec::new();
+    // A message and its places, once: what remains of a repeated one would seem to belong to the message in front of it.
+    let mut groups: Vec<Vec<Says>> = Vec::new();
     let mut change = Vec::new();
     for d in said {
         let mut message = d.message.clone();
@@ -245,10 +246,7 @@ pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]
         } else {
             d.notes.iter().for_each(|n| message.push_str(&format!("; {n}")));
         }
-        let says_here = Says { message, ..place(known, d.span) };
-        if !says.contains(&says_here) {
-            says.push(says_here);
-        }
+        let mut says = vec![Says { message, ..place(known, d.span) }];
         // The places of a loss are what would be faster; they are no premise.
         says.extend(
             d.labels
@@ -256,7 +254,11 @@ pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]
                 .filter(|l| !l.text.is_empty() && d.loss.is_none())
                 .map(|l| Says { message: l.text.clone(), ..place(known, l.span) }),
         );
+        if !groups.contains(&says) {
+            groups.push(says);
+        }
     }
+    let says = groups.into_iter().flatten().collect();
     let mut seen = BTreeSet::new();
     change.retain(|text| seen.insert(text.clone()));
     Decision { by, rule: explain::about_pass(by).to_owned(), before: Vec::new(), after: Vec::new(), says, change }

@@ -45,16 +45,22 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             }
         }
         let judged = losses + holds.len();
+        let faster = tried::of_auto(known, kernel);
         about.push(match losses {
             0 if !unknown.is_empty() => {
                 let all = judged + open;
                 format!("`{name}`: {judged} of {all} checks pass, and {open} have no result")
             }
+            0 if faster.is_some() => format!("`{name}`: {judged} of {judged} checks pass"),
             0 => format!("`{name}`: no loss found; {judged} of {judged} checks pass"),
             1 => format!("`{name}`: 1 of {judged} checks fails"),
             _ => format!("`{name}`: {losses} of {judged} checks fail"),
         });
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
+        if let Some(faster) = faster {
+            about.push(format!("`{name}`: other values of `auto` parameters than those given are faster by the model"));
+            parts.insert(0, part("Values given for `auto` parameters of", vec![faster]));
+        }
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
         parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));

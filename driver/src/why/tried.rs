@@ -76,6 +76,35 @@ pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<Strin
     (facts, change)
 }
 
+/// The compiler's own values of the `auto` parameters that are given, if a shorter time is predicted with them.
+pub(super) fn of_auto(known: &Known<'_>, kernel: &CompiledKernel) -> Option<String> {
+    let (name, now) = (&kernel.tile.kernel.name, kernel.tile.prediction.as_ref()?.seconds);
+    let without = |dropped: &dyn Fn(&(String, String)) -> bool| {
+        let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
+        options.defines.retain(|given| !dropped(given));
+        let program = compile(known.program.source.text(), &options).ok()?;
+        program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)
+    };
+    // Which of the given numbers are `auto` shows a program without any of them.
+    let chosen = |k: &CompiledKernel| k.tile.choice.clone().map_or_else(Vec::new, |choice| choice.values);
+    let open = chosen(&without(&|(_, text)| text.parse::<i64>().is_ok())?);
+    let is_open = |(name, _): &(String, String)| open.iter().any(|(own, _)| own == name);
+    if !known.options.defines.iter().any(is_open) {
+        return None;
+    }
+    let other = without(&is_open)?;
+    let own = other.tile.prediction.as_ref()?.seconds;
+    let values: Vec<String> = chosen(&other).iter().map(|(name, value)| format!("{name}={value}")).collect();
+    (own < FASTER * now).then(|| {
+        format!(
+            "with the compiler's values of `auto` parameters ({}) {:.1} us are predicted, not {:.1} (tried)",
+            values.join(" "),
+            1e6 * own,
+            1e6 * now
+        )
+    })
+}
+
 /// The smaller tile along an edge with less padding for which the least time is predicted: the parameter, its value and the prediction.
 fn fastest<'e>(
     known: &Known<'_>,

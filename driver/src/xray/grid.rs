@@ -32,6 +32,8 @@ const COMPUTED: usize = 1 << 14;
 type Order = BTreeMap<Tile, (i64, i64)>;
 /// A tile: its indices along the first two axes of the grid as it is written.
 type Tile = (i64, i64);
+/// Its indices along all axes.
+type Indices = (Tile, Vec<i64>);
 
 /// The pictures: one, of a grid of two axes or more.
 pub(super) fn pictures(
@@ -44,6 +46,7 @@ pub(super) fn pictures(
     let [rows, columns, ..] = written.grid[..] else { return Vec::new() };
     let name = |v: Value| written.values[v].name.as_str();
     let names = (name(rows.index), name(columns.index));
+    let layers: Vec<&str> = written.grid[2..].iter().map(|axis| name(axis.index)).collect();
     let sizes = sizes(kernel);
     let numbers = |k: &Kernel| -> Numbers {
         let of = k.sizes.iter().filter_map(|&v| Some((v, *sizes.get(&k.values[v].name)?)));
@@ -66,9 +69,9 @@ pub(super) fn pictures(
         card.name,
         counted(resident as usize, "block")
     );
-    let (order, waves) = match walked(last, names, &numbers(last), at_once) {
+    let (order, waves) = match walked(last, (names, &layers), &numbers(last), at_once) {
         Some(walk) => {
-            let how = walk.how(&fits);
+            let how = walk.how(&fits, &layers);
             (walk.order, Waves { ranges: walk.waves, how })
         }
         None => {
@@ -145,7 +148,7 @@ struct Walk {
 }
 
 impl Walk {
-    fn how(&self, fits: &str) -> String {
+    fn how(&self, fits: &str, layers: &[&str]) -> String {
         let blocks = counted(self.blocks, "block");
         let own = match self.persistent {
             true => format!(
@@ -153,6 +156,13 @@ impl Walk {
                 counted(self.most, "tile")
             ),
             false => format!("{blocks}. {fits}"),
+        };
+        let own = match layers {
+            [] => own,
+            _ => format!(
+                "{own} Drawn: the first tile of each place; tiles with another `{}` count too.",
+                layers.join("`, `")
+            ),
         };
         match self.parts {
             0 | 1 => own,
@@ -163,30 +173,32 @@ impl Walk {
     }
 
     /// With the tiles of each wave, in the order in which they are begun.
-    fn number(mut self, turns: Vec<Vec<Tile>>) -> Walk {
-        let mut shared: BTreeMap<Tile, usize> = BTreeMap::new();
-        for (wave, tile) in (0..).zip(turns).flat_map(|(wave, tiles)| tiles.into_iter().map(move |tile| (wave, tile))) {
-            *shared.entry(tile).or_default() += 1;
-            let next = self.order.len() as i64;
-            let (n, begun) = *self.order.entry(tile).or_insert((next, wave));
+    fn number(mut self, turns: Vec<Vec<Indices>>) -> Walk {
+        // Of each tile how many are begun before it, and by how many blocks it is.
+        let mut shared: BTreeMap<Indices, (i64, usize)> = BTreeMap::new();
+        for (wave, all) in (0..).zip(turns).flat_map(|(wave, tiles)| tiles.into_iter().map(move |tile| (wave, tile))) {
+            let (tile, next) = (all.0, shared.len() as i64);
+            let (own, blocks) = shared.entry(all).or_insert((next, 0));
+            *blocks += 1;
+            let (n, begun) = *self.order.entry(tile).or_insert((*own, wave));
             let range = self.waves.entry(begun).or_insert((n, n));
             *range = (range.0.min(n), range.1.max(n));
         }
-        self.parts = shared.into_values().max().unwrap_or(0);
+        self.parts = shared.into_values().map(|(_, blocks)| blocks).max().unwrap_or(0);
         self
     }
 }
 
 /// The tiles of blocks whose indices are names that a pass has declared: in a loop over tiles, or once. `None`: they are those of the grid.
-fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers, at_once: i64) -> Option<Walk> {
+fn walked(k: &Kernel, (names, layers): ((&str, &str), &[&str]), sizes: &Numbers, at_once: i64) -> Option<Walk> {
     let extents: Vec<i64> = k.grid.iter().map(|axis| value_of(k, axis.extent, sizes)).collect::<Option<_>>()?;
     let mut found = None;
     k.walk(k.body, &mut |k, block, _| found = found.or(declares(k, block, names.0).map(|row| (block, row))));
     let (body, row) = found?;
     let of_grid = |name: &str| k.grid.iter().find(|axis| k.values[axis.index].name == name).map(|axis| axis.index);
-    let column = |numbers: &Numbers| match declares(k, body, names.1) {
-        Some(column) => value_of(k, column, numbers),
-        None => numbers.get(&of_grid(names.1)?).copied(),
+    let index = |name: &str, numbers: &Numbers| match declares(k, body, name) {
+        Some(index) => value_of(k, index, numbers),
+        None => numbers.get(&of_grid(name)?).copied(),
     };
     let around = k.stmts.values().find_map(|s| match s {
         StmtData::For { var, start, end, step, body: own, .. } if *own == body => Some((*var, *start, *end, *step)),
@@ -194,7 +206,7 @@ fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers, at_once: i64) -> Opt
     });
     let mut walk = Walk { persistent: around.is_some(), ..Walk::default() };
     // Of each block its tiles; they are computed turn by turn.
-    let mut turns: Vec<Vec<Tile>> = Vec::new();
+    let mut turns: Vec<Vec<Indices>> = Vec::new();
     let mut count = 0;
     let blocks = extents.iter().try_fold(1i64, |n, &extent| n.checked_mul(extent.max(0)))?;
     walk.blocks = usize::try_from(blocks).ok()?;
@@ -215,9 +227,10 @@ fn walked(k: &Kernel, names: (&str, &str), sizes: &Numbers, at_once: i64) -> Opt
         let mut turn = if walk.persistent { 0 } else { usize::try_from(block / at_once).ok()? };
         while at < end {
             numbers.extend(around.map(|(var, ..)| (var, at)));
-            let tile = (value_of(k, row, &numbers)?, column(&numbers)?);
+            let tile = (value_of(k, row, &numbers)?, index(names.1, &numbers)?);
+            let layer = layers.iter().map(|name| index(name, &numbers)).collect::<Option<Vec<i64>>>()?;
             turns.resize_with(turns.len().max(turn + 1), Vec::new);
-            turns[turn].push(tile);
+            turns[turn].push((tile, layer));
             (at, turn, count) = (at.checked_add(step.max(1))?, turn + 1, count + 1);
             walk.most = walk.most.max(turn);
             if count > COMPUTED {

@@ -1,7 +1,8 @@
 //! Sectors of global memory that the lanes of a warp touch with one access.
 //!
 //! Elements are in *runs*. Along dimensions with a known stride, elements of a run are that far apart. Each coordinate
-//! along other dimensions begins another run, which is taken to be aligned to a sector. The start of the window in its
+//! along other dimensions begins another run, which is taken to be aligned to a sector. Of a dimension with several modes, runs are as long as the
+//! last one surely is. The start of the window in its
 //! sector is used as far as it is known. Otherwise the start with the lowest sector use counts. Lanes past the end of
 //! the tile, of the window or of the tensor access nothing.
 
@@ -32,6 +33,8 @@ struct Along {
     mask: u64,
     /// Distance of adjacent coordinates in memory, in elements; `None`: each coordinate begins a run.
     stride: Option<i64>,
+    /// Coordinates after which another run begins, if a dimension has several modes.
+    run: Option<u64>,
     /// Coordinates that some block accesses.
     inside: std::ops::Range<i128>,
 }
@@ -51,7 +54,8 @@ impl Lower<'_> {
         let Some(elem) = self.elem(view.base) else { return alone };
         let Some(first) = access.groups.first() else { return AccessSectors { used: 1.0, sectors: 1, ..alone } };
         let dims = self.along(view, access);
-        let gathered = self.contiguous(view).is_some_and(|d| dims[d].stride.is_none());
+        let rows = |d: usize| matches!(view.dims[view.base_dims()[d]], ViewDim::Gather(_));
+        let gathered = self.contiguous(view).is_some_and(|d| dims[d].stride.is_none() && rows(d));
         let place = |index: u64| -> Option<Place> {
             let (mut run, mut at) = (Vec::new(), 0i64);
             for d in &dims {
@@ -59,9 +63,13 @@ impl Lower<'_> {
                 if !d.inside.contains(&i128::from(c)) {
                     return None;
                 }
-                match d.stride {
-                    Some(stride) => at += stride * c as i64,
-                    None => run.push(c),
+                match (d.stride, d.run) {
+                    (Some(stride), Some(length)) => {
+                        run.push(c / length);
+                        at += stride * (c % length) as i64;
+                    }
+                    (Some(stride), None) => at += stride * c as i64,
+                    (None, _) => run.push(c),
                 }
             }
             Some((run, at))
@@ -111,10 +119,27 @@ impl Lower<'_> {
                 }
                 ViewDim::From { .. } | ViewDim::Fixed(_) => Some(stride),
             });
-            all.push(Along { shift, mask: (1u64 << bits) - 1, stride, inside });
+            let run = if stride.is_none() { self.run_of_modes(view, d, 1 << bits) } else { None };
+            all.push(Along { shift, mask: (1u64 << bits) - 1, stride: stride.or(run.map(|_| 1)), run, inside });
             shift += bits;
         }
         all
+    }
+
+    /// Coordinates of a window that surely are adjacent in memory, along a dimension whose last mode is contiguous: the
+    /// greatest power of two up to `most` that divides the mode's extent and the start of the window.
+    fn run_of_modes(&self, view: &ResolvedView, d: usize, most: u64) -> Option<u64> {
+        let last = self.k.tensor_ty(view.base)?.modes(d)?.last()?;
+        if self.k.as_int(last.stride) != Some(1) {
+            return None;
+        }
+        let ViewDim::From { starts, .. } = &view.dims[d] else { return None };
+        let none = |_: Value| false;
+        let divides = |e| match self.facts.residue(self.k, e, most, &none) {
+            (0, n) => n,
+            (other, n) => n.min(1 << other.trailing_zeros()),
+        };
+        Some(starts.iter().map(|&e| divides(e)).fold(divides(last.extent), u64::min))
     }
 
     /// The stride of a dimension in elements, if it is a constant.

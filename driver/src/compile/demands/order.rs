@@ -32,6 +32,11 @@ pub(super) fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
             counted(extent(widest) as usize, "element")
         ));
     };
+    if tensor.modes(own).is_some() {
+        return Some(format!(
+            "dimension {own} of `{name}` has several modes, and each access is sure of its own elements only: a known divisor of the last mode's extent (`where C % 16 == 0`, or a parameter for it) makes longer runs sure"
+        ));
+    }
     let is = format!("`{name}` is `{}`, so dimension {own} is innermost", order(own, rank));
     let other = |d: usize| match order(d, rank) {
         "strides" => format!("with dimension {d} innermost (`strides`)"),

@@ -81,7 +81,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     in_roles::select(k, cx)?;
     pad_without_wgmma(k, cx);
     let none = wgmma::select(k, cx)?;
-    if !products(k) {
+    if none.is_some() || !products(k) {
         pad::extents(k, cx, pad::Windows::Whole, &[]);
     }
     if let Some(refused) = &none {
@@ -131,7 +131,8 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// written tile of a warp divides the written extents, so these stay.
 fn pad_without_wgmma(k: &mut Kernel, cx: &mut Cx<'_>) {
     let written = k.schedule.warp_tile.is_some() || k.schedule.threads.is_some();
-    if !cx.options.target.has_tensor_copies() || !products(k) || written || !pad::has_odd_extents(k) {
+    let may = cx.enabled && cx.options.target.has_tensor_copies() && !written;
+    if !may || !products(k) || !pad::has_odd_extents(k) {
         return;
     }
     let (mut trial, mut unheard) = (k.clone(), Sink::default());

@@ -16,6 +16,7 @@ mod loop_steps;
 mod loops;
 mod multiples;
 pub(crate) mod pad;
+mod padded_windows;
 mod past_end;
 mod reshaped;
 mod single_row;
@@ -397,6 +398,9 @@ fn check_target(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// extents of possible wgmma operands, which `select-mma` checks.
 fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Reported> {
     let mut result = Ok(());
+    for d in padded_windows::leaving(k) {
+        result = Err(cx.report(d));
+    }
     let stays = pad::extents(k, cx, pad::Windows::Any, stay);
     for d in bad_extents(k, cx.options.target, stay) {
         result = Err(cx.report(match &stays {

@@ -70,15 +70,20 @@ impl Lower<'_> {
             // TMA loads into this block's own slots need not wait for the other blocks.
             self.meets_later = has_roles(self.k) && !self.rings.iter().any(|ring| self.is_multicast(ring));
             match self.meets_later {
-                true => self.emit.push(P::BarSync, [Operand::Imm(0)]),
+                true => self.meet_at_start(),
                 false => {
                     self.report_cluster_barrier(ClusterBarrier::Initialised);
                     self.emit.push(P::BarrierClusterWaitAligned, []);
                 }
             }
         } else {
-            self.emit.push(P::BarSync, [Operand::Imm(0)]);
+            self.meet_at_start();
         }
+    }
+
+    /// All threads of the block see its initialised barriers.
+    fn meet_at_start(&mut self) {
+        self.emit.push(P::BarSync, [Operand::Imm(0)]);
         self.report.barriers += 1;
     }
 

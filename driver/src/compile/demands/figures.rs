@@ -267,7 +267,10 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
     let way = code.tile.caller.sizes();
     let given = if p.sizes_given { String::new() } else { format!("; {way} gives others") };
-    broken.notes.push(format!("predicted for {} with {}{given}", p.card, sizes.join(" ")));
+    broken.notes.push(match sizes[..] {
+        [] => format!("predicted for {}", p.card),
+        _ => format!("predicted for {} with {}{given}", p.card, sizes.join(" ")),
+    });
     Some(broken)
 }
 

@@ -1,7 +1,7 @@
 //! The roles of a kernel in time: what each warpgroup does when, when it waits and for what, and what the units of the multiprocessor do meanwhile.
 //!
 //! From the kernel after all passes, whoever wrote its roles, and from the rates of the model. Each loop runs a few iterations. The statements of a role
-//! take their clocks one after the other ([`crate::schedule_loops`]). Tensor cores, special functions, loads and stores are queues that all warpgroups
+//! take their clocks one after the other (pass `schedule-loops`). Tensor cores, special functions, loads and stores are queues that all warpgroups
 //! share. It is a clock of the model: nothing is measured.
 
 mod data;

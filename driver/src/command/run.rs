@@ -270,14 +270,22 @@ fn aliases(pairs: &[(String, String)]) -> Result<Aliases, Failure> {
     Ok(aliases)
 }
 
+/// A list of numbers in brackets, infinities and NaN included; these may have quotes, as JSON has them.
+fn numbers(text: &str) -> Result<Vec<Number>, String> {
+    let inner = text.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let inner = inner.ok_or("it does not end with `]`")?.trim();
+    let number = |one: &str| one.trim_matches('"').parse().map_err(|()| format!("`{one}` is no number"));
+    inner.split(',').map(str::trim).filter(|_| !inner.is_empty()).map(number).collect()
+}
+
 /// The files of `--in`, and the numbers that are there.
 fn inputs(files: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Failure> {
     let mut inputs = BTreeMap::new();
     for (name, file) in files {
         if file.starts_with('[') {
-            let numbers: Vec<Number> = serde_json::from_str(file).map_err(|e| {
+            let numbers = numbers(file).map_err(|e| {
                 Failure::Usage(format!(
-                    "`--in {name}={file}` is no list of numbers ({e}); `--in {name}=[0,37,150]` is one, `./[..` a file"
+                    "`--in {name}={file}` is no list of numbers ({e}); `--in {name}=[0,37,nan]` is one, `./[..` a file"
                 ))
             })?;
             if inputs.insert(name.clone(), Elements::Numbers(numbers)).is_some() {

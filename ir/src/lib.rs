@@ -58,6 +58,7 @@ pub mod space;
 pub mod structural_equality;
 pub mod target;
 pub mod tensor_store;
+pub mod tile_bounds;
 mod tuples;
 pub mod types;
 pub mod typing;

@@ -47,7 +47,8 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) {
     });
 }
 
-/// Declares and loads the tile of a window that the statement `s` reads.
+/// Declares and loads the tile of a window that the statement `s` reads. `None`: no operand has extents, which is an error
+/// of its own (E0225).
 fn load(k: &mut Kernel, notes: &mut Notes, s: Stmt, e: Expr) -> Option<[Stmt; 2]> {
     let (whole, attrs) = match &k.stmts[s] {
         StmtData::Copy { src, attrs, .. } => (*src, Some(attrs.clone())),

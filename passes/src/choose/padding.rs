@@ -114,10 +114,10 @@ impl Work<'_> {
         }
     }
 
-    /// Whether an extent of a tile is not prescribed: no extent of a tensor and no precondition reads it.
+    /// Whether an extent of a tile is not prescribed: no extent of a tensor of the caller's and no precondition reads it.
     fn is_free(&self, extent: Expr) -> bool {
         let ExprData::Ref(v) = self.k.exprs[extent] else { return true };
-        let tensors = self.k.values.keys().filter_map(|t| self.k.tensor_ty(t));
+        let tensors = self.k.values.keys().filter_map(|t| self.k.tensor_ty(t)).filter(|t| t.scratch.is_none());
         let prescribed = tensors.flat_map(|t| t.shape.iter()).chain(&self.k.requires);
         !prescribed.into_iter().any(|&e| self.reads(e, v))
     }

@@ -642,15 +642,17 @@ impl Reader<'_> {
         self.sources(src, &mut sources);
         let shapes = sources.into_iter().filter_map(whole).filter(matrix);
         let all = shapes.reduce(|all, own| self.broadcast_extents(all, own))?;
-        self.reduced(src, all)
+        Some(self.reduced(src, all))
     }
 
     /// The extents of an expression of windows with the extents `all`: dimensions along which it reduces them have one
-    /// element. `None`: the kernel has no expression for that.
-    fn reduced(&self, e: Expr, all: Vec<Expr>) -> Option<Vec<Expr>> {
-        let Some(own) = fixed_shape(self.sketch, e).filter(|own| own.len() == all.len()) else { return Some(all) };
-        let one = || self.k.expressions().into_iter().find(|&e| self.k.as_int(e) == Some(1));
-        let extent = |(n, e): (u64, Expr)| if n == 1 && self.sketch.as_int(e) != Some(1) { one() } else { Some(e) };
+    /// element, which an expression of the kernel says. Where none does, the extents that are reduced bound them.
+    fn reduced(&self, e: Expr, all: Vec<Expr>) -> Vec<Expr> {
+        let Some(own) = fixed_shape(self.sketch, e).filter(|own| own.len() == all.len()) else { return all };
+        let one = || self.k.exprs.keys().find(|&e| self.k.as_int(e) == Some(1));
+        let extent = |(n, e): (u64, Expr)| {
+            if n == 1 && self.sketch.as_int(e) != Some(1) { one().unwrap_or(e) } else { e }
+        };
         own.into_iter().zip(all).map(extent).collect()
     }
 

@@ -1,16 +1,16 @@
 //! Windows that leave a tile whose extent is no power of two.
 //!
-//! Lowering checks windows of shared memory and registers against the extents that tiles have then. A padded tile is larger, so a window that
-//! leaves the written extent would read its padding. It is checked here, before padding.
+//! Lowering checks windows against the extents that tiles have then ([`tilec_ir::tile_bounds`]). A padded tile is larger, and a window that leaves its
+//! written extent would read the padding. So the same check is made here, before padding.
 
 use super::pad::windows_of;
 use crate::analysis::uses::all_stmts;
-use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
 use tilec_ir::entities::Expr;
 use tilec_ir::extents::Ranges;
 use tilec_ir::index::Interval;
 use tilec_ir::kernel::{Kernel, ValueDef};
+use tilec_ir::tile_bounds::Reach;
 use tilec_ir::typing::{ViewDim, resolve_view};
 
 /// The errors of windows with elements in front of a tile or past its written extent, along dimensions whose extent is no power of two. Starts of
@@ -33,22 +33,13 @@ pub(super) fn leaving(k: &Kernel) -> Vec<Diagnostic> {
                 ViewDim::From { .. } | ViewDim::Gather(_) => continue,
             };
             let (Some(extent), false) = (extent, own.is_power_of_two()) else { continue };
-            let Some(Interval { lo, hi }) = sum(&ranges, starts) else { continue };
-            let past = hi + i128::from(extent);
-            if lo >= 0 && past <= i128::from(own) {
-                continue;
-            }
-            let name = &k.values[view.base].name;
-            let leaves = if lo == hi { "leaves" } else { "may leave" };
-            let (from, to) = if lo < 0 { (lo, lo + i128::from(extent)) } else { (hi, past) };
+            let Some(start) = sum(&ranges, starts) else { continue };
             let at = starts.first().map_or(k.expr_spans[e], |&start| k.expr_spans[start]);
-            let message =
-                format!("a window from {from} to {to} {leaves} `{name}`, whose dimension {d} has extent {own}");
-            let error = Diagnostic::error(codes::OUT_OF_BOUNDS, at, message);
-            let error = error.with_note("tiles of a block have no bounds checks: the window must be inside");
-            if found.iter().all(|known| known.span != error.span || known.message != error.message) {
-                found.push(error);
-            }
+            let error = Reach { start, extent, end: None }.error(k, (view.base, d), i128::from(own), at);
+            // Unrolled statements repeat it.
+            let known = |error: &Diagnostic| found.iter().any(|d| (d.span, &d.message) == (error.span, &error.message));
+            let error = error.filter(|error| !known(error));
+            found.extend(error);
         }
     }
     found

@@ -9,12 +9,12 @@ use super::ranged_ints::Int;
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
-use tilec_ir::codes;
-use tilec_ir::diag::{Diagnostic, Reported};
+use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::index::Interval;
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op as IrOp;
+use tilec_ir::tile_bounds::Reach;
 use tilec_ir::typing::{ResolvedView, ViewDim};
 
 /// The end of a window along a dimension.
@@ -94,21 +94,15 @@ impl Lower<'_> {
             true => start.interval().multiples_of(extent),
             false => start.interval(),
         };
-        let past = last + i128::from(extent);
         let end = match end_of(&view.dims[d]) {
-            Some(end) => self.index(end)?.interval().hi.min(past),
-            None => past,
+            Some(end) => Some(self.index(end)?.interval().hi),
+            None => None,
         };
-        if first >= 0 && end <= tile {
-            let clamped =
-                if last < tile { None } else { self.int_op(IrOp::Min, start, Int::constant(tile as i64 - 1)) };
-            return Ok(clamped.unwrap_or(start));
+        let reach = Reach { start: Interval { lo: first, hi: last }, extent, end };
+        if let Some(error) = reach.error(self.k, (view.base, d), tile, self.k.expr_spans[at]) {
+            return Err(self.sink.report(error));
         }
-        let name = &self.k.values[view.base].name;
-        let leaves = if start.as_const().is_some() && end == past { "leaves" } else { "may leave" };
-        let (from, to) = if first < 0 { (first, first + i128::from(extent)) } else { (last, end) };
-        let message = format!("a window from {from} to {to} {leaves} `{name}`, whose dimension {d} has extent {tile}");
-        let d = Diagnostic::error(codes::OUT_OF_BOUNDS, self.k.expr_spans[at], message);
-        Err(self.sink.report(d.with_note("shared memory has no bounds checks: the window must be inside")))
+        let clamped = if last < tile { None } else { self.int_op(IrOp::Min, start, Int::constant(tile as i64 - 1)) };
+        Ok(clamped.unwrap_or(start))
     }
 }

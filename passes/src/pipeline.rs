@@ -21,6 +21,7 @@ mod loop_plan;
 mod modulo;
 mod plan;
 mod registers;
+mod scheduled_loops;
 mod tile_statements;
 mod unit_rates;
 
@@ -34,7 +35,7 @@ pub(crate) use expected_mechanism::{NAME, asynchronous};
 use plan::NotPipelined;
 use tile_statements::{Build, Lane};
 use tilec_ir::diag::Reported;
-use tilec_ir::entities::{Block, Stmt, Value};
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::missed_paths::FastPath;
@@ -59,7 +60,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     for s in all_stmts(k, k.body) {
         if let StmtData::For { unroll: false, body, .. } = k.stmts[s] {
             if k.blocks[body].iter().any(|&s| k.plans[s].stage.is_some()) {
-                staged(k, cx, s, body);
+                scheduled_loops::remark(k, cx, s, body);
                 continue;
             }
             // A buffer that other statements use cannot be a channel: the loop gets its own, if that suffices.
@@ -90,17 +91,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     Ok(())
-}
-
-/// Remarks that a loop with written stages is not pipelined, if it fills buffers that could be channels.
-fn staged(k: &Kernel, cx: &mut Cx<'_>, s: Stmt, body: Block) {
-    let (fills, _) = fills::ahead(k, cx, &k.blocks[body]);
-    if let Some(fill) = fills.first() {
-        let why = format!("its stages are written, and `{}` is no channel", k.values[fill.buffer].name);
-        let refused = Refused::by_request(why)
-            .help("leave `@(stage ..)` of its statements out: the pass finds stages and makes channels");
-        refused.report(k, cx, "loop not pipelined", (FastPath::Ahead, vec![s]));
-    }
 }
 
 /// The kernel with separate buffers for a loop, or for each of several tiles of an iteration, if the loop can be

@@ -88,10 +88,35 @@ pub(crate) fn fits_unconverted(
     let contiguous = contiguous_dim(k, from.base).and_then(|dim| from.base_dims().iter().position(|&d| d == dim));
     match contiguous.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
-        None => Err(format!(
-            "rows of `{name}`'s tile are shorter than 32 bytes, or it has several panels of rows whose number is not a multiple of 8"
-        ).into()),
+        None => Err(short_rows(k, from, buffer, (&shape, contiguous)).unwrap_or_else(|| {
+            format!("`{name}`'s tile has several panels of rows whose number is not a multiple of 8").into()
+        })),
     }
+}
+
+/// That the rows of a tile are too short for the layouts which asynchronous copies fill, and how they would be long enough.
+pub(crate) fn short_rows(
+    k: &Kernel,
+    from: &ResolvedView,
+    buffer: Value,
+    (shape, along): (&[u64], Option<usize>),
+) -> Option<Refused> {
+    let (tensor, elem, along) = (k.tensor_ty(from.base)?, elem_of(k, buffer)?.size(), along?);
+    let long = |d: usize| hardware::rows(shape[d], elem, false).is_some();
+    if long(along) {
+        return None;
+    }
+    let name = &k.values[from.base].name;
+    let least = (1..).map(|log2| 1u64 << log2).find(|&n| hardware::rows(n, elem, false).is_some())?;
+    let has = shape[along];
+    let mut help = format!("tiles with {least} elements along dimension {along} of `{name}`, not {has}");
+    // A matrix may be stored in the other order.
+    if let ([_, _], [_, _]) = (shape, tensor.shape.as_slice())
+        && long(1 - along)
+    {
+        help.push_str(&format!("; or `{name}` in the order `{}`", if along == 0 { "row" } else { "col" }));
+    }
+    Some(Refused::from(format!("rows of `{name}`'s tile are shorter than 32 bytes")).help(&help))
 }
 
 /// Whether a window consists of boxes of a tensor, wherever the tensor ends: the host can encode its tensor map, and

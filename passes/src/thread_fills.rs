@@ -52,7 +52,8 @@ pub(crate) fn fits(
     }
     match along.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
-        None => Err(format!("rows of `{name}`'s tile are shorter than 32 bytes").into()),
+        None => Err(tensor_copies::short_rows(k, from, buffer, (&shape, along))
+            .unwrap_or_else(|| format!("the layout of `{name}`'s tile would have gaps").into())),
     }
 }
 

@@ -257,12 +257,10 @@ pub(super) fn loads(k: &Kernel, body: Block) -> (bool, bool) {
     let (mut buffers, mut registers) = (false, false);
     k.walk(body, &mut |k, _, s| {
         let global = |e: Expr| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
-        if let StmtData::Copy { src, dst, .. } = k.stmts[s]
-            && global(src)
-        {
+        if let StmtData::Copy { src, dst, .. } = k.stmts[s] {
             let space = resolve_view(k, dst).map(|to| to.space(k));
-            buffers |= space.is_some_and(|space| space.is_of_block());
-            registers |= space.is_none_or(|space| space.in_registers());
+            buffers |= reads_tensor(k, src) && space.is_some_and(|space| space.is_of_block());
+            registers |= global(src) && space.is_none_or(|space| space.in_registers());
         }
         registers |= k.stmts[s].exprs().into_iter().any(|e| reads_tensor(k, e));
     });

@@ -6,7 +6,7 @@
 use super::budget::registers_of;
 use super::lines::DIM;
 use super::machine::Machine;
-use super::path::{Numbers, value_of};
+use super::path::windows::{Numbers, value_of};
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, Key, Svg, TINTS};
 use crate::compile::CompiledKernel;

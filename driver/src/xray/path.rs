@@ -11,6 +11,8 @@ mod forward;
 mod named;
 mod places;
 mod reduced;
+mod split;
+pub(super) mod windows;
 
 pub use element::{Coord, Element};
 
@@ -19,16 +21,13 @@ use super::threads::ThreadGroup;
 use crate::compile::{Compiled, CompiledKernel};
 use places::shape_of;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::index::{self, OfKernel};
-use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::names::Parts;
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::print::{print_expr, print_head};
-use tilec_ir::progression::{Progression, progression};
-use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
+use tilec_ir::typing::{ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 use tilec_ptx::report::Report;
+use windows::{Coords, Numbers, gathered, in_base, place_in, repeated, variables};
 
 /// Ways that are followed at most: an element may be read by many copies.
 const MOST: usize = 24;
@@ -63,12 +62,6 @@ pub(super) struct Link {
     /// The element goes from this step to that one: the way is followed back.
     pub(super) back: bool,
 }
-
-/// Coordinates; `None`: every one along that dimension.
-pub(super) type Coords = Vec<Option<u64>>;
-
-/// The numbers of grid axes and loops at which a window has an element.
-pub(super) type Numbers = BTreeMap<Value, i64>;
 
 /// The kernel of which an element is requested, and what has it there: in the program as it is written, and in the last one.
 fn asked<'p>(program: &'p Compiled, of: &Element) -> Result<(&'p CompiledKernel, [Option<Value>; 2]), String> {
@@ -188,17 +181,6 @@ fn at(coords: &[u64]) -> String {
     format!("[{}]", coords.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
 }
 
-/// The value of an index, where `numbers` has those of variables; `let`s are followed.
-pub(super) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Option<i64> {
-    k.by_names(e, |e, known: &BTreeMap<Value, Option<i64>>| {
-        let leaf = |x: Expr| match &k.exprs[x] {
-            ExprData::Ref(v) => numbers.get(v).copied().or_else(|| known.get(v).copied().flatten()),
-            _ => None,
-        };
-        index::int(&OfKernel::new(k, leaf), e)
-    })
-}
-
 /// At which numbers something is, in words.
 fn when(k: &Kernel, numbers: &Numbers) -> String {
     let stops =
@@ -232,37 +214,15 @@ fn by(attrs: &CopyAttrs) -> String {
     }
 }
 
-/// The dimensions of its base along which memory names the elements of a window, and the tiles with the names.
-fn gathered(k: &Kernel, view: &ResolvedView) -> Vec<(usize, Expr)> {
-    let rows = |(d, dim): (usize, &ViewDim)| match dim {
-        ViewDim::Gather(e) if spaced(k, dim).is_none() => Some((d, *e)),
-        _ => None,
+/// The sizes for which the kernel was compiled, if some were given.
+fn given_sizes(kernel: &CompiledKernel) -> Numbers {
+    let k = &kernel.tile.specialized;
+    let given = kernel.tile.prediction.as_ref().filter(|p| p.sizes_given);
+    let named = |(name, n): &(String, i64)| {
+        let v = k.values.keys().find(|&v| k.values[v].name == *name && matches!(k.values[v].def, ValueDef::Size))?;
+        Some((v, *n))
     };
-    view.dims.iter().enumerate().filter_map(rows).collect()
-}
-
-/// Where the elements of a window are along a dimension of its base; `None`: wherever memory says.
-fn spaced(k: &Kernel, dim: &ViewDim) -> Option<Progression> {
-    match dim {
-        ViewDim::Gather(e) => match k.exprs[*e] {
-            ExprData::Ref(v) => progression(k, v).filter(|p| p.step > 0),
-            _ => None,
-        },
-        ViewDim::Fixed(_) | ViewDim::From { .. } => {
-            Some(Progression { step: 1, terms: dim.starts().iter().map(|&e| (e, 1)).collect(), constant: 0 })
-        }
-    }
-}
-
-/// The coordinates, in its base, of what is `inside` a window; none: they are not known with these numbers.
-fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -> Option<Vec<u64>> {
-    let kept = view.base_dims();
-    let place = |(d, dim): (usize, &ViewDim)| {
-        let own = kept.iter().position(|&kept| kept == d).map_or(Some(0), |i| inside.get(i).copied())?;
-        let step = spaced(k, dim)?.step.checked_mul(i64::try_from(own).ok()?)?;
-        u64::try_from(sum(k, dim, numbers)?.checked_add(step)?).ok()
-    };
-    view.dims.iter().enumerate().map(place).collect::<Option<Vec<u64>>>().filter(|_| kept.len() == inside.len())
+    given.map_or_else(Numbers::new, |p| p.sizes.iter().filter_map(named).collect())
 }
 
 struct PathBuilder<'a> {
@@ -278,6 +238,8 @@ struct PathBuilder<'a> {
     link: Option<Link>,
     /// The numbers of grid axes and loops of the program as it is written, as far as they are known.
     numbers: Numbers,
+    /// The sizes that were given.
+    sizes: Numbers,
     /// The copy of the program as it is written that brought the element into its tile.
     came: Option<Stmt>,
     /// Elements of tiles that were followed, and by which copy they came.
@@ -295,6 +257,7 @@ impl<'a> PathBuilder<'a> {
             path: Path::default(),
             link: None,
             numbers: Numbers::new(),
+            sizes: given_sizes(kernel),
             came: None,
             seen: Vec::new(),
         }
@@ -371,7 +334,7 @@ impl<'a> PathBuilder<'a> {
     fn of_tensor(&mut self, v: Value, coords: &[u64]) {
         let k = self.written;
         let name = k.values[v].name.clone();
-        let bytes = places::in_tensor(k, v, coords);
+        let bytes = places::in_tensor(k, v, coords, &self.sizes);
         let span = k.values[v].span;
         // As the tensor is declared, without the dimension along which it repeats.
         let repeats = |d: &usize| k.tensor_ty(v).is_some_and(|t| t.repeats.contains(d));
@@ -427,7 +390,8 @@ impl<'a> PathBuilder<'a> {
     /// What a copy of the program as it is written brings to `dst`, at these coordinates of the tile.
     fn loaded(&mut self, s: Stmt, dst: Expr, numbers: &Numbers, inside: &[u64]) {
         let k = self.written;
-        let when = when(k, numbers);
+        let StmtData::Copy { src, .. } = k.stmts[s] else { return };
+        let when = when(k, numbers) + &repeated(k, src, numbers);
         let span = k.stmt_spans[s];
         let Some(to) = resolve_view(k, dst) else { return };
         let name = k.values[to.base].name.clone();
@@ -529,98 +493,6 @@ fn is_inside(name: &str, shape: &[u64], coords: &[u64]) -> Result<(), String> {
         true => Err(format!("`{name}` is a tile of {shape:?} elements, and has none at {}", at(coords))),
         false => Ok(()),
     }
-}
-
-/// What the start of a dimension comes to.
-fn sum(k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
-    let Progression { terms, constant, .. } = spaced(k, dim)?;
-    let add = |sum: i64, &(e, times): &(Expr, i64)| sum.checked_add(value_of(k, e, numbers)?.checked_mul(times)?);
-    terms.iter().try_fold(constant, add)
-}
-
-/// Grid indices and loop variables of an expression, with what each grows by; through `let`s.
-fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
-    let mut parts = Parts::of(k, e);
-    while let Some(e) = parts.take() {
-        parts.inside(e);
-        let ExprData::Ref(v) = k.exprs[e] else { continue };
-        match &k.values[v].def {
-            ValueDef::Grid if found.iter().all(|(w, ..)| *w != v) => found.push((v, 0, 1)),
-            ValueDef::Loop if found.iter().all(|(w, ..)| *w != v) => {
-                let of = k.statement_data().find_map(|s| match s {
-                    // Numbers that are drawn are known at run time.
-                    StmtData::For { var, start, step, next: None, .. } if *var == v => {
-                        Some((value_of(k, *start, &Numbers::new())?, value_of(k, *step, &Numbers::new())?))
-                    }
-                    _ => None,
-                });
-                found.extend(of.map(|(start, step)| (v, start, step)));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// At which numbers a window has an element of its base, and where in the window; none: at none that can be told.
-fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Vec<u64>)> {
-    let (numbers, spot) = spot_in(k, view, shape, coords)?;
-    Some((numbers, spot.into_iter().collect::<Option<Vec<u64>>>()?))
-}
-
-/// The same; where memory says which elements the window has, it is any of them.
-fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Coords)> {
-    spot_beside(k, view, shape, coords, &[])
-}
-
-/// The same, wherever it is along the dimensions in `any`.
-fn spot_beside(
-    k: &Kernel,
-    view: &ResolvedView,
-    shape: &[u64],
-    coords: &[u64],
-    any: &[usize],
-) -> Option<(Numbers, Coords)> {
-    let extents = view.extents_of_base(shape)?;
-    let mut numbers = Numbers::new();
-    let mut inside: Coords = vec![Some(0); coords.len()];
-    for (d, dim) in view.dims.iter().enumerate() {
-        let Some(Progression { step: apart, terms, .. }) = spaced(k, dim).filter(|_| !any.contains(&d)) else {
-            inside[d] = None;
-            continue;
-        };
-        let mut all = Vec::new();
-        terms.iter().for_each(|&(e, _)| variables(k, e, &mut all));
-        let mut grow = Vec::new();
-        for &(v, start, step) in &all {
-            numbers.entry(v).or_insert(start);
-            grow.push((v, start, step));
-        }
-        let wanted = i64::try_from(coords[d]).ok()?;
-        let first = sum(k, dim, &numbers)?;
-        let by_one = |v: Value, step: i64, numbers: &Numbers| {
-            let mut next = numbers.clone();
-            *next.get_mut(&v)? += step;
-            sum(k, dim, &next)?.checked_sub(sum(k, dim, numbers)?)
-        };
-        let mut steps: Vec<(i64, Value, i64)> =
-            grow.iter().filter_map(|&(v, _, step)| Some((by_one(v, step, &numbers)?, v, step))).collect();
-        steps.sort_by_key(|&(delta, ..)| std::cmp::Reverse(delta));
-        let mut rest = wanted.checked_sub(first)?;
-        for (delta, v, step) in steps.into_iter().filter(|&(delta, ..)| delta > 0) {
-            let turns = rest.max(0) / delta;
-            *numbers.get_mut(&v)? += turns * step;
-            rest -= turns * delta;
-        }
-        // The window is no such sum if this is not where it then begins.
-        let begins = sum(k, dim, &numbers)?;
-        let behind = wanted.checked_sub(begins).filter(|n| n % apart == 0)?;
-        let at = u64::try_from(behind / apart).ok()?;
-        if at >= extents[d] {
-            return None;
-        }
-        inside[d] = Some(at);
-    }
-    Some((numbers, view.base_dims().into_iter().map(|d| inside[d]).collect()))
 }
 
 #[cfg(test)]

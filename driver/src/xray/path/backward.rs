@@ -1,6 +1,7 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::{Coords, Link, Numbers, PathBuilder, by, element, gathered, place_in, spaced, spot_in, sum, when};
+use super::windows::{Coords, Numbers, gathered, place_in, spaced, spot_in, sum};
+use super::{Link, PathBuilder, by, element, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::{print_expr, print_head};
@@ -168,7 +169,10 @@ impl BackwardPath<'_, '_> {
         let own = |d: usize| kept.iter().position(|&kept| kept == d).map(|i| spot[i]);
         let name = &k.values[view.base].name;
         if k.tensor_ty(view.base).is_some() {
-            let dims = view.dims.iter().enumerate().map(|(d, dim)| PathBuilder::along(k, dim, own(d), &self.numbers));
+            // As the tensor is declared, without a dimension along which it repeats.
+            let repeats = |d: &usize| k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(d));
+            let declared = view.dims.iter().enumerate().filter(|(d, _)| !repeats(d));
+            let dims = declared.map(|(d, dim)| PathBuilder::along(k, dim, own(d), &self.numbers));
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
             let read = self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
             // What names the rows that are gathered is on the way, too.

@@ -1,7 +1,8 @@
 //! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
 
 use super::places::in_tile;
-use super::{Coords, Numbers, PathBuilder, by, element, in_base, place_in};
+use super::windows::{Coords, Numbers, in_base, place_in};
+use super::{PathBuilder, by, element};
 use std::collections::BTreeMap;
 use tilec_ir::ctas;
 use tilec_ir::diag::Span;

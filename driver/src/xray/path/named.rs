@@ -1,7 +1,8 @@
 //! The way of an element in a row that memory names: `A[rows[3], 5]`, where `rows` is a tile of indices, or `A[P[9], 5]`, where `P[9]` is read as an index.
 
 use super::element::Coord;
-use super::{Coords, Element, Numbers, PathBuilder, by, places, spot_beside, variables, when};
+use super::windows::{Coords, Numbers, spot_beside, variables};
+use super::{Element, PathBuilder, by, places, when};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::print_head;

@@ -2,6 +2,8 @@
 
 use super::super::registers::held;
 use super::super::threads::ThreadGroup;
+use super::split;
+use super::windows::Numbers;
 use tilec_ir::bits::Bits;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
@@ -17,8 +19,12 @@ use tilec_ir::typing::resolve_view;
 const BANKS: u64 = tilec_ir::layout::access::BANKS;
 const BANK_BYTES: u64 = tilec_ir::layout::access::BANK_BYTES;
 /// Byte and sector of an element of a tensor, in words: along the dimension in which its memory is contiguous. Empty: its type is not known.
-pub(super) fn in_tensor(k: &Kernel, v: Value, coords: &[u64]) -> String {
+/// `sizes`: the values of sizes, as far as they are known.
+pub(super) fn in_tensor(k: &Kernel, v: Value, coords: &[u64], sizes: &Numbers) -> String {
     let Some(elem) = elem_of(k, v) else { return String::new() };
+    if let Some(place) = split::in_memory(k, v, (elem.size(), coords), sizes) {
+        return place;
+    }
     let Some(along) = contiguous_dim(k, v).filter(|&d| d < coords.len()) else {
         return "; its neighbours in memory are a stride away along every dimension".to_owned();
     };
@@ -179,7 +185,12 @@ mod tests {
         let module = tilec_ir::parser::parse(source, &mut tilec_ir::diag::Sink::new()).expect("it parses");
         let k = &module.kernels[0];
         let of = |name: &str, coords: &[u64]| {
-            in_tensor(k, k.values.keys().find(|&v| k.values[v].name == name).expect("a tensor"), coords)
+            in_tensor(
+                k,
+                k.values.keys().find(|&v| k.values[v].name == name).expect("a tensor"),
+                coords,
+                &Numbers::new(),
+            )
         };
         assert_eq!(of("A", &[3, 37]), "; byte 74 of its row: sector 2 of 32 bytes, if that begins with one");
         assert_eq!(of("B", &[3, 37]), "; byte 6 of its column: sector 0 of 32 bytes, if that begins with one");

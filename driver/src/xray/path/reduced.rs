@@ -2,7 +2,8 @@
 //! and blocks.
 
 use super::forward::in_words;
-use super::{Coords, PathBuilder, places};
+use super::windows::Coords;
+use super::{PathBuilder, places};
 use std::collections::BTreeSet;
 use tilec_ir::ctas::ctas;
 use tilec_ir::diag::counted;

@@ -234,3 +234,18 @@ pub(super) fn product(
     bound.sums = Some(sums);
     c.bound = Some(Box::new(bound));
 }
+
+/// Widens the bounds of sums of f32 in memory whose terms or results may be subnormal: memory makes zeros of these.
+pub(super) fn allow_flushed(sum: &mut Tile, terms: [&Tile; 2]) {
+    // Numbers that are not smaller lose no more by it than by rounding.
+    let small = |x: f64| x != 0.0 && x.abs() < 2f64.powi(-102);
+    let data: Vec<_> = [&*sum, terms[0], terms[1]].map(|t| t.data.floats().into_owned()).into();
+    let flushed = |i: usize| if data.iter().any(|x| small(x[i])) { 3.0 * 2f64.powi(-126) } else { 0.0 };
+    let more: Vec<f64> = (0..data[0].len()).map(flushed).collect();
+    if more.iter().all(|&x| x == 0.0) {
+        return;
+    }
+    let mut bound = sum.bound.take().map_or_else(|| Bound::none(more.len()), |b| *b);
+    bound.error.iter_mut().zip(more).for_each(|(error, x)| *error += x);
+    sum.bound = bound.nonzero();
+}

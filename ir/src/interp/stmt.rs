@@ -2,7 +2,7 @@
 
 use super::eval::Val;
 use super::tile::{Tile, rounds_in_registers};
-use super::{Numbers, arith, roles};
+use super::{Numbers, arith, errors, roles};
 use crate::atomics::Combining;
 use crate::codes;
 use crate::diag::Span;
@@ -343,7 +343,11 @@ impl Machine<'_> {
         let old = Rc::new(self.load(to, &value.shape, check.as_deref())?);
         let elem = arith::common_elem(&[old.clone(), value.clone()]);
         let sum = arith::elementwise(op, elem, value.shape.clone(), &[&old, value], self.opts.accuracy.is_some());
-        sum.map_err(|why| fail(codes::INDEX_ARITHMETIC, self.at, why.to_string()))
+        let mut sum = sum.map_err(|why| fail(codes::INDEX_ARITHMETIC, self.at, why.to_string()))?;
+        if self.opts.accuracy.is_some() && how == Combining::Add && elem == Elem::F32 {
+            errors::allow_flushed(&mut sum, [&old, value]);
+        }
+        Ok(sum)
     }
 
     fn repeat(

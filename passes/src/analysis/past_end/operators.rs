@@ -81,7 +81,7 @@ fn function(op: Op, pads: &[Pad]) -> Pad {
         (Op::And, [a, b]) => a.both(*b),
         (Op::Or, [a, b]) => a.not().both(b.not()).not(),
         (Op::Not, [a]) => a.not(),
-        _ if pads.contains(&Pad::Any) => Pad::Any,
+        _ if pads.iter().any(|pad| matches!(pad, Pad::Any | Pad::NotANumber)) => Pad::Any,
         _ => Pad::UNKNOWN,
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Pad {
     Number(Number),
     /// Possibly infinite or NaN.
     Any,
+    /// NaN.
+    NotANumber,
 }
 
 /// A number within bounds.
@@ -129,7 +131,7 @@ impl Pad {
         Pad::Number(Number { lo: f64::NEG_INFINITY, hi: f64::INFINITY, least: true, largest: true });
 
     pub(crate) fn literal(x: f64) -> Pad {
-        if x.is_nan() { Pad::Any } else { Pad::Number(Number::literal(x)) }
+        if x.is_nan() { Pad::NotANumber } else { Pad::Number(Number::literal(x)) }
     }
 
     /// A number from `lo` to `hi` that is the same for all elements.
@@ -139,7 +141,11 @@ impl Pad {
 
     /// A fill value, whose comparison with other elements is unknown.
     pub(crate) fn fill(x: f64) -> Pad {
-        if x.is_nan() { Pad::Any } else { Pad::Number(Number { least: false, largest: false, ..Number::literal(x) }) }
+        if x.is_nan() {
+            Pad::NotANumber
+        } else {
+            Pad::Number(Number { least: false, largest: false, ..Number::literal(x) })
+        }
     }
 
     /// A condition that holds for all such elements, or for none.
@@ -185,7 +191,7 @@ impl Pad {
             Pad::Number(x) => {
                 Pad::Number(Number { least: x.least || x.hi <= lo, largest: x.largest || x.lo >= hi, ..x })
             }
-            Pad::Any => Pad::Any,
+            Pad::Any | Pad::NotANumber => Pad::Any,
         }
     }
 
@@ -217,26 +223,31 @@ impl Pad {
                 let (least, largest) = (a.least && b.least && a.lo == b.lo && a.hi == b.hi, false);
                 Pad::Number(Number { lo, hi, least, largest })
             }
-            (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
+            _ => Pad::Any,
         }
     }
 
     pub(crate) fn negated(self) -> Pad {
         match self {
             Pad::Number(x) => Pad::Number(x.negated()),
-            Pad::Any => Pad::Any,
+            Pad::Any | Pad::NotANumber => Pad::Any,
         }
     }
 
     fn numbers(self, other: Pad, of: impl Fn(Number, Number) -> Pad) -> Pad {
         match (self, other) {
-            (Pad::Any, _) | (_, Pad::Any) => Pad::Any,
             (Pad::Number(a), Pad::Number(b)) => of(a, b),
+            _ => Pad::Any,
         }
     }
 
+    /// The result of arithmetic: NaN if an operand is.
+    fn arithmetic(self, other: Pad, of: impl Fn(Number, Number) -> Pad) -> Pad {
+        if self == Pad::NotANumber || other == Pad::NotANumber { Pad::NotANumber } else { self.numbers(other, of) }
+    }
+
     pub(crate) fn plus(self, other: Pad) -> Pad {
-        self.numbers(other, |a, b| {
+        self.arithmetic(other, |a, b| {
             let sum = match (a.is_far(), b.is_far()) {
                 (true, true) if (a.lo < 0.0) != (b.lo < 0.0) => return Pad::Any,
                 (true, _) => a.far(),
@@ -252,7 +263,7 @@ impl Pad {
 
     /// The product; `same`: of a value with itself.
     pub(crate) fn times(self, other: Pad, same: bool) -> Pad {
-        self.numbers(other, |a, b| {
+        self.arithmetic(other, |a, b| {
             if same && a.is(0.0) {
                 return Pad::Number(Number { least: true, ..a });
             }
@@ -265,7 +276,7 @@ impl Pad {
     }
 
     pub(crate) fn divided_by(self, other: Pad) -> Pad {
-        self.numbers(other, |a, b| match b {
+        self.arithmetic(other, |a, b| match b {
             _ if b.is(0.0) => Pad::Any,
             _ if b.lo > 0.0 || b.hi < 0.0 => {
                 let fixed = b.is_fixed();
@@ -293,6 +304,7 @@ impl Pad {
     /// `a < b`, or `a <= b` if `or_equal`.
     pub(crate) fn less(self, other: Pad, or_equal: bool) -> Pad {
         match (self, other) {
+            (Pad::NotANumber, _) | (_, Pad::NotANumber) => Pad::always(false),
             (Pad::Any, _) | (_, Pad::Any) => Pad::condition(false, true),
             (Pad::Number(a), Pad::Number(b)) => {
                 let surely = if or_equal { a.hi <= b.lo } else { a.hi < b.lo };
@@ -308,6 +320,7 @@ impl Pad {
             (Pad::Number(a), Pad::Number(b)) => {
                 Pad::condition(a.lo == a.hi && b.is(a.lo), a.lo <= b.hi && b.lo <= a.hi)
             }
+            (Pad::NotANumber, _) | (_, Pad::NotANumber) => Pad::always(false),
             _ => Pad::condition(false, true),
         }
     }
@@ -355,7 +368,7 @@ impl Pad {
                 let y = x.outward();
                 Pad::Number(Number::of(f(y.lo), f(y.hi)).like(x))
             }
-            Pad::Any => Pad::Any,
+            Pad::Any | Pad::NotANumber => Pad::Any,
         }
     }
 
@@ -386,7 +399,7 @@ impl Pad {
                 Pad::Number(Number { least: x.is_fixed(), largest: x.is_fixed(), ..x.negated() })
             }
             Pad::Number(x) => Pad::Number(Number { lo: 0.0, hi: x.hi.max(-x.lo), least: false, largest: false }),
-            Pad::Any => Pad::Any,
+            Pad::Any | Pad::NotANumber => Pad::Any,
         }
     }
 
@@ -402,7 +415,8 @@ impl Pad {
     pub(crate) fn reduced(self, op: ReduceOp) -> Pad {
         match op {
             ReduceOp::Sum => self.summed(),
-            _ if op.is_extreme() => self,
+            _ if op.is_extreme() || op.is_of_truths() => self,
+            ReduceOp::Product if self.is_zero() || self.is_neutral(op) => self,
             _ => Pad::UNKNOWN,
         }
     }
@@ -412,7 +426,7 @@ impl Pad {
             Pad::Number(x) if x.is(0.0) => self,
             Pad::Number(x) if x.is_far() => Pad::Number(x.far()),
             Pad::Number(x) => Pad::Number(Number { lo: at_least(x.lo), hi: -at_least(-x.hi), ..x }),
-            Pad::Any => Pad::Any,
+            Pad::Any | Pad::NotANumber => Pad::Any,
         }
     }
 }

@@ -13,7 +13,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
+use tilec_ir::typing::{ResolvedView, Type, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 
 /// Most passes over a loop body until its state no longer changes.
 const ROUNDS: usize = 8;
@@ -198,14 +198,21 @@ impl<'f, 'k> Flow<'f, 'k> {
                 let stored = || self.along(src, shape, if own.len() == shape.len() { axis } else { w });
                 let harmless = || attrs.reduce == Some(Combining::Add) && stored().pad.is_zero();
                 if let Some(past) = along.past.filter(|_| !along.pad.is_negative() && !harmless()) {
-                    self.found.push(TaintedExpr { at: index, taker: Consumer::Scatter, past });
+                    self.found.push(TaintedExpr { at: index, taker: Consumer::Scatter { axis: axis as u32 }, past });
                 }
             }
         }
     }
 
-    /// The elements of `e` along a dimension, as a tile of these extents.
+    /// The elements of `e` along a dimension, as a tile of these extents. Expressions of windows alone are operands of
+    /// tiles, which have such elements as well.
     fn along(&self, e: Expr, shape: &[u64], axis: usize) -> Along {
+        let along = self.elements(e, shape, axis);
+        let lost = resolve_view(self.k, e).is_none() && is_of_windows(self.k, e);
+        if lost { Along { past: None, ..along } } else { along }
+    }
+
+    fn elements(&self, e: Expr, shape: &[u64], axis: usize) -> Along {
         let k = self.k;
         if let Some(view) =
             resolve_view(k, e).filter(|view| view.space(k).has_bounds() || k.tile_ty(view.base).is_some())
@@ -222,7 +229,9 @@ impl<'f, 'k> Flow<'f, 'k> {
                 Along { pad: self.known.range(e).map_or(Pad::FIXED.positive(), Pad::fixed), past: None }
             }
             // A scalar, or a dimension with one element, is broadcast.
-            _ if own.as_ref().is_none_or(|own| own.get(axis).is_none_or(|&n| n == 1)) => Along::FIXED,
+            _ if own.as_ref().map_or_else(|| !is_of_windows(k, e), |own| own.get(axis).is_none_or(|&n| n == 1)) => {
+                Along::FIXED
+            }
             ExprData::Iota { .. } => Along::FIXED,
             ExprData::Ref(v) => self.held.get(&(*v, axis)).copied().unwrap_or(Along::UNKNOWN),
             ExprData::Op { op, args } => {
@@ -367,6 +376,11 @@ impl<'f, 'k> Flow<'f, 'k> {
             _ => None,
         }
     }
+}
+
+/// Whether an expression is of windows alone, which have as many elements as it is read with.
+fn is_of_windows(k: &Kernel, e: Expr) -> bool {
+    matches!(type_of(k, e), Ok(ty @ Type::View(_)) if ty.rank() > 0)
 }
 
 /// The value of a literal, or of an expression of literals.

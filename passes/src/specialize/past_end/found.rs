@@ -54,8 +54,10 @@ pub(super) enum Consumer {
     Product,
     /// A sum, divided by the extent of the tile.
     Mean,
-    /// A scatter.
-    Scatter,
+    /// A scatter, with the dimension of its tile of indices.
+    Scatter {
+        axis: u32,
+    },
 }
 
 /// An expression whose result depends on elements past the end.

@@ -31,9 +31,12 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
         Consumer::Mean => {
             format!("this divides by {extent}, the extent of the tile, and `{tensor}` may have fewer there")
         }
-        Consumer::Scatter => {
+        Consumer::Scatter { .. } if !filled && is_read(k, found.at) => {
             format!("indices {side} of `{tensor}` read as 0, and 0 names an element, which is stored to as well")
         }
+        Consumer::Scatter { .. } => format!(
+            "indices computed from elements {side} of `{tensor}` may name an element, which is stored to as well"
+        ),
     };
     let read = if filled { "what `fill` says" } else { "0" };
     let begin = starts.iter().filter(|&&e| k.as_int(e) != Some(0)).map(|&e| print(e));
@@ -81,7 +84,12 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
             )),
             _ => d.with_note("divide by the number of elements of the tensor"),
         },
-        Consumer::Scatter => d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`"),
+        Consumer::Scatter { .. } if !filled && is_read(k, found.at) => {
+            d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`")
+        }
+        Consumer::Scatter { axis } => {
+            d.with_note(format!("give these elements an index that names nothing: `select({}, x, -1)`", within(axis)))
+        }
     };
     if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
         d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
@@ -105,6 +113,15 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
         d = d.with_fix(at, format!(" fill {fill}")).with_meaning("elements past the end read as this value");
     }
     d
+}
+
+/// Whether an index is as it was read.
+fn is_read(k: &Kernel, index: Expr) -> bool {
+    match k.exprs[meaning(k, index)] {
+        ExprData::Ref(_) | ExprData::View(_) => true,
+        ExprData::Cast { arg, .. } => is_read(k, arg),
+        _ => false,
+    }
 }
 
 /// The copy that loads a window without `fill` and unconverted, and the `fill` value for an extreme of all of it.

@@ -112,9 +112,11 @@ class Bench(rows.Bench):
     def group(self, kind_name: str, n: int, group: list[Candidate]) -> None:
         torch, kind = self.torch, rows.KINDS[kind_name]
         case = {"case": "", "M": ELEMENTS // n, "N": n}
-        size = kind.matrices() * ELEMENTS * self.dtype.itemsize
+        size = kind.bytes_of(self.dtype.itemsize, ELEMENTS)
         xs = [[self.given(what, case) for what in kind.takes] for _ in range(2)]
         ys = [[self.result(what, case) for what in kind.makes] for _ in range(2)]
+        # None of these programs changes what it is given.
+        self.saved = {id(x): [None] * len(x) for x in xs}
         halves = [[torch.zeros(size // 2, dtype=torch.uint8, device="cuda").split(rows.PIECE) for _ in range(2)] for _ in range(2)]
         calls: dict[str, measure.Call] = {"copy": lambda i: [to.copy_(piece) for piece, to in zip(*halves[i], strict=True)]}
         for at, c in enumerate(group):

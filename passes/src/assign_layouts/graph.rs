@@ -79,6 +79,8 @@ pub(super) struct Access {
     pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
+    /// A store that combines with what is there (`add`): the second-level cache handles each sector of it again.
+    pub(super) combines: bool,
     /// Number of executions, relative to code outside of loops.
     pub(super) weight: u64,
     /// A copy between a whole tile and memory, which is the purpose of the tile.
@@ -366,6 +368,11 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
+        if attrs.reduce.is_some()
+            && let Some(access) = self.graph.nodes[context].accesses.last_mut()
+        {
+            access.combines = true;
+        }
     }
 
     /// The edge between a tile and a tile that is copied to or from a window of it.
@@ -648,7 +655,7 @@ impl Builder<'_> {
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
         self.rows(node, view);
         let weight = self.weight();
-        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain };
+        let access = Access { width, dim, elem: elem.size(), global, load, combines: false, weight, plain };
         self.graph.nodes[node].accesses.push(access);
     }
 }

@@ -247,6 +247,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
+        self.whole_sectors();
         self.whole_bytes();
         // Larger tiles first: others follow from them.
         let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
@@ -263,6 +264,19 @@ impl<'a> Search<'a> {
     /// Log2 of the neighbours in a thread for a coalesced access.
     fn chunk(&self, access: &Access) -> u32 {
         if self.wide { access.width.max(1).ilog2() } else { access.least().ilog2() }
+    }
+
+    /// For stores that combine with memory, adds a candidate in which neighbouring threads have neighbouring accesses: the
+    /// tile may be loaded in wider pieces.
+    fn whole_sectors(&mut self) {
+        let graph = self.graph;
+        for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
+            for access in node.accesses.iter().filter(|a| a.global && a.combines) {
+                if let Some(layout) = self.coalesced(n, Some(access)) {
+                    self.begin(n, layout);
+                }
+            }
+        }
     }
 
     /// If elements share bytes, adds a candidate in which threads store whole bytes.

@@ -10,18 +10,24 @@ use tilec_ir::typing::resolve_view;
 
 /// Distribution of rows that are longer than a block can hold: measured for six programs, both element sizes, up to
 /// 262144 elements, and all numbers of threads and blocks (`scripts/gpu_row_spread.py`;
-/// docs/results/h100/row_spread.csv).
+/// docs/results/h200/row_spread.csv).
 ///
 /// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax
-/// of 16384 bf16 has 0.99 of a copy's rate in two blocks of 128 threads, 0.95 in one of 512; cross entropy 0.96 and
-/// 0.62. A block with several tiles has at most [`Spread::BYTES`] of them for a thread, as long as there are blocks.
+/// of 16384 bf16 has 0.99 of a copy's rate in two blocks of 128 threads, 0.95 in one of 512; cross entropy 0.84 and
+/// 0.51. If several tiles are loaded, a thread has 32 elements of each: gradients of softmax of 32768 bf16 have 1.03 of
+/// a copy's rate with 32, 0.93 with 64.
 ///
 /// Only the warp itself waits for loads after the reduction (a vector in addition to the rows): there 256 threads have
-/// 64 bytes of a row each. RMS norm of 65536 bf16: 0.97 in eight blocks of 256 threads, 0.79 in eight of 64, 0.93 in
-/// eight of 128.
+/// 64 bytes of a row each, or 512 threads if that is the whole row. RMS norm of 65536 bf16: 0.89 in eight blocks of 256
+/// threads, 0.71 in eight of 64, 0.85 in eight of 128; of 16384 bf16 0.95 in one of 512, 0.93 in two of 256. Layer norm,
+/// which loads two tiles, of 32768 bf16: 0.90 in eight of 128, 0.86 in four of 256.
 pub(super) struct Spread {
     /// Threads of a block, as long as there are enough blocks.
     threads: u64,
+    /// Threads of a block if it has a row alone, at most.
+    alone: u64,
+    /// Threads of a block if more than eight blocks of `threads` threads would share a row.
+    more: u64,
     /// Elements of a row for each thread.
     pub(super) each: u64,
     /// The most elements for each thread if eight blocks are not enough.
@@ -41,6 +47,10 @@ impl Spread {
     const BYTES: u64 = 512;
     /// Bytes of a row in a thread that loads more after the reduction.
     const BEHIND: u64 = 64;
+    /// Most elements of a row in a thread, if that many threads can have fewer.
+    const MOST_OF_ROW: u64 = 64;
+    /// Threads of a block that loads several tiles of 2-byte elements, and a vector after the reduction.
+    const OF_SEVERAL: u64 = 128;
     /// Registers of a thread in addition to its elements.
     const BESIDE_ROW: u64 = 64;
     /// Registers of a thread for its elements with which a multiprocessor has two blocks of 512 threads.
@@ -54,18 +64,27 @@ impl Spread {
             let each = Self::BEHIND / least;
             // With many tiles, a multiprocessor has one large block.
             let (wide, blocks) = if each * tiles <= Self::OF_TWO { (512, MOST_BLOCKS) } else { (1024, FEW_BLOCKS) };
-            return Spread { threads: 256, each, max_elements: each, wide, largest: wide, blocks, bytes: None };
+            let threads = if loaded.len() > 1 && least < word { Self::OF_SEVERAL } else { 256 };
+            let (alone, more) = (2 * threads, 256);
+            return Spread { threads, alone, more, each, max_elements: each, wide, largest: wide, blocks, bytes: None };
         }
         let bytes: u64 = loaded.iter().map(|size| size.bytes_of(1)).sum();
-        let each = (1 << (Self::BYTES / bytes.max(1)).max(1).ilog2()).clamp(16, 64);
+        let several = loaded.len() > 1;
+        let each = (1 << (Self::BYTES / bytes.max(1)).max(1).ilog2()).clamp(16, if several { 32 } else { 64 });
         // A single tile with two elements in a register leaves registers for twice as many elements.
-        let most = if tiles > 1 || bytes >= word { 64 } else { 128 };
+        let most = match several {
+            true => each,
+            false if tiles > 1 || bytes >= word => 64,
+            false => 128,
+        };
         Spread {
             threads: 128,
+            alone: 128,
+            more: 128,
             each,
             max_elements: most,
             wide: 128,
-            largest: u64::from(MAX_THREADS),
+            largest: if several { 256 } else { u64::from(MAX_THREADS) },
             blocks: MOST_BLOCKS,
             bytes: (tiles <= 1).then_some(bytes),
         }
@@ -74,9 +93,14 @@ impl Spread {
     /// Number of blocks for a row of `elements` elements, threads of each, and blocks on a multiprocessor, if that
     /// exceeds what their registers would give.
     pub(super) fn blocks(&self, elements: u64) -> (u64, u64, Option<i64>) {
-        let few = elements / (self.threads * self.each);
-        if few <= FEW_BLOCKS {
-            return (few.max(1), self.threads, None);
+        if elements <= self.alone * self.each {
+            return (1, elements / self.each, None);
+        }
+        for threads in [self.threads, self.more] {
+            let few = elements / (threads * self.each);
+            if few <= FEW_BLOCKS {
+                return (few.max(1), threads, None);
+            }
         }
         let each = (elements / (self.threads * FEW_BLOCKS)).min(self.max_elements);
         let all = elements / each;
@@ -85,7 +109,8 @@ impl Spread {
         let halves = self.wide == u64::from(MAX_THREADS) && all <= FEW_BLOCKS * self.wide / 2;
         let wide = if halves { self.wide / 2 } else { self.wide };
         let blocks = (all / wide).clamp(1, self.blocks);
-        let threads = (all / blocks).min(self.largest);
+        let least = elements / (blocks * Self::MOST_OF_ROW);
+        let threads = (all / blocks).min(self.largest.max(least)).min(u64::from(MAX_THREADS));
         let together = if halves { Some(2) } else { self.resident_blocks(threads, elements / (blocks * threads)) };
         (blocks, threads, together)
     }

@@ -114,8 +114,10 @@ pub(crate) fn written_threads(k: &mut Kernel) {
 /// 0.74 with 4; of 8192 bf16 0.99 with 32 each, 0.93 with 16; layer norm of 4096 bf16 0.97 with 32 each, 0.79 with 16.
 const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
-/// Most elements of a row in a single block.
+/// Most elements of a row in a single block, if there are no clusters.
 const ALONE: u64 = 8192;
+/// Longer rows are distributed as [`Spread`] says if there are clusters.
+const MODERATE: u64 = 4096;
 
 /// Threads and blocks of a kernel that reduces rows.
 pub(crate) struct Blocks {
@@ -179,7 +181,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             let ctas = ctas::ctas(k).unsigned_abs();
             (ctas, elements / ctas / spread.each)
         }
-        None if cx.options.target.has_clusters() && elements > ALONE => {
+        None if cx.options.target.has_clusters() && elements > MODERATE => {
             let (ctas, threads, several) = spread.blocks(elements);
             together = several;
             (ctas, threads)

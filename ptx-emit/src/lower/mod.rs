@@ -20,6 +20,7 @@ mod access_report;
 mod accesses;
 mod arithmetic;
 mod asynchronous;
+mod bf16_forms;
 mod bytes;
 mod cluster;
 mod cluster_memory;

@@ -1,5 +1,6 @@
 //! The state of lowering a kernel, shared by all files, and diagnostics.
 
+use super::bf16_forms::Form;
 use super::counted_stores::CountedAt;
 use super::emit::Emit;
 use super::ranged_ints::Int;
@@ -13,6 +14,7 @@ use crate::module::{Function, Item, Param, ParamTy};
 use crate::ops::Op as P;
 use crate::report::Report;
 use cranelift_entity::SecondaryMap;
+use cranelift_entity::packed_option::PackedOption;
 use std::collections::BTreeMap;
 use tilec_ir::cluster::MemoryPlace;
 use tilec_ir::codes;
@@ -104,6 +106,8 @@ pub(crate) struct Lower<'a> {
     /// Numbers in the computed form that were read from registers or memory, with their stored form. A conversion back
     /// need not give the same bits.
     pub(super) read: BTreeMap<Reg, (Elem, Reg)>,
+    /// Registers of two bf16 that were converted, with the last statement that did so and its form.
+    pub(super) bf16_forms: BTreeMap<Reg, (PackedOption<Stmt>, Form)>,
     /// While a tile of partial results is assigned: its distribution over lanes, and the reductions whose partial
     /// results stay in the lanes.
     pub(super) parts: Option<(Partial, Vec<Expr>)>,
@@ -147,6 +151,7 @@ impl<'a> Lower<'a> {
             deferred: Deferred::of(k),
             rounded: BTreeMap::new(),
             read: BTreeMap::new(),
+            bf16_forms: BTreeMap::new(),
             kinds: SecondaryMap::new(),
             scalars: SecondaryMap::new(),
             elements: SecondaryMap::new(),

@@ -98,6 +98,9 @@ impl Lower<'_> {
         if tile.elem.bits() == 4 {
             return self.nibble(tile.nibble_of(v), tile.elem);
         }
+        if let Some(wide) = self.widened_by_form(tile, v) {
+            return wide;
+        }
         let raw = self.raw(tile, v);
         self.widen(raw, tile.elem)
     }
@@ -114,7 +117,10 @@ impl Lower<'_> {
         let mut rest = elements;
         while let [v, tail @ ..] = rest {
             let pair = tile.per_register == 2 && v.is_multiple_of(2) && tail.first() == Some(&(v + 1));
-            if pair && tile.elem.bits() == 16 {
+            if let Some(wide) = self.widened_by_form(tile, *v) {
+                out.push(wide);
+                rest = tail;
+            } else if pair && tile.elem.bits() == 16 {
                 let (low, high) = (self.emit.reg(Class::B16), self.emit.reg(Class::B16));
                 self.emit.push(P::UnpackB32B16, [Operand::Vec(vec![low, high]), tile.regs[v / 2].into()]);
                 out.extend([self.widen(low, tile.elem), self.widen(high, tile.elem)]);

@@ -116,5 +116,5 @@ KINDS: Mapping[str, Kind] = {
         "examples/embedding_backward.tile", EMBEDDINGS, lambda case: "ALIGN=8", make_embedding_backward, check_embedding_backward, bytes_of_embedding_backward, bytes_of_embedding_backward,
     ),
     "dropout": Kind("examples/dropout.tile", MATRICES, lambda case: "ALIGN=8", make_dropout, check_dropout, bytes_of_matrices, bytes_of_matrices, "dropout"),
-    "argmax": Kind("examples/argmax.tile", MATRICES, lambda case: f"BN={min(case['N'], 4096)},ALIGN=8", make_argmax, check_argmax, bytes_of_argmax, bytes_of_argmax),
+    "argmax": Kind("examples/argmax.tile", MATRICES, lambda case: f"BN={512 if case['N'] <= 8192 else 2048},ALIGN=8", make_argmax, check_argmax, bytes_of_argmax, bytes_of_argmax),
 }  # fmt: skip

@@ -5,6 +5,7 @@
 
 mod answer;
 mod chain;
+mod faster;
 mod figures;
 mod made;
 mod not;

@@ -186,7 +186,7 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
     if let Some(p) = &k.tile.prediction {
         out.push((
             "predicted".to_owned(),
-            format!("{:.1} us on {}, most of it {}", p.seconds * 1e6, p.card, p.terms.limit()),
+            format!("{:.1} us on {}, most of it {}", p.seconds * 1e6, p.card, p.budget().largest().name()),
         ));
         out.push(("blocks of a multiprocessor, predicted".to_owned(), p.resident.to_string()));
     } else {

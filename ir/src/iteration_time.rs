@@ -1,6 +1,8 @@
 //! The time of an iteration of a scheduled loop, as data; a remark has the same as text.
 
+use crate::diag::Span;
 use crate::entities::Block;
+use crate::kernel::{Kernel, StmtData};
 
 /// The tensor cores as a unit.
 pub const TENSOR_CORES: &str = "tensor cores";
@@ -12,6 +14,8 @@ pub const UNCACHED: &str = "memory, uncached";
 pub struct IterationTime {
     /// Its body.
     pub body: Block,
+    /// Where its variable is declared.
+    pub variable: Span,
     /// Clocks of an iteration.
     pub clocks: u64,
     /// The cycles of its statements ([`StmtPlan`](crate::attributes::StmtPlan)) are clocks; else they are the order of the statements.
@@ -21,4 +25,13 @@ pub struct IterationTime {
     /// The same for units that the schedule does not model: copies from tensors also use them, and other blocks share
     /// them.
     pub unmodelled: Vec<(&'static str, u64)>,
+}
+
+/// Where the variable of the loop with this body is declared.
+pub fn variable_of(k: &Kernel, body: Block) -> Span {
+    let var = k.statement_data().find_map(|s| match s {
+        StmtData::For { var, body: own, .. } if *own == body => Some(*var),
+        _ => None,
+    });
+    var.map_or_else(Span::default, |var| k.values[var].span)
 }

@@ -23,6 +23,7 @@ mod domains;
 mod exact_steps;
 #[cfg(test)]
 mod fit;
+mod free_parameters;
 mod illegal;
 mod issue_counts;
 mod model;
@@ -45,6 +46,7 @@ mod sizes;
 mod stage_count;
 #[cfg(test)]
 mod tests;
+mod time_budget;
 mod trial;
 mod unit_work;
 mod work;
@@ -52,6 +54,7 @@ mod work;
 pub use cards::{CARDS, Card, Rates};
 pub use copied_elements::{Place, Unknown};
 pub use dispatch_rule::{AtLeast, Branch, rule};
+pub use free_parameters::{FreeParameter, free_parameters};
 pub use issue_counts::{Runs, launched, runs};
 pub use model::launch::{Term, Terms};
 pub(crate) use model::stream_k;
@@ -64,6 +67,7 @@ pub use predictor::Predictor;
 pub use ranking::{Candidates, candidates};
 pub use search_result::Ranked;
 pub use stage_count::depth;
+pub use time_budget::TimeBudget;
 
 use crate::specialize::given;
 use crate::{Cx, Options};

@@ -153,7 +153,7 @@ fn is_open(k: &Kernel, s: Stmt, (acc, mma, atom): (Value, &Mma, Atom)) -> bool {
 }
 
 /// Whether a kernel has products.
-fn products(k: &Kernel) -> bool {
+pub(crate) fn products(k: &Kernel) -> bool {
     let product = |s: &StmtData| matches!(s, StmtData::Assign { src, .. } if matches!(k.exprs[*src], ExprData::Mma(_)));
     k.statement_data().any(product)
 }

@@ -31,6 +31,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::print::print_expr;
+use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
@@ -119,7 +120,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let matrices = matrices.filter(|_| cx.enabled);
         if cx.enabled && attrs.vec.is_none() && matrices.is_none() {
-            say(k, cx, (s, &what), &views, vec, &provable);
+            say(k, cx, (s, &what), (&views, &layout), vec, &provable);
         }
         let matrix = attrs.vec.is_none() && matrices.is_some();
         let row = matrices.and_then(|v| elem_of(k, v.base)).and_then(matrix_row).unwrap_or(vec);
@@ -396,12 +397,48 @@ pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, b
     matrix_load(layout, 1 << base, elem.bits())
 }
 
-fn say(k: &Kernel, cx: &mut Cx<'_>, (s, what): (Stmt, &str), views: &[ResolvedView], vec: u32, provable: &Width) {
+fn say(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    (s, what): (Stmt, &str),
+    (views, layout): (&[ResolvedView], &RegLayout),
+    vec: u32,
+    provable: &Width,
+) {
     let bits = widest(k, views, vec);
     if bits >= 8 * MAX_ACCESS_BYTES || provable.why.is_empty() {
         return;
     }
-    report_narrow(k, cx, s, &format!("{what} is {bits} bits wide"), provable);
+    let what = format!("{what} is {bits} bits wide");
+    let few = views.iter().any(|v| provable.why == few_elements(&k.values[v.base].name, provable.elems));
+    match few {
+        true => {
+            let full = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.per(MAX_ACCESS_BYTES)).max();
+            let refused = Refused::at(k.stmt_spans[s], provable.why.clone());
+            let refused = refused.help(&more_elements(k, layout, full.unwrap_or(1)));
+            refused.report(k, cx, &what, (FastPath::Wide, Vec::new()));
+        }
+        false => report_narrow(k, cx, s, &what, provable),
+    }
+}
+
+/// That all elements of a thread do not fill an access.
+fn few_elements(name: &str, held: u32) -> String {
+    format!("a thread holds {} of `{name}`", counted(held as usize, "element"))
+}
+
+/// How a thread comes to hold as many elements as an access moves.
+fn more_elements(k: &Kernel, layout: &RegLayout, full: u32) -> String {
+    let threads = 1u64 << layout.out_bits().saturating_sub(full.ilog2());
+    let own = 1u64 << layout.thread_bits();
+    // Warps of products are as many as their tiles need.
+    match own > threads && threads >= u64::from(WARP) && !crate::select_mma::products(k) {
+        true => format!(
+            "a larger tile, or fewer threads: of {threads} (`threads {threads}` in the schedule) each holds {}",
+            counted(full as usize, "element")
+        ),
+        false => "a larger tile: a thread holds more of it".to_owned(),
+    }
 }
 
 /// Reports why accesses are narrow: a loss, if a precondition would make them wide.
@@ -439,7 +476,9 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
             let run = layout.map_or(width.elems, |layout| 1 << owned_run(layout, &bits, dim));
             if run < width.elems {
                 let name = &k.values[view.base].name;
+                let held = layout.map_or(u32::MAX, |layout| 1 << layout.value_bits().min(31));
                 let why = match run {
+                    _ if held == run => few_elements(name, held),
                     1 => {
                         format!("elements of `{name}` that a thread holds are not neighbours in memory in this layout")
                     }

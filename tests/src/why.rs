@@ -320,6 +320,33 @@ fn resident_blocks_are_those_of_the_figures_below() {
     }
 }
 
+/// The parts of a predicted time are one sum, whatever bounds the program.
+#[test]
+fn the_parts_of_a_predicted_time_add_up() {
+    let programs = [
+        (include_str!("../../examples/gemm.tile"), Target::Sm80),
+        (include_str!("../../examples/gemm.tile"), Target::Sm90a),
+        (include_str!("../../examples/gemm_w4a16.tile"), Target::Sm90a),
+        (include_str!("../../examples/softmax.tile"), Target::Sm80),
+        (include_str!("../../examples/topk.tile"), Target::Sm90a),
+        (include_str!("../../examples/sort.tile"), Target::Sm90a),
+        (include_str!("../../examples/attention.tile"), Target::Sm90a),
+        (include_str!("../../examples/attention.tile"), Target::Sm80),
+        (include_str!("../../examples/conv2d.tile"), Target::Sm90a),
+    ];
+    let tenths = |number: &str| (number.parse::<f64>().expect("a number") * 10.0).round() as u64;
+    for (source, target) in programs {
+        let answer = ask(source, target, "predicted >= 1 roofline");
+        let predicted = answer.about[0].split_once(" roofline`: ").expect("it does not hold").1;
+        let predicted = tenths(predicted.split_once(" us are predicted").expect("a prediction").0);
+        let sum = answer.parts.iter().flat_map(|p| &p.facts).find(|fact| fact.contains(" us = ")).expect("a sum");
+        let (total, parts) = sum.split_once(" us = ").expect("a sum");
+        let parts = parts.split(';').next().expect("the parts").split(" + ");
+        let added: u64 = parts.map(|part| tenths(part.split_once(' ').expect("a number and a name").0)).sum();
+        assert_eq!((tenths(total), added), (predicted, predicted), "{answer}");
+    }
+}
+
 /// What binds is named by the model's own terms, and figures say the bound to reach, the lines, and what to write.
 #[test]
 fn figures_that_are_too_far_have_a_way_out() {
@@ -333,7 +360,7 @@ fn figures_that_are_too_far_have_a_way_out() {
         )
     };
     let answer = ask(&product("stages 1", ""), Target::Sm80, "predicted >= 0.9 roofline").to_string();
-    assert!(answer.contains("in addition to shared memory: latency"), "{answer}");
+    assert!(answer.contains(" shared memory + ") && answer.contains(" latency + "), "{answer}");
     assert!(
         answer.contains("leave `stages` out: the model predicts")
             && answer.contains("loads of the loop have 2 bytes each"),

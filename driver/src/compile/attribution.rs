@@ -105,24 +105,25 @@ fn wasteful_copies(p: &Prediction, report: &Report, global: bool) -> Places {
 
 /// The statements that a term of the predicted time is for.
 pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -> Places {
-    let has = |what: &str| format!("{what}: {:.1} us of {:.1} predicted", p.terms.of(term) * 1e6, p.seconds * 1e6);
+    let waiting = |what: &str| -> Places { loops(k).into_iter().map(|s| (s, what.to_owned())).collect() };
     match term {
+        Term::Launch => Places::new(),
         Term::Memory | Term::L2 => copies(p),
         Term::Sectors => wasteful_copies(p, report, true),
         Term::Conflicts => wasteful_copies(p, report, false),
         Term::Issue => issuing(k, report, p),
-        Term::Products => report.mma.iter().map(|m| (m.span, has(&format!("`{}`", m.atom)))).collect(),
+        Term::Products => report.mma.iter().map(|m| (m.span, format!("`{}`", m.atom))).collect(),
         Term::Shared => {
             let mut all: Vec<_> = report.shared.iter().collect();
             all.sort_by_key(|s| (!s.in_loop, std::cmp::Reverse(s.conflicts()), std::cmp::Reverse(s.wavefronts)));
             all.iter().take(2).map(|s| accesses(s)).collect()
         }
-        Term::Latency => loops(k).into_iter().map(|s| (s, has("waits for loads and dependent instructions"))).collect(),
-        Term::Barriers => loops(k).into_iter().map(|s| (s, has("barriers"))).collect(),
+        Term::Latency => waiting("waits for loads and dependent instructions"),
+        Term::Barriers => waiting("barriers in each iteration"),
         Term::Ends => largest_copies(p, |place| place.store),
         Term::Uneven => {
             let axes = k.grid.iter().map(|axis| k.expr_spans[axis.extent]).filter(|s| !s.is_none());
-            axes.take(1).map(|s| (s, has(&waves(p)))).collect()
+            axes.take(1).map(|s| (s, waves(p))).collect()
         }
     }
 }
@@ -245,14 +246,16 @@ fn is_tensor(k: &Kernel, e: Expr) -> bool {
     resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some())
 }
 
-/// The variables of the loops in which copies or products are.
+/// The variables of the innermost loops in which copies or products are: a loop over tiles is the grid's.
 fn loops(k: &Kernel) -> Vec<Span> {
     let mut out: Vec<Span> = Vec::new();
     walk(k, k.body, false, &mut |s, _| {
         let StmtData::For { var, body, unroll: false, .. } = &k.stmts[s] else { return };
         let works = |&s: &Stmt| matches!(k.stmts[s], StmtData::Copy { .. } | StmtData::Assign { .. });
         let span = k.values[*var].span;
-        if k.blocks[*body].iter().any(works) && !span.is_none() && !out.contains(&span) {
+        let mut around = false;
+        walk(k, *body, true, &mut |s, _| around |= matches!(k.stmts[s], StmtData::For { unroll: false, .. }));
+        if !around && k.blocks[*body].iter().any(works) && !span.is_none() && !out.contains(&span) {
             out.push(span);
         }
     });

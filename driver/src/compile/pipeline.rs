@@ -24,7 +24,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{Choice, Prediction};
+use tilec_passes::choose::{Choice, FreeParameter, Prediction};
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
 use tilec_ptx::report::Report;
@@ -146,6 +146,12 @@ impl OptimizedKernel {
             missed: &self.missed,
             caller: self.options.caller,
         }
+    }
+
+    /// The parameters that another value could be given. `shared`: tensors that kernels of the file make for each other.
+    pub(crate) fn free_parameters(&self, shared: &[String]) -> Vec<FreeParameter> {
+        let written = self.source_kernel.as_ref();
+        written.map_or_else(Vec::new, |k| tilec_passes::choose::free_parameters(&k.kernel, &self.options, shared))
     }
 
     /// The source kernel with other extents for `auto` parameters than the chosen ones, if others are legal. The flag

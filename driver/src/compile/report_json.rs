@@ -338,7 +338,7 @@ impl KernelReport {
             sizes: p.sizes.iter().cloned().collect(),
             us: micro(p.seconds),
             limit: p.terms.limit(),
-            terms: p.terms.shown().map(|(name, seconds)| (name, micro(seconds))).collect(),
+            terms: p.terms.shown().map(|(term, seconds)| (term.name(), micro(seconds))).collect(),
             waves: p.waves,
             blocks_per_multiprocessor: p.resident,
             chosen: choice.map(|c| c.values.iter().cloned().collect()),

@@ -2,7 +2,7 @@
 
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::chain::places_of;
-use super::{chain, made, tried};
+use super::{chain, faster, made, tried};
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
 use crate::compile::{CompiledKernel, explain, with_preconditions};
@@ -54,6 +54,11 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                         let (tried, change) = tried::of_tiles(known, kernel);
                         part.facts.extend(tried);
                         change
+                    }
+                    What::AtLeast(Figure::Roofline, _) => {
+                        let (tried, faster) = faster::of_parameters(known, kernel);
+                        part.facts.extend(tried);
+                        [faster, change].concat()
                     }
                     _ => change,
                 };

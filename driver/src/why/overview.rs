@@ -3,7 +3,7 @@
 use super::answer::{Known, Part, unrepeated};
 use super::chain::{self, places_of};
 use super::not::{self, premise};
-use super::tried;
+use super::{faster, tried};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use tilec_ir::demands::{Figure, Property, What};
@@ -175,6 +175,11 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
             let (tried, change) = tried::of_tiles(known, kernel);
             facts.extend(tried);
             change
+        }
+        What::AtLeast(Figure::Roofline, _) => {
+            let (tried, faster) = faster::of_parameters(known, kernel);
+            facts.extend(tried);
+            [faster, change].concat()
         }
         _ => change,
     };

@@ -14,7 +14,7 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
-use tilec_passes::choose::{Card, Prediction};
+use tilec_passes::choose::{Card, Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
 use tilec_ptx::report::Report;
 
@@ -251,27 +251,37 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
         Some(_) => "A guess of the time of a launch, in which loops that run as often as data say count once",
         None => "Predicted time of a launch",
     };
-    let title = format!("{what}: {:.1} us on {}, most of it {}", p.seconds * 1e6, given(p), p.terms.limit());
-    let list: Vec<(&str, f64)> = p.terms.shown().collect();
+    let budget = p.budget();
+    let title = format!("{what}: {:.1} us on {}, most of it {}", budget.total(), given(p), budget.largest().name());
+    let list: Vec<(Term, f64)> = p.terms.shown().collect();
     let mut svg =
         Svg::new(LEFT + WIDTH + 120.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
     let most =
         list.iter().map(|(_, s)| *s).fold(p.seconds, f64::max).max(measured.map_or(0.0, |m| m.us / 1e6)).max(1e-12);
     let mut y = 30.0;
-    let mut bar = |name: &str, seconds: f64, fill: &str| {
+    let wide = |us: f64| us / 1e6 / most * WIDTH;
+    let mut bar = |name: &str, us: f64, (part, fill): (f64, &str), text: &str| {
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, name);
-        svg.rect((LEFT, y + 2.0), (seconds / most * WIDTH, ROW - 4.0), fill);
-        svg.text(LEFT + seconds / most * WIDTH + 6.0, y + 15.0, Anchor::Start, &format!("{:.1} us", seconds * 1e6));
+        svg.rect((LEFT, y + 2.0), (wide(us), ROW - 4.0), TINTS[0]);
+        svg.rect((LEFT, y + 2.0), (wide(part), ROW - 4.0), fill);
+        svg.text(LEFT + wide(us.max(part)) + 6.0, y + 15.0, Anchor::Start, text);
         y += ROW;
     };
-    list.iter().for_each(|(name, seconds)| bar(name, *seconds, TINTS[0]));
-    bar("predicted, overlapped", p.seconds, TINTS[4]);
-    if let Some(m) = measured {
-        bar("measured", m.us / 1e6, TINTS[3]);
+    for (term, seconds) in list {
+        let (us, part) = (1e6 * seconds, budget.part(term));
+        let text = match format!("{us:.1}") == format!("{part:.1}") {
+            true => format!("{part:.1} us"),
+            false => format!("{part:.1} us of {us:.1}"),
+        };
+        bar(term.name(), us, (part, TINTS[4]), &text);
     }
-    svg.key(Key::Cell(TINTS[0]), "what a part of the work takes by itself, at the rates of the model");
-    svg.key(Key::Cell(TINTS[4]), "the prediction");
-    svg.note("Parts overlap: the prediction is the longest, what of the others does not overlap with it, and 1 to 2 us for the launch itself.");
+    bar("predicted", 0.0, (budget.total(), TINTS[4]), &format!("{:.1} us", budget.total()));
+    if let Some(m) = measured {
+        bar("measured", 0.0, (m.us, TINTS[3]), &format!("{:.1} us", m.us));
+    }
+    svg.key(Key::Cell(TINTS[4]), "what adds to the prediction");
+    svg.key(Key::Cell(TINTS[0]), "what other work hides, at the rates of the model");
+    svg.note(format!("{budget}."));
     match measured {
         Some(m) => {
             svg.key(Key::Cell(TINTS[3]), "the measurement");

@@ -103,11 +103,6 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     IterationCost { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
 }
 
-/// The seconds of a launch whose blocks run for `working` seconds.
-pub(super) fn started(working: f64) -> f64 {
-    FITTED.launch + working
-}
-
 /// The time that blocks of this cost take on a card.
 pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
     time_with(card, &FITTED, cost, launch)
@@ -182,6 +177,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         barriers: all(steady.barriers, last.barriers),
         ends: (ends + idle) / clock,
         uneven: uneven / clock,
+        launch: c.launch,
         ..Terms::default()
     };
     let waves = blocks / (sms * resident);

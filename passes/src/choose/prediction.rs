@@ -3,8 +3,8 @@
 use super::cards::Card;
 use super::copied_elements::{Place, Unknown};
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
-use super::model::started;
 use super::padding::Padding;
+use super::time_budget::TimeBudget;
 use std::fmt;
 
 /// The model's prediction for a kernel.
@@ -61,7 +61,7 @@ impl Prediction {
             false => self.learn_copies(card, times),
         }
         // A scheduler issues one instruction per clock. The term is the time beyond everything else.
-        let issuing = started(issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
+        let issuing = self.started(issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
         self.seconds = self.seconds.max(issuing);
     }
@@ -80,7 +80,8 @@ impl Prediction {
         let extra: f64 = all(false).map(|place| place.bytes * (times(place) - 1.0)).sum();
         let conflicts = extra / SHARED / sms / clock;
         self.terms = Terms { memory, l2: used / cache, sectors, conflicts, ..self.terms };
-        self.seconds = self.seconds.max(started(needed + sectors)).max(started(self.terms.shared + conflicts));
+        self.seconds =
+            self.seconds.max(self.started(needed + sectors)).max(self.started(self.terms.shared + conflicts));
     }
 
     /// Adds the waste of copies for a kernel with products. Copies overlap with products, so the bottleneck stays the
@@ -94,7 +95,13 @@ impl Prediction {
         let sectors = wasted(true) / (L2_PORT.min(card.l2 / sms) * sms * clock);
         let conflicts = wasted(false) / SHARED / sms / clock;
         self.terms = Terms { sectors, conflicts, ..self.terms };
-        self.seconds = self.seconds.max(started(self.terms.l2 + sectors)).max(started(self.terms.shared + conflicts));
+        self.seconds =
+            self.seconds.max(self.started(self.terms.l2 + sectors)).max(self.started(self.terms.shared + conflicts));
+    }
+
+    /// The seconds of a launch whose blocks run for `working` seconds.
+    fn started(&self, working: f64) -> f64 {
+        self.terms.launch + working
     }
 
     fn has_products(&self) -> bool {
@@ -102,7 +109,7 @@ impl Prediction {
     }
 
     /// Whether a term is work that other work may hide, not waiting.
-    fn overlaps(&self, term: Term) -> bool {
+    pub(super) fn overlaps(&self, term: Term) -> bool {
         Term::UNITS.contains(&term) || self.has_products() && matches!(term, Term::Sectors | Term::Conflicts)
     }
 
@@ -114,19 +121,9 @@ impl Prediction {
         (unit, self.terms.of(unit) / self.seconds)
     }
 
-    /// The time of a launch beyond the work of the busiest unit, in seconds, largest first: waits, and each other
-    /// unit's part of the time that the busiest unit does not hide.
-    pub fn beyond_busiest_unit(&self) -> Vec<(Term, f64)> {
-        let (busiest, _) = self.busiest();
-        let units = || Term::ALL.into_iter().filter(|&t| self.overlaps(t) && t != busiest);
-        let waits = || Term::ALL.into_iter().filter(|&t| !self.overlaps(t));
-        let waited: f64 = waits().map(|t| self.terms.of(t)).sum();
-        let rest = (self.seconds - self.terms.of(busiest) - waited).max(0.0);
-        let worked: f64 = units().map(|t| self.terms.of(t)).sum::<f64>().max(f64::MIN_POSITIVE);
-        let shown = units().map(|t| (t, rest * self.terms.of(t) / worked));
-        let mut all: Vec<(Term, f64)> = waits().map(|t| (t, self.terms.of(t))).chain(shown).collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1));
-        all
+    /// The predicted time as a sum of what each term adds.
+    pub fn budget(&self) -> TimeBudget {
+        TimeBudget::of(self)
     }
 }
 
@@ -284,9 +281,9 @@ mod tests {
         p.learn(|_| 3.0, 0.0);
         assert!(p.terms.sectors > 0.0 && p.terms.conflicts > 0.0 && p.terms.issue == 0.0, "{:?}", p.terms);
         assert_eq!((p.seconds, p.terms.memory), (1e-2, 1e-3));
-        let (busiest, _) = p.busiest();
-        let beside: f64 = p.beyond_busiest_unit().iter().map(|(_, seconds)| seconds).sum();
-        assert!(busiest == Term::Products && (beside + p.terms.products - p.seconds).abs() < 1e-9, "{beside}");
+        let budget = p.budget();
+        assert_eq!((p.busiest().0, budget.part(Term::Products)), (Term::Products, 9000.0));
+        assert_eq!(budget.to_string().split(" = ").next(), Some("10000.0 us"), "{budget}");
         p.learn(|_| 1000.0, 0.0);
         assert!(p.seconds > 1e-2, "nothing hides that much");
         let mut p = prediction(1e12);

@@ -30,7 +30,7 @@ use crate::registers::overhead::ADDRESSES;
 use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES};
+use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES, variable_of};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::WARPGROUP;
@@ -126,7 +126,14 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
     cx.pace(
         span,
         message,
-        IterationTime { body, clocks: length, in_clocks: true, units: units.to_vec(), unmodelled: beside },
+        IterationTime {
+            body,
+            variable: variable_of(k, body),
+            clocks: length,
+            in_clocks: true,
+            units: units.to_vec(),
+            unmodelled: beside,
+        },
     );
     Ok(Some(length))
 }

@@ -252,15 +252,15 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
         Figure::Bytes => bytes(p, what),
         Figure::Padding => super::padding::padding(p, what),
         Figure::Roofline => {
-            let (unit, share) = p.busiest();
+            let ((unit, share), budget) = (p.busiest(), p.budget());
             let broken = compared(what, share, |x| {
-                let (us, works, x) = (p.seconds * 1e6, p.terms.of(unit) * 1e6, (100.0 * x).floor() / 100.0);
+                let (us, works, x) = (budget.total(), budget.part(unit), (100.0 * x).floor() / 100.0);
                 format!(
                     "{us:.1} us are predicted, {x:.2} of the roofline: the busiest unit ({}) works {works:.1} us",
                     unit.name()
                 )
             });
-            broken.map(|b| roofline::between(code, p, b))
+            broken.map(|b| roofline::between(code, p, &budget, b))
         }
         _ => unreachable!("bug: nothing predicted"),
     }?;

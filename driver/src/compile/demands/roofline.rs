@@ -9,36 +9,28 @@ use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::names::Parts;
-use tilec_ir::typing::{ViewDim, resolve_view};
-use tilec_passes::choose::{Card, Prediction, Term};
+use tilec_ir::typing::{ViewDim, resolve_view, type_of};
+use tilec_passes::choose::{Card, Prediction, Term, TimeBudget};
 use tilec_passes::occupancy::Occupancy;
 
-/// A term is reported from this share of the time beyond the busiest unit.
-const NAMED: f64 = 0.05;
+/// Share of the time beyond the busiest unit from which on places and ways out of a term are said.
 const ADVISED: f64 = 0.2;
 /// Share of the predicted time from which on the launch itself is what takes long.
 const LAUNCH: f64 = 0.5;
 
 /// A prediction that is too far from the work of the busiest unit: with what is between them, where, and what takes less.
-pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken {
-    let (busiest, _) = p.busiest();
-    let beside = p.beyond_busiest_unit();
-    let all: f64 = beside.iter().map(|(_, seconds)| seconds).sum();
-    let from = |share: f64| beside.iter().filter(move |(_, seconds)| *seconds > share * all).copied();
-    let named: Vec<String> =
-        from(NAMED).map(|(term, seconds)| format!("{} {:.1} us", words(term), 1e6 * seconds)).collect();
+pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, broken: Broken) -> Broken {
     let mut notes = broken.notes;
-    let launch = p.seconds - p.terms.of(p.busiest().0) - all;
-    if launch > LAUNCH * p.seconds {
-        notes.push(format!("the launch itself takes {:.1} us of them", 1e6 * launch));
+    notes.push(sum(p, budget));
+    if budget.part(Term::Launch) > LAUNCH * budget.total() {
         let change =
             vec!["there is little work for a launch: more of it in one launch, or launches in a CUDA graph".to_owned()];
         return Broken { notes, change, ..broken };
     }
-    if !named.is_empty() {
-        notes.push(format!("in addition to {}: {}", busiest.name(), named.join(", ")));
-    }
-    notes.extend(iterations(code));
+    let (busiest, _) = p.busiest();
+    let beside = || budget.parts().filter(|(term, _)| *term != busiest && *term != Term::Launch);
+    let all: f64 = beside().map(|(_, us)| us).sum();
+    let large: Vec<Term> = beside().filter(|(_, us)| *us > ADVISED * all).map(|(term, _)| term).collect();
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     if let Some((note, way)) = idle(p) {
         notes.push(note);
@@ -48,12 +40,24 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, broken: Broken) -> Broken
         places.push((span, note));
         change.push(way);
     }
-    for (term, _) in from(ADVISED) {
-        places.extend(attribution::of_term(code.tile.kernel, code.report, p, term));
+    places.extend(iterations(code));
+    for term in large {
+        let own = attribution::of_term(code.tile.kernel, code.report, p, term);
+        let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
+        places.extend(own.into_iter().filter(|&(span, _)| term != Term::Latency || !paced(span)));
         path = path.or_else(|| missed_path(code, term));
+        notes.extend(reason(code, p, term));
         change.extend(ways_out(code, p, term));
     }
     Broken { notes, places, change, path, ..broken }
+}
+
+/// The predicted time as a sum, which says where work of a unit overlaps with others.
+fn sum(p: &Prediction, budget: &TimeBudget) -> String {
+    /// Microseconds that rounding may take.
+    const ROUNDED: f64 = 0.1;
+    let hidden = budget.parts().any(|(term, us)| 1e6 * p.terms.of(term) > us + ROUNDED);
+    format!("{budget}{}", if hidden { "; of overlapping work, the part that adds time" } else { "" })
 }
 
 /// Blocks for each multiprocessor below which it is said that many are idle.
@@ -112,20 +116,25 @@ fn depends_on(k: &Kernel, e: Expr, v: Value) -> bool {
 }
 
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
-fn iterations(code: &Code<'_>) -> Vec<String> {
+fn iterations(code: &Code<'_>) -> Vec<(Span, String)> {
     let of = |pace: &IterationTime| {
         let units: Vec<String> = pace.units.iter().map(|(unit, clocks)| format!("{unit} {clocks}")).collect();
-        format!("by its schedule an iteration takes {} clocks, and works of these: {}", pace.clocks, units.join(", "))
+        (
+            pace.variable,
+            format!(
+                "by its schedule an iteration takes {} clocks, and works of these: {}",
+                pace.clocks,
+                units.join(", ")
+            ),
+        )
     };
-    code.tile.iteration_times.iter().filter(|pace| pace.in_clocks).map(of).collect()
-}
-
-/// A term as a share of the time beyond the busiest unit.
-fn words(term: Term) -> String {
-    match Term::UNITS.contains(&term) {
-        true => format!("the part of {} that does not overlap", term.name()),
-        false => term.name().to_owned(),
+    let mut all: Vec<(Span, String)> = Vec::new();
+    for fact in code.tile.iteration_times.iter().filter(|pace| pace.in_clocks).map(of) {
+        if !all.contains(&fact) {
+            all.push(fact);
+        }
     }
+    all
 }
 
 /// The fast path whose loss a term is for.
@@ -136,42 +145,60 @@ fn missed_path(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Products => &[FastPath::Wgmma],
         Term::Ends => &[FastPath::StagedStores],
         Term::Conflicts => &[FastPath::Banks],
-        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors | Term::Issue => &[],
+        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors | Term::Issue | Term::Launch => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
 
-/// What takes less time of a term.
+/// What takes the time of a term.
+fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
+    let asynchronous = |atom: &str| Atom::from_name(atom).is_some_and(|a| a.row().asynchronous());
+    let text = match term {
+        Term::Shared if code.report.mma.iter().any(|m| !asynchronous(&m.atom)) => {
+            "each warp loads its rows and columns of both tiles into registers"
+        }
+        Term::L2 if p.atom.is_some() => "a block loads its rows and columns of the operands for itself",
+        Term::Memory if p.bytes > 1.05 * p.least_bytes => {
+            return Some(format!(
+                "{:.2} times the bytes of the tensors are moved: tiles load elements again",
+                p.bytes / p.least_bytes.max(1.0)
+            ));
+        }
+        Term::Barriers => "warps synchronise in every iteration",
+        Term::Ends if p.atom.is_some() => {
+            "a block has no products in flight while it fills its pipeline and stores its result"
+        }
+        Term::Ends if p.places.iter().any(|place| place.global && !place.store) => {
+            "a block waits for what it loads before it stores"
+        }
+        Term::Latency => {
+            let scheduled = scheduled(code);
+            if scheduled.is_empty() || computes(code.tile.specialized, &scheduled) {
+                return None;
+            }
+            "no arithmetic is between the products of an iteration: it waits for slots, issues its products, and waits for them"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}
+
+/// The variables of loops whose schedule counts clocks.
+fn scheduled(code: &Code<'_>) -> Vec<Span> {
+    code.tile.iteration_times.iter().filter(|pace| pace.in_clocks).map(|pace| pace.variable).collect()
+}
+
+/// What takes less time of a term. Other values of parameters `tilec why` tries itself.
 fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
-    let (k, report) = (code.tile.kernel, code.report);
+    let report = code.report;
     match term {
         Term::Latency => latency(code, p),
         Term::Shared => {
             let conflicts = report.shared.iter().any(|s| s.conflicts() > 0);
-            let products = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().asynchronous()));
-            let mut out = Vec::new();
-            if conflicts {
-                out.push("`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned());
-            }
-            if products {
-                out.push("each warp loads its rows and columns of both tiles into registers: a larger `warp_tile` loads less for each product".to_owned());
-            }
-            out
+            let text = "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout";
+            if conflicts { vec![text.to_owned()] } else { Vec::new() }
         }
-        Term::L2 if p.atom.is_some() => {
-            let cluster = match code.tile.target.has_tensor_copies() && k.schedule.cluster.is_empty() {
-                true => "; blocks of a `cluster` load their common operand once",
-                false => "",
-            };
-            vec![format!(
-                "a block loads its rows and columns of the operands for itself: larger tiles load less for each product{cluster}"
-            )]
-        }
-        Term::Memory if p.bytes > 1.05 * p.least_bytes => vec![format!(
-            "{:.2} times the bytes of the tensors are moved: larger tiles, or another `raster`, reload less",
-            p.bytes / p.least_bytes.max(1.0)
-        )],
-        Term::L2 | Term::Memory => Vec::new(),
+        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Launch => Vec::new(),
         Term::Products => {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
@@ -184,12 +211,6 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
                     .collect(),
             }
         }
-        Term::Barriers => {
-            vec![
-                "warps synchronise in every iteration: deeper tiles along the reduction have fewer iterations"
-                    .to_owned(),
-            ]
-        }
         Term::Ends => ends(code, p),
         Term::Sectors => {
             vec!["`tilec why --not coalesced` says which accesses use parts of sectors, and why".to_owned()]
@@ -200,18 +221,6 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
         Term::Conflicts => {
             vec!["`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned()]
         }
-        Term::Uneven => vec![format!(
-            "{} of blocks that are resident at once: {}{}",
-            attribution::waves(p),
-            match p.waves < 1.0 {
-                true => "smaller tiles are more blocks for the idle multiprocessors",
-                false => "tiles of another size divide more evenly",
-            },
-            match code.tile.target.has_tensor_copies() && p.atom.is_some() && p.blocks <= p.tiles {
-                true => ", and `stream_k 1` shares the last tiles",
-                false => "",
-            }
-        )],
     }
 }
 
@@ -229,18 +238,12 @@ fn one_more_block(code: &Code<'_>, p: &Prediction) -> Option<u64> {
 
 /// What hides the ends of a block.
 fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+    if p.atom.is_none() && p.places.iter().all(|place| !place.global || place.store) {
+        return Vec::new();
+    }
     let another = one_more_block(code, p)
-        .map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'`)"));
-    let (what, longer) = match p.atom {
-        Some(_) => (
-            "a block has no products in flight while it fills its pipeline and stores its result",
-            Some("a longer reduction has fewer prologues and epilogues".to_owned()),
-        ),
-        None if p.places.iter().all(|place| !place.global || place.store) => return Vec::new(),
-        None => ("a block waits for what it loads before it stores", None),
-    };
-    let ways: Vec<String> = another.into_iter().chain(longer).collect();
-    if ways.is_empty() { Vec::new() } else { vec![format!("{what}: {}", ways.join(", or "))] }
+        .map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'` says what it takes)"));
+    another.into_iter().collect()
 }
 
 /// Whether channels with a slot more run further ahead: copies land by themselves, and as many blocks stay resident.
@@ -260,12 +263,13 @@ fn one_more_slot_fits(code: &Code<'_>) -> bool {
 fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
     let report = code.report;
     let mut out = Vec::new();
-    // Its loads run ahead by themselves, and what is waited for is arithmetic.
-    if code.tile.iteration_times.iter().any(|pace| pace.in_clocks) {
-        out.push(
-            "products wait for what is computed of the sums in front of them: less arithmetic for each element, or tiles of another size, have them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)"
-                .to_owned(),
-        );
+    // Loads of a scheduled loop run ahead by themselves: what is waited for is arithmetic, if there is any.
+    let scheduled = scheduled(code);
+    if !scheduled.is_empty() {
+        out.extend(computes(code.tile.specialized, &scheduled).then(|| {
+            "products wait for what is computed of the sums in front of them: less arithmetic for each element has them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)"
+                .to_owned()
+        }));
         return out;
     }
     if report.stages >= 2 && one_more_slot_fits(code) {
@@ -287,4 +291,27 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
         out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
     }
     out
+}
+
+/// Whether loops with these variables compute elements of tiles by other means than products.
+fn computes(k: &Kernel, variables: &[Span]) -> bool {
+    let is_tile = |k: &Kernel, e: Expr| resolve_view(k, e).is_none() && type_of(k, e).is_ok_and(|ty| ty.rank() > 0);
+    let mut found = false;
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::For { var, body, .. } = k.stmts[s] else { return };
+        if !variables.contains(&k.values[var].span) {
+            return;
+        }
+        k.walk(body, &mut |k, _, s| {
+            found |= match &k.stmts[s] {
+                StmtData::Assign { src, .. } => match &k.exprs[*src] {
+                    ExprData::Mma(mma) => is_tile(k, mma.a) || is_tile(k, mma.b),
+                    _ => true,
+                },
+                StmtData::Let { init, .. } => is_tile(k, *init),
+                _ => false,
+            };
+        });
+    });
+    found
 }

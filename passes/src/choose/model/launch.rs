@@ -42,6 +42,7 @@ pub enum Term {
     Sectors,
     Conflicts,
     Issue,
+    Launch,
 }
 
 impl Term {
@@ -49,7 +50,7 @@ impl Term {
     pub const UNITS: [Term; 4] = [Term::Products, Term::Shared, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 11] = [
+    pub const ALL: [Term; 12] = [
         Term::Products,
         Term::Shared,
         Term::L2,
@@ -61,6 +62,7 @@ impl Term {
         Term::Sectors,
         Term::Conflicts,
         Term::Issue,
+        Term::Launch,
     ];
 
     /// Its name in messages.
@@ -77,6 +79,7 @@ impl Term {
             Term::Sectors => "unused bytes of sectors",
             Term::Conflicts => "bank conflicts",
             Term::Issue => "instruction issue",
+            Term::Launch => "launch",
         }
     }
 }
@@ -106,6 +109,8 @@ pub struct Terms {
     pub conflicts: f64,
     /// The time by which issuing instructions exceeds all else, if the code is known.
     pub issue: f64,
+    /// Until a launch runs.
+    pub launch: f64,
 }
 
 impl Terms {
@@ -123,27 +128,30 @@ impl Terms {
             Term::Sectors => self.sectors,
             Term::Conflicts => self.conflicts,
             Term::Issue => self.issue,
+            Term::Launch => self.launch,
         }
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 11] {
+    pub fn list(&self) -> [(&'static str, f64); 12] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
     /// [`Self::list`] without terms of known code that are 0.
-    pub fn shown(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+    pub fn shown(&self) -> impl Iterator<Item = (Term, f64)> + use<> {
         let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts, Term::Issue]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
-        shown.map(move |t| (t.name(), all.of(t)))
+        shown.map(move |t| (t, all.of(t)))
     }
 
-    /// The largest term. Instruction issue counts as largest if it is not 0, because then it exceeds all else.
+    /// The largest term of a launch that runs. Instruction issue counts as largest if it is not 0, because then it
+    /// exceeds all else.
     pub fn largest(&self) -> Term {
         if self.issue > 0.0 {
             return Term::Issue;
         }
-        Term::ALL.into_iter().max_by(|a, b| self.of(*a).total_cmp(&self.of(*b))).unwrap_or(Term::Products)
+        let running = Term::ALL.into_iter().filter(|&t| t != Term::Launch);
+        running.max_by(|a, b| self.of(*a).total_cmp(&self.of(*b))).unwrap_or(Term::Products)
     }
 
     /// What takes longest.

@@ -68,8 +68,9 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
         memory,
         latency: rounds * latency / clock,
         barriers: 0.0,
-        ends: rounds * ends / clock + handed,
+        ends: rounds * ends / clock + handed.max(0.0),
         uneven: (rounds - tiles * each / places) * loops / clock,
+        launch: launched + handed.min(0.0),
         ..Terms::default()
     };
     let blocks = tiles * each;

@@ -70,6 +70,7 @@ pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item =
         memory,
         ends: rounds * ends / clock,
         uneven: (rounds - tiles / sms).max(0.0) * loops / clock,
+        launch: FITTED.launch,
         ..Terms::default()
     };
     let (seconds, waves) = (FITTED.launch + working.max(memory), tiles / sms);

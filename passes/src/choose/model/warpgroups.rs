@@ -310,8 +310,9 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         memory,
         latency: rounds * tile.latency / clock,
         barriers: 0.0,
-        ends: ends / clock,
+        ends: ends / clock + behind_all + paired,
         uneven: (rounds - tiles / places).max(0.0) * loops / clock,
+        launch: c.launch,
         ..Terms::default()
     };
     let blocks = shared.map_or(tiles, |s| s.blocks);

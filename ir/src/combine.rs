@@ -62,6 +62,12 @@ pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
     (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
 }
 
+/// Bits of an element's index in a row of `n` elements that is sorted. A row whose length is no power of two is sorted
+/// by the network of the next one, without the comparisons that have an element past the end of the row.
+pub fn row_bits(n: u64) -> u32 {
+    u64::BITS - n.saturating_sub(1).leading_zeros()
+}
+
 /// The steps of a sort of `2^bits` elements from `steps.0` to before `steps.1`.
 pub fn exchanges_of(bits: u32, steps: Option<(u32, u32)>) -> impl Iterator<Item = u32> {
     let (from, to) = steps.unwrap_or((0, u32::MAX));

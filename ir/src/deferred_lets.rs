@@ -161,6 +161,7 @@ fn names_elements(k: &Kernel, init: Expr) -> bool {
             | ExprData::Mma(_)
             | ExprData::Transpose(_)
             | ExprData::Reshape { .. }
+            | ExprData::Permute { .. }
             | ExprData::Concat { .. }
             | ExprData::View(_) => false,
             _ => k.children(e).into_iter().all(|c| elementwise(k, c, tile)),

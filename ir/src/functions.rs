@@ -16,6 +16,8 @@ pub struct Function {
 
 /// The same elements in another shape.
 pub(crate) const RESHAPE: &str = "reshape";
+/// The same tile with its dimensions in another order.
+pub(crate) const PERMUTE: &str = "permute";
 /// Tiles one after the other.
 pub(crate) const CONCAT: &str = "concat";
 
@@ -25,6 +27,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("bitcast", "bitcast<type>(x)"),
     ("round_random", "round_random<type>(x, word)"),
     ("transpose", "transpose(x)"),
+    (PERMUTE, "permute(x, [0, 2, 1])"),
     (RESHAPE, "reshape(x, [16, 4])"),
     (CONCAT, "concat(a, b, axis)"),
     ("iota", "iota(x, axis)"),

@@ -84,6 +84,7 @@ fn may_be_constant(k: &Kernel, e: Expr, parts: &mut Parts<'_>) -> bool {
         | ExprData::Mma(_)
         | ExprData::Iota { .. }
         | ExprData::Reshape { .. }
+        | ExprData::Permute { .. }
         | ExprData::Concat { .. }
         | ExprData::Transpose(_) => return false,
         _ => None,

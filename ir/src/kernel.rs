@@ -447,6 +447,14 @@ pub enum ExprData {
     },
     /// A rank-2 tile transposed: `transpose(x)`.
     Transpose(Expr),
+    /// A tile with its dimensions in another order: dimension `d` of the result is dimension `order[d]` of the operand. It is copied from
+    /// a register variable to another, like a reshaped tile.
+    Permute {
+        /// The tile.
+        arg: Expr,
+        /// Each dimension of the operand once.
+        order: Vec<u32>,
+    },
     /// The same elements in row-major order in another shape: `reshape(x, [16, 4, 8])`. The operand is a register variable, and the
     /// expression the source of a copy to another one, in the form that the parser makes.
     Reshape {

@@ -50,7 +50,9 @@ fn is_of(k: &Kernel, e: Expr, elem: Elem) -> bool {
         | ExprData::Round { .. }
         | ExprData::Lookup { .. }
         | ExprData::Mma(_) => typed(e),
-        ExprData::Transpose(arg) | ExprData::Reshape { arg, .. } => is_of(k, *arg, elem),
+        ExprData::Transpose(arg) | ExprData::Reshape { arg, .. } | ExprData::Permute { arg, .. } => {
+            is_of(k, *arg, elem)
+        }
         ExprData::Concat { args, .. } => args.iter().all(|&arg| is_of(k, arg, elem)),
         ExprData::Reduce { op, arg, .. } => op.is_extreme() && is_of(k, *arg, elem),
         ExprData::Scan { op, exclusive, arg, .. } => op.is_extreme() && !exclusive && is_of(k, *arg, elem),

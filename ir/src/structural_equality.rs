@@ -284,6 +284,9 @@ impl Pair<'_> {
             (ExprData::Reshape { shape: x, numbered: n, .. }, ExprData::Reshape { shape: y, numbered: m, .. }) => {
                 check("dimensions", &(x.len(), n), &(y.len(), m))?;
             }
+            (ExprData::Permute { order: x, .. }, ExprData::Permute { order: y, .. }) => {
+                check("order of dimensions", x, y)?
+            }
             (ExprData::Lookup { table: x, .. }, ExprData::Lookup { table: y, .. }) => self.values(*x, *y)?,
             (ExprData::Combine(x), ExprData::Combine(y)) => {
                 check(

@@ -21,6 +21,7 @@
 //! Needs: atoms selected, literal extents, a thread count. Switched off: fragments repeat in natural order, threads
 //! have single elements, and stores keep the fragment layout. Exchanges are still made.
 
+mod axis_order;
 mod broadcast;
 mod coalesced;
 mod cost;

@@ -131,10 +131,13 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
         // `specialize` reports parameters without a value.
         return Ok(None);
     }
-    choice_independent::check(k, cx, &autos)?;
+    // What the model sees; `specialize` converts the operands in the program itself.
+    let mut model = k.clone();
+    crate::narrow_products::convert(&mut model, &choice_independent::bound(k), cx.options.target);
+    choice_independent::check(&model, cx, &autos)?;
     choice_dependence::check(k, cx, &autos)?;
     let mut reason = None;
-    let space = Space::new(k, cx.options, &autos);
+    let space = Space::new(&model, cx.options, &autos);
     let found = space.and_then(|space| if cx.enabled { search::best(space) } else { search::plain(space) });
     let values: Vec<(Value, i64)> = match found {
         Ok(found) => {

@@ -21,6 +21,7 @@ mod expand;
 mod flatten_loops;
 mod graph;
 mod hand_over;
+mod narrow_products;
 pub mod occupancy;
 mod ordered;
 mod overlap_launches;

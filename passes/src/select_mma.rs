@@ -277,7 +277,9 @@ fn select(
     let row = atom.row();
     remark_instruction(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
-    if a.space.in_registers() && b.space.in_registers() {
+    let in_registers = a.space.in_registers() && b.space.in_registers();
+    let warp = if swap { transposed(tile) } else { tile };
+    if in_registers && from_registers::room(row, (inputs, acc_elem), swap, warp) {
         let taken = [(mma.a, !swap), (mma.b, swap)]
             .map(|operand| shared_operands::is_taken(k, s, &Mma { swap, ..mma }, operand));
         for (e, operand, taken) in [(&mut mma.a, &a, taken[0]), (&mut mma.b, &b, taken[1])] {

@@ -81,6 +81,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     check_divisors(k, cx)?;
     check_target(k, cx)?;
     check_limits(k, cx)?;
+    crate::narrow_products::run(k, cx);
     let stay = pad::of_products(k, cx.options.target);
     reshaped::by_numbers(k, &stay);
     if cx.heard {
@@ -407,8 +408,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
             // Larger tiles are no way out if the number of elements matters.
             Some(pad::Unpadded { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
                 .with_note(
-                                        "register and shared-memory tiles have power-of-two extents; in a larger tile, mask the elements beyond: \
-                     `select(iota(x, 1) < 100, x, -inf)`",
+                    "write the next power of two as its extent, and mask the elements beyond: `select(iota(x, 1) < 100, x, -inf)`",
                 )
                 .with_note(format!("the compiler does not pad it: {why}")),
             Some(pad::Unpadded { why, .. }) => d.with_note(format!("the compiler does not pad it: {why}")),
@@ -462,7 +462,7 @@ fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {
 
 fn extent_error(span: tilec_ir::diag::Span, name: &str, bad: &str) -> Diagnostic {
     Diagnostic::error(codes::TILE_EXTENT, span, format!("`{name}`: {bad}")).with_note(
-        "register and shared-memory tiles have power-of-two extents; use the next larger one: elements \
-         outside the tensor read as zero and are not written",
+        "this tile is not padded to the next power of two; write that extent: elements outside the tensor read as \
+         zero and are not written",
     )
 }

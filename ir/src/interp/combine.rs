@@ -10,7 +10,7 @@ use super::bounds::Bound;
 use super::numbers::moved;
 use super::tile::{Tile, rounds_in_registers};
 use crate::codes;
-use crate::combine::{Combine, How, component, exchanges_of, local};
+use crate::combine::{Combine, How, component, exchanges_of, local, row_bits};
 use crate::diag::Span;
 use crate::interp::machine::{Binding, Fail, Machine, fail};
 use crate::ops::Op;
@@ -30,8 +30,7 @@ impl Machine<'_> {
             return Err(fail(codes::ILL_FORMED, span, format!("there is no axis {axis} to combine tuples along")));
         };
         let parts = c.operation.parts() as usize;
-        let sorts = matches!(c.operation, How::Sort { .. });
-        if parts != 0 && (!n.is_power_of_two() || parts >= n) || sorts && !n.is_power_of_two() {
+        if parts != 0 && (!n.is_power_of_two() || parts >= n) {
             return Err(fail(codes::ILL_FORMED, span, format!("{n} elements are not combined like this")));
         }
         let segments = matches!(c.operation, How::Scan { .. }) && parts != 0;
@@ -208,8 +207,8 @@ impl Machine<'_> {
         span: Span,
     ) -> Result<Tuples, Fail> {
         let n = rows.first().map_or(0, Vec::len);
-        for mask in exchanges_of(n.ilog2(), steps) {
-            let pairs = (0..n).filter(|&i| i < i ^ mask as usize);
+        for mask in exchanges_of(row_bits(n as u64), steps) {
+            let pairs = (0..n).filter(|&i| i < i ^ mask as usize && i ^ (mask as usize) < n);
             let (mut front, mut back) = (Vec::new(), Vec::new());
             for i in pairs {
                 for row in rows {
@@ -288,6 +287,25 @@ pub(super) fn numbered(t: &Tile, shape: Vec<usize>, of: &Numbered) -> Tile {
     };
     let from: Vec<usize> = (0..count).map(|i| place(i).unwrap_or(n)).collect();
     Tile { shape, ..pick(&behind(&flat, &zero), &from) }
+}
+
+/// The tile with its dimensions in another order.
+pub(super) fn permuted(t: &Tile, order: &[u32]) -> Tile {
+    let shape: Vec<usize> = order.iter().map(|&axis| t.shape[axis as usize]).collect();
+    let mut pitch = vec![1usize; t.shape.len()];
+    for d in (1..t.shape.len()).rev() {
+        pitch[d - 1] = pitch[d] * t.shape[d];
+    }
+    let place = |mut i: usize| {
+        let mut at = 0;
+        for (&axis, &extent) in order.iter().zip(&shape).rev() {
+            at += i % extent * pitch[axis as usize];
+            i /= extent;
+        }
+        at
+    };
+    let from: Vec<usize> = (0..t.data.len()).map(place).collect();
+    Tile { shape, ..pick(t, &from) }
 }
 
 fn picked(tuples: &[Tile], at: &[usize]) -> Tuples {

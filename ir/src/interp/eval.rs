@@ -181,22 +181,7 @@ impl Machine<'_> {
                 self.work(t.data.len(), span)?;
                 Ok(Val::tile(self.transpose(&t, span)?))
             }
-            ExprData::Reshape { arg, shape, numbered: Some(numbered) } => {
-                let own = self.known_shape(*arg)?;
-                let t = self.tile(*arg, own.as_deref())?;
-                let shape = self.shape(shape, span)?;
-                self.work(self.count(&shape, span)?, span)?;
-                Ok(Val::tile(super::combine::numbered(&t, shape, numbered)))
-            }
-            ExprData::Reshape { arg, shape, numbered: None } => {
-                let t = self.tile(*arg, None)?;
-                self.work(t.data.len(), span)?;
-                let shape = self.shape(shape, span)?;
-                if shape.iter().product::<usize>() != t.data.len() {
-                    return Err(fail(codes::ILL_FORMED, span, "a tile of another number of elements"));
-                }
-                Ok(Val::tile(Tile { shape, ..Tile::clone(&t) }))
-            }
+            ExprData::Permute { .. } | ExprData::Reshape { .. } => self.rearranged(e, want),
             ExprData::Concat { .. } => {
                 Err(fail(codes::ILL_FORMED, span, "concatenated tiles that are not written out"))
             }
@@ -320,6 +305,9 @@ impl Machine<'_> {
                 shape.reverse();
                 shape
             }),
+            ExprData::Permute { arg, order } => {
+                self.known_shape(*arg)?.map(|shape| order.iter().map(|&axis| shape[axis as usize]).collect())
+            }
             ExprData::Mma(m) => self.mma_shapes(m, None)?.c,
             ExprData::View(view) => {
                 if view.ranges.is_empty() {
@@ -514,6 +502,40 @@ impl Machine<'_> {
             Ok(Scalar::Int(x)) => Ok(Val::Index(x)),
             Ok(Scalar::Truth(x)) => Ok(Val::tile(Tile::truth(x))),
             Err(why) => Err(fail(codes::INDEX_ARITHMETIC, span, why.to_string())),
+        }
+    }
+
+    /// The elements of a tile in other places: in another shape, or with the dimensions in another order.
+    fn rearranged(&mut self, e: Expr, want: Option<&[usize]>) -> Result<Val, Fail> {
+        let (k, span) = (self.k, self.span(e));
+        match &k.exprs[e] {
+            ExprData::Permute { arg, order } => {
+                let own = want.filter(|want| want.len() == order.len()).map(|want| {
+                    let mut own = vec![0; want.len()];
+                    order.iter().zip(want).for_each(|(&axis, &n)| own[axis as usize] = n);
+                    own
+                });
+                let t = self.tile(*arg, own.as_deref())?;
+                self.work(t.data.len(), span)?;
+                Ok(Val::tile(super::combine::permuted(&t, order)))
+            }
+            ExprData::Reshape { arg, shape, numbered: Some(numbered) } => {
+                let own = self.known_shape(*arg)?;
+                let t = self.tile(*arg, own.as_deref())?;
+                let shape = self.shape(shape, span)?;
+                self.work(self.count(&shape, span)?, span)?;
+                Ok(Val::tile(super::combine::numbered(&t, shape, numbered)))
+            }
+            ExprData::Reshape { arg, shape, numbered: None } => {
+                let t = self.tile(*arg, None)?;
+                self.work(t.data.len(), span)?;
+                let shape = self.shape(shape, span)?;
+                if shape.iter().product::<usize>() != t.data.len() {
+                    return Err(fail(codes::ILL_FORMED, span, "a tile of another number of elements"));
+                }
+                Ok(Val::tile(Tile { shape, ..Tile::clone(&t) }))
+            }
+            _ => Err(fail(codes::ILL_FORMED, span, "no tile in other places")),
         }
     }
 

@@ -218,6 +218,7 @@ impl Kernel {
             ExprData::Combine(combine) => ExprData::Combine(Box::new(self.clone_combine(&combine, subst))),
             ExprData::Part { of, index } => ExprData::Part { of: self.clone_expr(of, subst), index },
             ExprData::Transpose(arg) => ExprData::Transpose(self.clone_expr(arg, subst)),
+            ExprData::Permute { arg, order } => ExprData::Permute { arg: self.clone_expr(arg, subst), order },
             ExprData::Reshape { arg, shape, numbered } => ExprData::Reshape {
                 arg: self.clone_expr(arg, subst),
                 shape: shape.into_iter().map(|n| self.clone_expr(n, subst)).collect(),

@@ -131,6 +131,7 @@ impl Kernel {
             | ExprData::Lookup { index: arg, .. }
             | ExprData::Index(arg)
             | ExprData::Part { of: arg, .. }
+            | ExprData::Permute { arg, .. }
             | ExprData::Transpose(arg) => found.push(*arg),
             ExprData::Reshape { arg, shape, .. } => {
                 found.push(*arg);

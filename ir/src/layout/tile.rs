@@ -197,6 +197,21 @@ impl RegLayout {
         RegLayout::new(value, thread, self.out_bits())
     }
 
+    /// The layout of the same elements of a tile of extents `2^bits[i]`, whose dimension `d` is then dimension `order[d]`. `None` if these are
+    /// not its dimensions.
+    pub fn permuted(&self, bits: &[u32], order: &[u32]) -> Option<RegLayout> {
+        if bits.iter().sum::<u32>() != self.out_bits() || bits.len() != order.len() {
+            return None;
+        }
+        let base = |axis: u32| bits[..axis as usize].iter().sum::<u32>();
+        // Which bit of the operand's index each bit of the result's is.
+        let from: Vec<u32> = order.iter().flat_map(|&axis| base(axis)..base(axis) + bits[axis as usize]).collect();
+        let moved =
+            |column: &u64| from.iter().enumerate().fold(0u64, |all, (to, from)| all | (column >> from & 1) << to);
+        let [value, thread] = [&self.value, &self.thread].map(|map| map.cols().iter().map(moved).collect());
+        RegLayout::new(value, thread, self.out_bits())
+    }
+
     /// The layout of the same elements, in row-major order, of a tile of extents `2^to[i]` for this one of `2^from[i]`. `None` if these are not as many.
     pub fn reshaped(&self, from: &[u32], to: &[u32]) -> Option<RegLayout> {
         if from.iter().sum::<u32>() != self.out_bits() || to.iter().sum::<u32>() != self.out_bits() {

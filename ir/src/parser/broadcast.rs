@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 /// Writes out the tiles; returns what cannot be.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     let windowed = with_windows(k);
-    let mut writer = Writer { windowed, notes, front: Vec::new(), named: Vec::new(), wrong: Vec::new() };
+    let mut writer = Writer { windowed, notes, front: Vec::new(), named: Vec::new(), target: None, wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         let behind = writer.statement(k, s);
         writer.named.clear();
@@ -63,16 +63,22 @@ struct Writer<'n> {
     front: Vec<Stmt>,
     /// What has been given dimensions in front of it: the expression as it was, how many, and the tile.
     named: Vec<(ExprData, usize, Value)>,
+    /// The extents of the tile that the statement sets, for its expression.
+    target: Option<Vec<Extent>>,
     wrong: Vec<Diagnostic>,
 }
 
 impl Writer<'_> {
     /// Returns what is after the statement.
     fn statement(&mut self, k: &mut Kernel, s: Stmt) -> Vec<Stmt> {
+        self.target = target_extents(k, s);
         match k.stmts[s].clone() {
             StmtData::Let { value, init } if self.named_window(k, s, value, init) => {}
             StmtData::Let { value, init }
-                if matches!(k.exprs[init], ExprData::Reshape { .. } | ExprData::Concat { .. }) =>
+                if matches!(
+                    k.exprs[init],
+                    ExprData::Reshape { .. } | ExprData::Permute { .. } | ExprData::Concat { .. }
+                ) =>
             {
                 self.aligned(k, &[init]);
                 self.named_shape(k, s, value, init);
@@ -120,34 +126,32 @@ impl Writer<'_> {
     }
 
     /// `reshape(x, [16, 4])` and `concat(a, b, 1)`: tiles of their own.
-    fn in_shape(&mut self, k: &mut Kernel, e: Expr) {
+    fn in_shape(&mut self, k: &mut Kernel, e: Expr, beside: &[Option<Extent>]) {
         let args: Vec<Expr> = match &k.exprs[e] {
-            ExprData::Reshape { arg, .. } => vec![*arg],
+            ExprData::Reshape { arg, .. } | ExprData::Permute { arg, .. } => vec![*arg],
             ExprData::Concat { args, .. } => args.clone(),
             _ => return,
         };
         let mut parts = Vec::new();
         args.iter().for_each(|&arg| leaves(k, arg, &mut parts));
-        for part in parts {
-            self.tile_of_window(k, part);
+        // Dimensions in another order have the same extents.
+        let mut known = vec![None; beside.len()];
+        if let ExprData::Permute { order, .. } = &k.exprs[e]
+            && order.len() == beside.len()
+            && order.iter().all(|&axis| (axis as usize) < known.len())
+        {
+            order.iter().zip(beside).for_each(|(&axis, &n)| known[axis as usize] = n);
         }
-        let span = k.expr_spans[e];
+        for part in parts {
+            self.tile_of_window(k, part, &known);
+        }
         match k.exprs[e].clone() {
             ExprData::Reshape { arg, shape, numbered } => {
-                // For the verifier to say.
-                let Ok(Type::Tile(ty)) = type_of(k, e) else { return };
-                let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
-                let arg = match k.exprs[arg] {
-                    ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => arg,
-                    _ => {
-                        let Ok(Type::Tile(own)) = type_of(k, arg) else { return };
-                        let own_shape = own.shape.iter().map(|&n| extent(k, n, arg)).collect();
-                        self.filled(k, "part", TileTy::registers(own.elem, own_shape, None), arg)
-                    }
-                };
-                let src = k.expr(ExprData::Reshape { arg, shape, numbered }, span);
-                let named = self.filled(k, "reshaped", TileTy::registers(ty.elem, whole, None), src);
-                k.exprs[e] = k.exprs[named].clone();
+                let moved = |arg| ExprData::Reshape { arg, shape, numbered };
+                self.rearranged(k, e, arg, "reshaped", moved);
+            }
+            ExprData::Permute { arg, order } => {
+                self.rearranged(k, e, arg, "permuted", |arg| ExprData::Permute { arg, order });
             }
             ExprData::Concat { args, axis } => {
                 if let Some(value) = self.joined(k, e, &args, axis as usize) {
@@ -158,13 +162,34 @@ impl Writer<'_> {
         }
     }
 
-    /// A window with explicit extents is a tile if it is reshaped.
-    fn tile_of_window(&mut self, k: &mut Kernel, e: Expr) {
+    /// A tile whose elements are those of `arg` in other places.
+    fn rearranged(&mut self, k: &mut Kernel, e: Expr, arg: Expr, name: &str, moved: impl FnOnce(Expr) -> ExprData) {
+        // For the verifier to say.
+        let Ok(Type::Tile(ty)) = type_of(k, e) else { return };
+        let whole = ty.shape.iter().map(|&n| extent(k, n, e)).collect();
+        let arg = match k.exprs[arg] {
+            ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)) => arg,
+            _ => {
+                let Ok(Type::Tile(own)) = type_of(k, arg) else { return };
+                let own_shape = own.shape.iter().map(|&n| extent(k, n, arg)).collect();
+                self.filled(k, "part", TileTy::registers(own.elem, own_shape, None), arg)
+            }
+        };
+        let src = k.expr(moved(arg), k.expr_spans[e]);
+        let named = self.filled(k, name, TileTy::registers(ty.elem, whole, None), src);
+        k.exprs[e] = k.exprs[named].clone();
+    }
+
+    /// A window with explicit extents, or with those in `known`, is a tile if it is reshaped.
+    fn tile_of_window(&mut self, k: &mut Kernel, e: Expr, known: &[Option<Extent>]) {
         let (Some(window), Ok(ty @ Type::View(_))) = (window(k, self.notes, e), type_of(k, e)) else { return };
         let extents = match &k.exprs[e] {
             ExprData::View(view) if takes_dimensions(k, view.base) => {
                 let said = self.notes.get(&e).cloned().unwrap_or_else(|| vec![RangeNote::default(); view.ranges.len()]);
                 given_extents(k, view, &said, &ty)
+            }
+            _ if window.dims.len() == known.len() => {
+                window.dims.iter().zip(known).map(|(dim, &known)| dim.given_extent().or(known)).collect()
             }
             _ => window.dims.iter().map(|dim| dim.extent).collect(),
         };
@@ -220,11 +245,17 @@ impl Writer<'_> {
     fn aligned(&mut self, k: &mut Kernel, all: &[Expr]) {
         let mut found = Vec::new();
         all.iter().for_each(|&e| leaves(k, e, &mut found));
+        let target = self.target.take();
         for &e in &found {
             self.inside(k, e);
             self.with_dimensions(k, e);
-            self.in_shape(k, e);
         }
+        let beside: Vec<Option<Extent>> = match (target, found.iter().find_map(|&e| tile_extents(k, e))) {
+            (Some(target), _) => target.into_iter().map(Some).collect(),
+            (None, Some(tile)) => tile.into_iter().map(Some).collect(),
+            (None, None) => Vec::new(),
+        };
+        found.iter().for_each(|&e| self.in_shape(k, e, &beside));
         let types: Vec<Option<Type>> = found.iter().map(|&e| type_of(k, e).ok()).collect();
         let most = types.iter().flatten().map(Type::rank).max().unwrap_or(0);
         if types.iter().flatten().all(|ty| matches!(ty.rank(), 0) || ty.rank() == most) {
@@ -256,7 +287,7 @@ impl Writer<'_> {
             ExprData::Combine(combine) => self.aligned(k, &combine.args),
             ExprData::View(_) => self.numbers(k, e),
             ExprData::Ref(_) => {}
-            ExprData::Reshape { arg, .. } => self.aligned(k, &[arg]),
+            ExprData::Reshape { arg, .. } | ExprData::Permute { arg, .. } => self.aligned(k, &[arg]),
             ExprData::Mma(m) => {
                 [m.a, m.b, m.c].into_iter().for_each(|child| self.aligned(k, &[child]));
                 self.operands(k, &m);
@@ -373,6 +404,25 @@ impl Writer<'_> {
     }
 }
 
+/// The extents of the register tile that a statement sets.
+fn target_extents(k: &Kernel, s: Stmt) -> Option<Vec<Extent>> {
+    match k.stmts[s] {
+        StmtData::Copy { dst, .. } => tile_extents(k, dst),
+        StmtData::Assign { dst: value, .. } | StmtData::Var { value, .. } => {
+            Some(k.tile_ty(value)?.shape.iter().map(|&n| Extent::of(k, n)).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The extents of a tile.
+fn tile_extents(k: &Kernel, e: Expr) -> Option<Vec<Extent>> {
+    match type_of(k, e) {
+        Ok(Type::Tile(t)) => Some(t.shape),
+        _ => None,
+    }
+}
+
 /// What `e` is without the transposes around it, and whether their number is odd.
 fn untransposed(k: &Kernel, mut e: Expr) -> (Expr, bool) {
     let mut transposed = false;
@@ -387,7 +437,7 @@ fn is_reshaped(k: &Kernel, src: Expr, dst: Expr) -> bool {
     let variable = |e: Expr| matches!(k.exprs[e], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)));
     let written = |e: Expr| match &k.exprs[e] {
         ExprData::Reshape { numbered: Some(_), .. } => true,
-        ExprData::Reshape { arg, numbered: None, .. } => variable(*arg),
+        ExprData::Reshape { arg, numbered: None, .. } | ExprData::Permute { arg, .. } => variable(*arg),
         _ => false,
     };
     written(src) && variable(dst)

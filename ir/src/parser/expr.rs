@@ -8,7 +8,7 @@ use crate::combine::How;
 use crate::diag::{Diagnostic, Reported, Span};
 use crate::entities::{Expr, Value};
 use crate::fix_locations::FixLocation;
-use crate::functions::{self, CONCAT, RESHAPE};
+use crate::functions::{self, CONCAT, PERMUTE, RESHAPE};
 use crate::index;
 use crate::kernel::{ExprData, Mma, Range, Slot, Totals, ValueDef, View};
 use crate::lexer::{Tok, clip, is_reserved};
@@ -238,6 +238,17 @@ impl Parser<'_, '_> {
                 let numbered = if self.eat_sign(",") { Some(Box::new(self.numbered()?)) } else { None };
                 self.expect_sign(")")?;
                 self.node(ExprData::Reshape { arg, shape, numbered }, self.since(span))
+            }
+            PERMUTE => {
+                self.bump();
+                self.expect_sign("(")?;
+                let arg = self.expr()?;
+                self.expect_sign(",")?;
+                self.expect_sign("[")?;
+                let order = self.comma_list(|p| p.small_int("a dimension"))?;
+                self.list_end("]")?;
+                self.expect_sign(")")?;
+                self.node(ExprData::Permute { arg, order }, self.since(span))
             }
             CONCAT => self.concat(span),
             "cast" | "bitcast" => {

@@ -12,8 +12,8 @@ use crate::loop_ends;
 use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::{
-    aliases, broadcast, broadcast_vectors, elements, fill_values, implicit_tiles, inferred_extents, old_values,
-    output_operands, persistent_axes, strided,
+    aliases, broadcast, broadcast_vectors, dimension_order, elements, fill_values, implicit_tiles, inferred_extents,
+    old_values, output_operands, persistent_axes, strided,
 };
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
@@ -92,6 +92,7 @@ impl<'s> Parser<'s, '_> {
             self.check_sizes();
             self.kernel.have_numbers_count(true);
             persistent_axes::write_out(&mut self.kernel, walks);
+            dimension_order::write_out(&mut self.kernel, &said);
             aliases::write_out(&mut self.kernel, &mut said);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = broadcast_vectors::write_out(&mut self.kernel, &mut said);

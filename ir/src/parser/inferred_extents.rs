@@ -187,6 +187,10 @@ impl Narrow<'_> {
             },
             ExprData::Transpose(arg) if d < 2 => self.along(*arg, 1 - d, seen),
             ExprData::Transpose(_) => Along::Number,
+            ExprData::Permute { arg, order } => match order.len().checked_sub(1 + d) {
+                Some(at) => self.along(*arg, (order.len() - 1).saturating_sub(order[at] as usize), seen),
+                None => Along::Number,
+            },
             ExprData::Reshape { .. } | ExprData::Concat { .. } | ExprData::Mma(_) => Along::Elements,
         }
     }

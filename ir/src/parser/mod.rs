@@ -14,6 +14,7 @@ mod broadcast_vectors;
 mod combine;
 mod comments;
 mod demands;
+mod dimension_order;
 mod elements;
 mod expr;
 mod fill_values;

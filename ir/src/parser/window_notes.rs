@@ -147,6 +147,7 @@ pub(super) fn leaves(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
         | ExprData::View(_)
         | ExprData::Transpose(_)
         | ExprData::Reshape { .. }
+        | ExprData::Permute { .. }
         | ExprData::Concat { .. }
         | ExprData::Reduce { .. }
         | ExprData::Scan { .. }
@@ -188,6 +189,7 @@ fn rank_within(k: &Kernel, notes: &Notes, e: Expr, names: usize, known: &mut BTr
         ExprData::Op { args, .. } | ExprData::Concat { args, .. } => most(args),
         ExprData::Round { arg, word, .. } => most(&[*arg, *word]),
         ExprData::Reshape { shape, .. } => shape.len(),
+        ExprData::Permute { order, .. } => order.len(),
         ExprData::Combine(combine) => most(&combine.args),
         ExprData::Cast { arg, .. }
         | ExprData::Bits { arg, .. }

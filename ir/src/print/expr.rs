@@ -125,6 +125,11 @@ impl Exprs<'_> {
                 self.put(&format!(".{index}"));
             }
             ExprData::Transpose(arg) => self.call("transpose", &[*arg]),
+            ExprData::Permute { arg, order } => {
+                self.put("permute(");
+                self.expr(*arg);
+                self.put(&format!(", {order:?})"));
+            }
             ExprData::Reshape { arg, shape, numbered } => {
                 self.put("reshape(");
                 self.expr(*arg);

@@ -3,7 +3,7 @@
 use super::elementwise::join_extent;
 use super::types::{Extent, TileType, Type, TypeError, Types, elem_name, shape_text};
 use crate::codes;
-use crate::combine::{Combine, How, comparisons, component, local};
+use crate::combine::{Combine, How, comparisons, component, local, row_bits};
 use crate::entities::{Expr, Value};
 use crate::kernel::ExprData;
 use crate::ops::{Domain, Op};
@@ -69,13 +69,8 @@ impl Types<'_> {
                 self.check_parts(e, *extent, parts)?;
                 *extent = Extent::Known(1 << parts.count_ones());
             }
-            How::Sort { .. } if extent.known().is_some_and(|n| !n.is_power_of_two()) => {
-                let message = "a row that is sorted has a power of two of elements";
-                let d = self.error(codes::BAD_AXIS, e, message);
-                return Err(d.with_note("make the tile larger, and fill it with what comes last").into());
-            }
-            How::Sort { steps: Some((_, to)) } if extent.known().is_some_and(|n| to > comparisons(n.ilog2())) => {
-                let all = extent.known().map_or(0, |n| comparisons(n.ilog2()));
+            How::Sort { steps: Some((_, to)) } if extent.known().is_some_and(|n| to > comparisons(row_bits(n))) => {
+                let all = extent.known().map_or(0, |n| comparisons(row_bits(n)));
                 let message = format!("a sort of such rows takes {all} comparisons, and these end at {to}");
                 let d = self.error(codes::BAD_AXIS, e, message);
                 return Err(d.with_note("`sort (x) along 1 steps (0, 3)` of 8 elements: the first three of 6").into());

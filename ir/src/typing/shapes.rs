@@ -3,7 +3,7 @@
 use super::elementwise::join_element;
 use super::types::{Extent, TileType, Type, TypeError, Types, shape_text};
 use crate::codes;
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, counted};
 use crate::entities::Expr;
 use crate::kernel::{ExprData, Kernel};
 use crate::reshape::Numbered;
@@ -23,6 +23,26 @@ impl Types<'_> {
             return Err(self.error(codes::SHAPE_MISMATCH, e, message).into());
         }
         Ok(Type::Tile(TileType { shape: own, space: Space::Reg, ..t }))
+    }
+
+    /// The type of `permute(arg, order)`.
+    pub(super) fn permuted(&self, e: Expr, arg: Expr, order: &[u32]) -> Result<Type, TypeError> {
+        let t = self.tile(arg, "permute")?;
+        let rank = t.shape.len();
+        for &axis in order {
+            if axis as usize >= rank {
+                let message = format!("axis {axis} does not exist: the tile has {}", counted(rank, "dimension"));
+                return Err(self.error(codes::BAD_AXIS, e, message).with_note("axes count from 0").into());
+            }
+        }
+        if order.len() != rank || (0..rank as u32).any(|axis| !order.contains(&axis)) {
+            let message = format!("{order:?} is no order of the {} of this tile", counted(rank, "dimension"));
+            let all: Vec<usize> = (0..rank).rev().collect();
+            let note = format!("it has each dimension once, as {all:?} does");
+            return Err(self.error(codes::BAD_AXIS, e, message).with_note(note).into());
+        }
+        let shape = order.iter().map(|&axis| t.shape[axis as usize]).collect();
+        Ok(Type::Tile(TileType { shape, space: Space::Reg, ..t }))
     }
 
     /// The type of elements that are read by their numbers.

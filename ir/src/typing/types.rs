@@ -249,6 +249,7 @@ impl<'k> Types<'k> {
                     other => other,
                 })
             }
+            ExprData::Permute { arg, order } => self.permuted(e, *arg, order),
             ExprData::Reshape { arg, shape, numbered: None } => self.reshaped(e, *arg, shape),
             ExprData::Reshape { arg, shape, numbered: Some(of) } => self.numbered(e, *arg, shape, of),
             ExprData::Concat { args, axis } => self.concatenated(e, args, *axis),

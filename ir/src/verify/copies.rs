@@ -55,7 +55,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, src: Expr, dst: Expr, attrs: &
 /// A reshaped tile is copied from one register variable to another of its type.
 fn reshaped(cx: &mut Cx<'_, '_>, src: Expr, dst: Expr) {
     let k = cx.k;
-    let ExprData::Reshape { arg, ref numbered, .. } = k.exprs[src] else { return };
+    let (arg, is_numbered) = match k.exprs[src] {
+        ExprData::Reshape { arg, ref numbered, .. } => (arg, numbered.is_some()),
+        ExprData::Permute { arg, .. } => (arg, false),
+        _ => return,
+    };
     let elem = |e: Expr, of_buffer: bool| match k.exprs[e] {
         ExprData::Ref(v)
             if match k.values[v].def {
@@ -68,7 +72,7 @@ fn reshaped(cx: &mut Cx<'_, '_>, src: Expr, dst: Expr) {
         }
         _ => None,
     };
-    let own = elem(arg, numbered.is_some());
+    let own = elem(arg, is_numbered);
     if own.is_none() || own != elem(dst, false) {
         let message = "a tile in another shape goes from a register variable to another of its type";
         cx.error_at(

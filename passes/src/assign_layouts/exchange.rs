@@ -210,7 +210,7 @@ impl Work<'_> {
             }
             (Relation::Result, _) => self.result(k, cx, edge, (to, from)),
             (Relation::Copy | Relation::Transposed, _) => self.copy(k, cx, edge, (&to, &from)),
-            (Relation::Reshaped, _) => self.reshaped(k, cx, edge, (&to, &from)),
+            (Relation::Reshaped | Relation::Permuted(_), _) => self.reshaped(k, cx, edge, (&to, &from)),
             (Relation::Window { .. }, _) => unreachable!("windows are settled behind all others"),
             (_, None) => unreachable!("an operand has an expression"),
         }

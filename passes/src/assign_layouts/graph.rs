@@ -8,6 +8,7 @@
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Makes no decisions ([`super::infer`] does).
 
+use super::axis_order::AxisOrder;
 use super::window_starts::places;
 use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_window_dim;
@@ -111,6 +112,8 @@ pub(super) enum Relation {
     Transposed,
     /// A copy to another shape.
     Reshaped,
+    /// A copy with the dimensions in another order: dimension `d` of `b` is dimension `order[d]` of `a`.
+    Permuted(AxisOrder),
     /// `b` is a window of the tile `a`, copied to or from it, with the dimensions of `a` in the mask `kept`. Along
     /// dimensions in `shifted`, it may begin at other places than multiples of its extent.
     Window { kept: u32, shifted: u32 },
@@ -181,6 +184,7 @@ impl Graph {
             | Relation::Reshaped
             | Relation::Window { .. }
             | Relation::Rows(_)
+            | Relation::Permuted(_)
             | Relation::Totals => false,
         })
     }
@@ -421,6 +425,7 @@ impl Builder<'_> {
         let (tile, relation) = match self.k.exprs[src] {
             ExprData::Transpose(arg) => (arg, Relation::Transposed),
             ExprData::Reshape { arg, numbered: None, .. } => (arg, Relation::Reshaped),
+            ExprData::Permute { arg, ref order } => (arg, Relation::Permuted(AxisOrder::of(order))),
             _ => (src, Relation::Copy),
         };
         let node = self.of_tile(crate::analysis::views::plain_var(self.k, tile)?)?;
@@ -514,7 +519,11 @@ impl Builder<'_> {
                 ExprData::Ref(v) if self.deferred.init(v).is_some() => parts.named(v),
                 ExprData::Ref(v) if self.is_tile(v) => return true,
                 ExprData::Ref(_) => {}
-                ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => {}
+                ExprData::View(_)
+                | ExprData::Mma(_)
+                | ExprData::Transpose(_)
+                | ExprData::Permute { .. }
+                | ExprData::Reshape { .. } => {}
                 _ => parts.inside(e),
             }
         }
@@ -559,7 +568,11 @@ impl Builder<'_> {
                     self.operands(at, context, arg);
                 }
             }
-            ExprData::View(_) | ExprData::Mma(_) | ExprData::Transpose(_) | ExprData::Reshape { .. } => {}
+            ExprData::View(_)
+            | ExprData::Mma(_)
+            | ExprData::Transpose(_)
+            | ExprData::Permute { .. }
+            | ExprData::Reshape { .. } => {}
             _ => self.k.children(e).into_iter().for_each(|child| self.operands(at, context, child)),
         }
     }

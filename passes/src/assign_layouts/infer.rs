@@ -68,6 +68,7 @@ pub(super) fn required_layout(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout)
         Relation::Result | Relation::Copy => Some(of_a.clone()),
         Relation::Transposed => of_a.transposed(*log2_shape(&a.shape).first()?),
         Relation::Reshaped => of_a.reshaped(&log2_shape(&a.shape), &log2_shape(&b.shape)),
+        Relation::Permuted(order) => of_a.permuted(&log2_shape(&a.shape), &order.axes(a.shape.len())),
         Relation::Window { kept, shifted } => {
             let bits = extents_in(kept, a, b)?;
             let first: Vec<u64> = (0..a.shape.len()).map(|d| u64::from(shifted >> d & 1)).collect();
@@ -434,6 +435,7 @@ impl<'a> Search<'a> {
                 layout.of_windows(&extents_in(kept, a, b)?, &log2_shape(&a.shape))
             }
             (Relation::Reshaped, false) => layout.reshaped(&log2_shape(&b.shape), &log2_shape(&a.shape)),
+            (Relation::Permuted(order), false) => layout.permuted(&log2_shape(&b.shape), &order.inverse(b.shape.len())),
             (Relation::Totals, false) => None,
             (Relation::Transposed, false) => layout.transposed(*log2_shape(&b.shape).first()?),
             (_, false) => (a.shape == b.shape).then(|| layout.clone()),

@@ -3,6 +3,7 @@
 
 use super::parameters::{Auto, set};
 use crate::Cx;
+use crate::narrow_products::ANY_TILE;
 use crate::select_mma::{available, best_atom};
 use crate::specialize::{bad_extents, fold, pad, substitute};
 use tilec_ir::atoms::Inputs;
@@ -12,9 +13,6 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstParam, ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
-
-/// Warp tile for testing whether there is an instruction; every instruction fits it.
-const ANY_TILE: (u64, u64, u64) = (64, 64, 64);
 
 /// The known values of parameters.
 fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
@@ -34,7 +32,7 @@ fn values(k: &Kernel) -> Vec<(Value, ConstValue)> {
 }
 
 /// A copy of the kernel with the known values bound.
-fn bound(k: &Kernel) -> Kernel {
+pub(super) fn bound(k: &Kernel) -> Kernel {
     let mut k = k.clone();
     let values = values(&k);
     substitute(&mut k, &values);

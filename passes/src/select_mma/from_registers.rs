@@ -14,16 +14,18 @@
 //! ```
 //!
 //! If lanes repeat each other's elements of an operand (`m8n8k4`, scalar products), a thread would have to hold many times its own elements. Then
-//! the operand goes through a buffer.
+//! the operand goes through a buffer. If both operands are in registers, they stay there as long as a thread has room for them.
 
+use super::atoms::accumulator_registers;
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
 use crate::analysis::views::memory_views;
 use crate::select_mma::k_slices::{declare, declare_beside, insert_at};
 use crate::select_mma::operands::{known, operand_name};
-use tilec_ir::atoms::{AtomRow, Bit};
+use tilec_ir::atoms::{AtomRow, Bit, Fragment, Inputs};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
@@ -77,6 +79,30 @@ pub(crate) fn keeps(row: &AtomRow, first: bool) -> bool {
     let variants = if first { row.a } else { row.b };
     row.sums() && variants.iter().all(|f| !f.lane.contains(&Bit::Same))
 }
+
+/// Whether a thread has room for both operands of a product in registers, next to its sums: operands of which lanes
+/// repeat elements may be many times the thread's own. `warp`: the instruction's rows, columns and depth in a warp.
+pub(super) fn room(
+    row: &AtomRow,
+    (inputs, acc): (Inputs, Elem),
+    swap: bool,
+    (rows, columns, depth): (u64, u64, u64),
+) -> bool {
+    if keeps(row, true) && keeps(row, false) {
+        return true;
+    }
+    let [first, second] = if swap { [inputs.b, inputs.a] } else { [inputs.a, inputs.b] };
+    let words = |fragments: &[Fragment], elem: Elem, lines: u64| {
+        let repeated = |f: &Fragment| f.lane.iter().filter(|bit| **bit == Bit::Same).count();
+        let repeats = 1u64 << fragments.iter().map(repeated).max().unwrap_or(0);
+        elem.size().bytes_of(lines.saturating_mul(depth).saturating_mul(repeats) / u64::from(WARP)) / 4
+    };
+    let sums = accumulator_registers(rows, columns, acc.size());
+    words(row.a, first, rows) + words(row.b, second, columns) + sums <= u64::from(MAX_OPERANDS)
+}
+
+/// Registers of a thread for both operands and the sums of a product; the others are addresses and copies.
+const MAX_OPERANDS: u32 = REGISTERS_PER_THREAD / 4 * 3;
 
 /// The register tile `e` as source of fragments for the product `s`: a tile in registers if `keeps`, else a buffer.
 pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: Elem, keeps: bool) -> Expr {

@@ -3,13 +3,14 @@
 //! Threads divide tiles by powers of two (but wgmma has columns of any multiple of 8). The padded program has the same
 //! meaning. Windows of tensors end where the tile did (`X[i * 80..i * 80 + 80]`, unless the dimension has just that
 //! extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and
-//! register tiles end there, too. Operands of reductions are masked beyond by the neutral value
+//! register tiles end there, too. Numbers of gathered rows are -1 beyond it. Operands of reductions are masked beyond by the neutral value
 //! (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. Computed operands of products
 //! are masked by zero. A tile that copies fill in part is initialised with zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
 //! the error has the reason.
 
+mod rows;
 mod tuples;
 
 use super::zero_init;
@@ -195,8 +196,11 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
     if windows == Windows::Whole && k.tensor_ty(view.base).is_some() {
         return Some(format!("a window of `{name}` is not all {n} elements of a dimension that has so many"));
     }
-    let can_end = matches!(view.dims[d], ViewDim::From { .. })
-        && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
+    let can_end = match view.dims[d] {
+        ViewDim::From { .. } => true,
+        ViewDim::Gather(rows) => rows::counts(k, n, rows),
+        _ => false,
+    } && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
     (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end past them"))
 }
 
@@ -291,14 +295,14 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
 fn cut_off(k: &mut Kernel, n: u64) {
     let (mut windows, mut reduced, mut summed) = (Vec::new(), Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
-        windows.extend(windows_of(k, s));
+        windows.extend(windows_of(k, s).into_iter().map(|window| (s, window)));
         stmt_exprs(k, s).into_iter().for_each(|e| reductions(k, e, &mut reduced));
         stmt_exprs(k, s).into_iter().for_each(|e| factors(k, n, e, &mut summed));
     }
     // Of the contents as they are: masks come after all questions.
     summed.retain(|&(e, axis)| !zero(k, e, Some(axis)));
-    for (e, shape) in windows {
-        end(k, n, e, &shape);
+    for (s, (e, shape)) in windows {
+        end(k, n, s, (e, &shape));
     }
     for e in reduced {
         match k.exprs[e] {
@@ -339,8 +343,8 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
     }
 }
 
-/// Makes the window `e` end after `n` elements along the dimensions in which it has `n`.
-fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
+/// Makes the window `e` of the statement `s` end after `n` elements along the dimensions in which it has `n`.
+fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
     let Some(view) = resolve_view(k, e) else { return };
     let kept = view.base_dims();
     let dims: Vec<usize> = kept
@@ -360,7 +364,14 @@ fn end(k: &mut Kernel, n: u64, e: Expr, shape: &[u64]) {
     let span = k.expr_spans[at];
     let ExprData::View(mut of) = k.exprs[at].clone() else { panic!("bug: all of a tensor is in the way") };
     for d in dims {
-        let Range::From { start, end } = of.ranges[d] else { panic!("bug: gathered elements are in the way") };
+        let (start, end) = match of.ranges[d] {
+            Range::From { start, end } => (start, end),
+            Range::Gather(rows) => {
+                of.ranges[d] = Range::Gather(rows::ended(k, n, s, rows));
+                continue;
+            }
+            Range::At(_) => panic!("bug: a single element has no extent"),
+        };
         let first = k.copy_expr(start);
         let count = k.int(n as i64, span);
         let behind = k.binary(Op::Add, first, count, span);
@@ -459,8 +470,9 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
             }
         }
         ExprData::Combine(combine) if windows == Windows::Whole && tuples::counts(k, n, combine) => {
+            let word = combine.operation.word();
             return Some(format!(
-                "a `reduce` runs over {n} elements, and elements beyond them would change the result"
+                "a `{word}` runs over {n} elements, and elements beyond them would change the result"
             ));
         }
         ExprData::Mma(mma) => {
@@ -510,7 +522,9 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut PadQuery) 
     match &k.exprs[e] {
         _ if literal(e).is_some() => literal(e) == Some(0.0),
         ExprData::Cast { arg, .. } => zero_within(k, *arg, along, asked),
-        ExprData::Reshape { arg, numbered: None, .. } => zero_within(k, *arg, None, asked),
+        ExprData::Reshape { arg, numbered: None, .. } | ExprData::Permute { arg, .. } => {
+            zero_within(k, *arg, None, asked)
+        }
         // Elements that do not exist read as zero, and the result may have more elements than the tile.
         ExprData::Reshape { shape, numbered: Some(of), .. } => {
             let within = |((&n, &extent), &at): ((&Expr, &u64), &i64)| {

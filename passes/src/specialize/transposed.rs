@@ -106,7 +106,7 @@ fn pushed(k: &mut Kernel, e: Expr, flip: bool) -> Expr {
             ExprData::Combine(combine)
         }
         ExprData::Iota { axis, like } => ExprData::Iota { axis: axis_of(axis), like: pushed(k, like, flip) },
-        ExprData::Reshape { .. } | ExprData::Concat { .. } => {
+        ExprData::Permute { .. } | ExprData::Reshape { .. } | ExprData::Concat { .. } => {
             unreachable!("bug: it stands in a copy by itself, which is verified")
         }
     };

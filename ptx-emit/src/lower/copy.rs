@@ -138,6 +138,9 @@ impl Lower<'_> {
         if let ExprData::Reshape { arg, .. } = self.k.exprs[e] {
             return Ok(self.tile_of(arg).and_then(|tile| tile.reshaped(shape)));
         }
+        if let ExprData::Permute { arg, order } = &self.k.exprs[e] {
+            return Ok(self.tile_of(*arg).and_then(|tile| tile.permuted(order)));
+        }
         let view = resolve_view(self.k, e).filter(|v| v.space(self.k).in_registers());
         match (view, shape) {
             (Some(view), &[rows, columns]) if view.transposed => {

@@ -157,7 +157,7 @@ impl Lower<'_> {
             }
             ExprData::Combine(_) => unreachable!("bug: tuples are named, which is verified"),
             ExprData::Transpose(_) => Err(self.unsupported(e, "transposed register tiles")),
-            ExprData::Reshape { .. } | ExprData::Concat { .. } => {
+            ExprData::Permute { .. } | ExprData::Reshape { .. } | ExprData::Concat { .. } => {
                 unreachable!("bug: it stands in a copy by itself, which is verified")
             }
             ExprData::Mma(_) => Err(self.unsupported(e, "a product inside an expression")),

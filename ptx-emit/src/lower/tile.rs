@@ -83,6 +83,15 @@ impl Tile {
         Some(Tile { layout, dim_bits, used: held, ..self })
     }
 
+    /// The same registers as a tile with its dimensions in another order.
+    pub(super) fn permuted(self, order: &[u32]) -> Option<Tile> {
+        let extents: Vec<u64> = order.iter().map(|&axis| self.dim_bits.extents()[axis as usize]).collect();
+        let layout = self.layout.permuted(&self.dim_bits, order)?;
+        let dim_bits = Dims::of(&extents);
+        let held = UsedRegisters::of(&layout, dim_bits.extents())?;
+        Some(Tile { layout, dim_bits, used: held, ..self })
+    }
+
     /// The same registers as a tile of another shape with the same row-major order of elements.
     pub(super) fn reshaped(self, shape: &[u64]) -> Option<Tile> {
         let dim_bits = Dims::of(shape);

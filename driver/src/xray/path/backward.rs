@@ -133,6 +133,11 @@ impl BackwardPath<'_, '_> {
                 let spot: Coords = spot.iter().rev().copied().collect();
                 self.of(*arg, &spot);
             }
+            ExprData::Permute { arg, order } => {
+                let mut own: Coords = vec![None; order.len()];
+                order.iter().zip(spot).for_each(|(&axis, &at)| own[axis as usize] = at);
+                self.of(*arg, &own);
+            }
             // Which element of these comes from which is no question of one coordinate each.
             ExprData::Concat { .. } | ExprData::Reshape { .. } | ExprData::Combine(_) | ExprData::Part { .. } => {
                 for child in k.children(e) {

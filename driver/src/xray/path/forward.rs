@@ -279,6 +279,13 @@ impl<'a> PathBuilder<'a> {
                 let (a, b) = (computed(mma.a), computed(mma.b));
                 a.into_iter().map(row).chain(b.into_iter().map(column)).collect()
             }
+            ExprData::Permute { arg, order } => {
+                let turned = |own: Use| {
+                    let spot = order.iter().map(|&axis| own.spot.get(axis as usize).copied().flatten()).collect();
+                    Use { spot, ..own }
+                };
+                through(*arg, named).into_iter().map(turned).collect()
+            }
             // Which element of these comes from which is no question of one coordinate each.
             ExprData::Concat { .. }
             | ExprData::Reshape { .. }

@@ -20,7 +20,7 @@ impl Writer<'_> {
             leaves(k, at, &mut found);
             for part in found {
                 self.inside(k, part);
-                self.in_shape(k, part);
+                self.in_shape(k, part, &[]);
             }
         }
     }

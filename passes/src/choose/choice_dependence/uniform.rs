@@ -37,6 +37,7 @@ fn uniform(k: &Kernel, e: Expr, axis: u32, within: &mut Vec<Value>) -> bool {
         ExprData::Scan { axis: own, arg, .. } => *own != axis && uniform(k, *arg, axis, within),
         ExprData::Iota { axis: own, .. } => *own != axis,
         ExprData::Transpose(arg) => axis < 2 && uniform(k, *arg, 1 - axis, within),
+        ExprData::Permute { arg, order } => order.get(axis as usize).is_some_and(|&own| uniform(k, *arg, own, within)),
         ExprData::Int(_) | ExprData::Float(_) => true,
         ExprData::Mma(_)
         | ExprData::View(_)

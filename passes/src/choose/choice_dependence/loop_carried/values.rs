@@ -65,7 +65,7 @@ impl Tiles<'_> {
             ExprData::Combine(combine) => self.tuples(combine),
             ExprData::Part { of, .. } => self.of(*of),
             ExprData::Transpose(arg) => self.reshaped_operand(*arg).transposed(),
-            ExprData::Reshape { arg, .. } => match self.reshaped_operand(*arg) {
+            ExprData::Reshape { arg, .. } | ExprData::Permute { arg, .. } => match self.reshaped_operand(*arg) {
                 Kind::Zero | Kind::Fixed => Kind::Fixed,
                 other => mixed(&[other]),
             },

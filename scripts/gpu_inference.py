@@ -5,7 +5,7 @@
     scripts/gpu_inference.py --kind paged --case Z=16,H=32,G=4,L=2048,D=128,how=even --dry        # without a GPU
 
 `grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`), and a copy of as many bytes as weights and rows have (`copy`): with few rows of each expert these decide. `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
-PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout` and `argmax`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. All are timed in turns. A ratio of 1 says
+PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout` and `argmax`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. `requantised`: against two products of PyTorch to i32, without requantisation (`torch`). All are timed in turns. A ratio of 1 says
 that ours is as fast. Sizes come from tensors on the device: `how=even` parts are alike, `random` ones differ by up to a factor of three, `skewed` ones by more. Results are compared with sums in
 double precision, filled with NaN before, and must be the same after the timing. `--define BKV=64` gives compile-time parameters, S=8 in a case the number of parts of the keys.
 """
@@ -23,13 +23,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from gpu import contract_host as host  # noqa: E402
 from gpu import measure, suite  # noqa: E402
 from gpu.assemble import dry  # noqa: E402
-from gpu import element_programs, inference_programs  # noqa: E402
+from gpu import element_programs, inference_programs, requantised  # noqa: E402
 from gpu.inference_programs import Case, Job, work_of_varlen  # noqa: E402
 from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-KINDS = {**inference_programs.KINDS, **element_programs.KINDS}
-TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32"}
+KINDS = {**inference_programs.KINDS, **element_programs.KINDS, **requantised.KINDS}
+TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32", "i8": "int8"}
 OTHERS = ["dense", "torch", "copy"]
 COLUMNS = [
     "tag", "kind", "case", "type", *(f"{n}_{c}" for n in ("ours", *OTHERS) for c in ("us", "spread")), "rate", "unit", *(f"ratio_{n}{c}" for n in OTHERS for c in ("", "_min", "_max")), "of_bound",
@@ -76,8 +76,11 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 def compile_case(options: argparse.Namespace, case: Case, file: str | None = None, more: str = "") -> tuple[host.LaunchFile, str]:
     """The program for a case, and its options."""
-    defined = ",".join(part for part in (f"T={options.type}", more or KINDS[options.kind].define(case), "" if more else options.define) if part)
-    words = ["--target", options.target, *(word for part in defined.split(",") for word in ("-D", part)), *options.option]
+    kind = KINDS[options.kind]
+    defined = ",".join(part for part in (f"T={options.type}" if kind.typed else "", more or kind.define(case), "" if more else options.define) if part)
+    words = ["--target", options.target, *(word for part in defined.split(",") if part for word in ("-D", part)), *options.option]
+    if kind.sizes is not None:
+        words += ["--for", kind.sizes(case)]
     return host.compile_file(options.tilec, file or options.file, words), " ".join(words)
 
 

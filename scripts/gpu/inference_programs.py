@@ -46,6 +46,10 @@ class Kind:
     bytes_of: Callable[[Case], float]
     # The kernel, of a file with several programs.
     kernel: str = ""
+    # Sizes for which `auto` parameters are chosen, if they are.
+    sizes: Callable[[Case], str] | None = None
+    # Whether the program has a parameter `T`.
+    typed: bool = True
 
 
 def lengths(total: int, parts: int, how: str, seed: int) -> list[int]:

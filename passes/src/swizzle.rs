@@ -7,30 +7,27 @@
 //!
 //! Needs: layouts and access widths. Switched off: natural layouts.
 
+mod accesses;
+mod conflicts;
+
 use crate::Cx;
 use crate::analysis::access_width::{elem_of, known_elem, tile_shape};
 use crate::analysis::contiguous_dim::smem_contiguous;
-use crate::analysis::distribution::copy_layout;
 use crate::analysis::uses::all_stmts;
-use crate::analysis::views::{copy_shape, memory_views};
+use crate::analysis::views::memory_views;
 use crate::analysis::wgmma::read_by_warpgroups;
 use crate::assign_layouts::log2_shape;
 use crate::producer_fills::{self, How};
 use crate::refusal::Refused;
-use crate::vectorize::matrix_rows;
+use accesses::{MAX_TERMS, accesses, declared, ideal_wavefronts};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
-use tilec_ir::layout::{PhaseAccess, SmemLayout, search_xor};
+use tilec_ir::layout::{SmemLayout, search_xor};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::tensor_store::is_stored;
 use tilec_ir::types::Order;
-
-/// Most terms of the search. Products need at most three, to spread pieces of 16 bytes over the eight units of a row of
-/// banks. A transposing copy needs three more for the rows that its lanes write, because other lanes read them. A copy
-/// by single words needs one for each of the five lane bits.
-const MAX_TERMS: usize = 6;
 
 pub(crate) const NAME: &str = "swizzle";
 
@@ -52,6 +49,9 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                 let name = &k.values[v].name;
                 let message = format!("`{name}` uses the {rows}-byte swizzle that TMA and `wgmma` require");
                 cx.remark(k.values[v].span, message);
+                if cx.enabled {
+                    conflicts::with_fixed(k, cx, v, &layout);
+                }
                 layout
             }
             None if cx.enabled => improve(k, cx, v, &natural),
@@ -111,72 +111,10 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
     );
     match found.conflict_free {
         true => cx.remark(span, format!("{what}: no conflicts")),
-        false => Refused::from("conflicts remain").report(k, cx, &what, (FastPath::Banks, declared(k, v))),
-    }
-    found.layout
-}
-
-/// The declaration of a buffer.
-fn declared(k: &Kernel, v: Value) -> Vec<Stmt> {
-    let declares = |&s: &Stmt| matches!(k.stmts[s], StmtData::Alloc { value, .. } if value == v);
-    all_stmts(k, k.body).into_iter().filter(declares).collect()
-}
-
-fn ideal_wavefronts(a: &PhaseAccess) -> u64 {
-    match a.access_bytes {
-        16 => 4,
-        8 => 2,
-        _ => 1,
-    }
-}
-
-/// Every access to `v`, as contributions of lane bits to its column-major index.
-pub(crate) fn accesses(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<PhaseAccess> {
-    let mut out = Vec::new();
-    let elem = known_elem(k, v);
-    for s in all_stmts(k, k.body) {
-        let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
-        for view in [memory_views(k, *src), memory_views(k, *dst)].concat() {
-            if view.base != v {
-                continue;
-            }
-            let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
-                continue;
-            };
-            let window = log2_shape(&shape);
-            // Matrices: the lanes give rows of 16 bytes.
-            let rows = if attrs.is_matrix() { matrix_rows(k, &view, &layout, &window) } else { None };
-            let layout = rows.map_or(layout, |m| m.rows);
-            let kept = view.base_dims();
-            let lane_cols = (0..5).map(|i| reindex(layout.thread_col(i), &window, dim_bits, &kept)).collect();
-            let vec = attrs.vec.unwrap_or(1);
-            out.push(PhaseAccess {
-                lane_cols,
-                access_bytes: elem.bytes_of(vec.into()) as u32,
-                elem: elem.size(),
-                weight: ((1u64 << layout.value_bits().min(20))
-                    / if attrs.is_matrix() { 1 } else { u64::from(vec.max(1)) })
-                .max(1),
-            });
+        false => {
+            let refused = conflicts::remaining(k, v, natural, &found.layout);
+            refused.report(k, cx, &format!("{what}: conflicts remain"), (FastPath::Banks, declared(k, v)));
         }
     }
-    out
-}
-
-/// Converts a column-major index of a window to that of its tile; `kept`: the tile's dimension for each dimension of
-/// the window.
-pub(crate) fn reindex(index: u64, window: &[u32], tile: &[u32], kept: &[usize]) -> u64 {
-    let mut coords: Vec<u64> = vec![0; tile.len()];
-    let mut rest = index;
-    for (&bits, &d) in window.iter().zip(kept) {
-        coords[d] = rest & ((1 << bits) - 1);
-        rest >>= bits;
-    }
-    let mut out = 0;
-    let mut shift = 0;
-    for (c, &bits) in coords.iter().zip(tile) {
-        out |= c << shift;
-        shift += bits;
-    }
-    out
+    found.layout
 }

@@ -39,6 +39,24 @@ pub struct TestFile {
     body_end: usize,
 }
 
+/// The words of a line. Those between single quotes are one.
+fn words(line: &str) -> Vec<String> {
+    let (mut out, mut quoted) = (Vec::new(), false);
+    let mut word: Option<String> = None;
+    for c in line.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !quoted => out.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    out.extend(word);
+    out
+}
+
 impl TestFile {
     /// Reads the file `path`, called `name`.
     ///
@@ -51,9 +69,9 @@ impl TestFile {
 
     fn parse(path: &Path, name: &str, text: String) -> Result<TestFile, String> {
         let (mut keys, mut outputs) = (Vec::new(), Vec::<(String, String)>::new());
-        let mut words = text.lines().next().and_then(|l| l.strip_prefix(MARK)).unwrap_or("").split_whitespace();
-        let kind = words.next().ok_or("the first line must be `//@ KIND arguments`")?.to_owned();
-        let args = words.map(str::to_owned).collect();
+        let mut words = words(text.lines().next().and_then(|l| l.strip_prefix(MARK)).unwrap_or("")).into_iter();
+        let kind = words.next().ok_or("the first line must be `//@ KIND arguments`")?;
+        let args = words.collect();
         let mut at = 0;
         let mut body_end = text.len();
         for (number, line) in text.split_inclusive('\n').enumerate() {

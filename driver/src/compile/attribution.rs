@@ -6,10 +6,14 @@
 
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::facts::contiguous_dim;
 use tilec_ir::kernel::{Kernel, StmtData};
+use tilec_ir::layout::access::{BANK_BYTES, BANKS};
 use tilec_ir::roles::all_warps;
 use tilec_ir::target::WARP;
-use tilec_ir::typing::resolve_view;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::{copy_shape, resolve_view};
+use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
 use tilec_passes::choose::{Place, Prediction, Runs, Term};
 use tilec_ptx::report::{CopyReport, Report};
 
@@ -210,6 +214,29 @@ pub(crate) fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     };
     let wavefronts = counted(s.wavefronts as usize, "wavefront");
     (s.span, format!("{access} `{}` takes {wavefronts} a warp{least}", s.buffer))
+}
+
+/// That an asynchronous copy takes wavefronts beside those for its banks, because rows of its window are shorter than a line of shared memory.
+pub(crate) fn divided(k: &Kernel, s: &tilec_ptx::report::SharedReport) -> Option<String> {
+    if !s.store || s.access_bytes < MAX_ACCESS_BYTES {
+        return None;
+    }
+    let row_bytes = k.statements().into_iter().find_map(|t| {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[t] else { return None };
+        let to = resolve_view(k, *dst).filter(|to| k.stmt_spans[t] == s.span && k.values[to.base].name == s.buffer)?;
+        let from = resolve_view(k, *src).filter(|_| attrs.is_asynchronous())?;
+        let along = contiguous_dim(k, from.base).and_then(|d| from.base_dims().iter().position(|&kept| kept == d))?;
+        let ElemRef::Known(elem) = k.values[to.base].def.elem()? else { return None };
+        Some(elem.bytes_of(*copy_shape(k, *src, *dst)?.get(along)?))
+    })?;
+    // A line of shared memory is one word of every bank.
+    const LINE: u64 = BANKS * BANK_BYTES;
+    (row_bytes % LINE != 0).then(|| {
+        format!(
+            "wavefronts are counted by banks. `cp.async` moves rows of {row_bytes} bytes to `{}`, parts of lines of {LINE}, and may take further wavefronts: these are no bank conflicts (`parted` in `tilec run --counters`)",
+            s.buffer
+        )
+    })
 }
 
 /// Of the copies that are requested those with most bytes of tensors, and their shares of what all move.

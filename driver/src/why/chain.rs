@@ -3,6 +3,7 @@
 use super::answer::{Decision, Known, Part, Says, unrepeated};
 use super::question::PLACES;
 use super::{plain, scheduled};
+use crate::compile::attribution;
 use crate::compile::source_lines::Places;
 use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
@@ -408,7 +409,7 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
         p.as_ref().is_some_and(|p| places.iter().any(|&(first, last)| (first..=last).contains(&p.line)))
     };
     let mut facts: Vec<String> = Vec::new();
-    for CompiledKernel { report, .. } in &known.program.kernels {
+    for CompiledKernel { report, lowered, tile, .. } in &known.program.kernels {
         for c in report.copies.iter().filter(|c| here(&c.place)) {
             let (of, bytes) = if c.global_bytes > 0 { ("global", c.global_bytes) } else { ("shared", c.shared_bytes) };
             let mut text = format!(
@@ -439,6 +440,10 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
                 counted(s.wavefronts as usize, "wavefront")
             ));
         }
+        let at = |span: Span| known.program.source.position(span.start as usize).line;
+        let of_line = |line: usize| places.iter().any(|&(first, last)| (first..=last).contains(&line));
+        let own = lowered.shared.iter().filter(|s| !s.span.is_none() && of_line(at(s.span)));
+        facts.extend(own.filter_map(|s| attribution::divided(&tile.kernel, s)));
         for m in report.mma.iter().filter(|m| here(&m.place)) {
             facts.push(format!("`{}`: {} instructions a warp", m.atom, m.per_warp));
         }

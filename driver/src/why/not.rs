@@ -3,6 +3,7 @@
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::chain::places_of;
 use super::{chain, faster, made, tried};
+use crate::compile::attribution;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
 use crate::compile::{CompiledKernel, explain, with_preconditions};
@@ -138,7 +139,10 @@ pub(super) fn premise(
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
     }
-    let mut facts = if path == FastPath::Banks { made::by_passes(known, kernel) } else { Vec::new() };
+    let mut facts = match path {
+        FastPath::Banks => [made::by_passes(known, kernel), tried::of_conflicts(known, kernel)].concat(),
+        _ => Vec::new(),
+    };
     if decisions.is_empty() && facts.is_empty() {
         facts = undecided(known, kernel, (path, places), what);
     }
@@ -353,7 +357,8 @@ fn holds(kernel: &CompiledKernel, what: What) -> Part {
                 let (access, buffer, n) = (&s.access, &s.buffer, counted(s.wavefronts as usize, "wavefront"));
                 format!("a {access} at `{buffer}` takes {n}, as few as its width needs")
             };
-            r.shared.iter().map(each).collect()
+            let divided = kernel.lowered.shared.iter().filter_map(|s| attribution::divided(&kernel.tile.kernel, s));
+            r.shared.iter().map(each).chain(divided).collect()
         }
         What::Has(Property::Vectorised) => {
             let wide = r.copies.iter().filter(|c| c.global_bytes > 0);

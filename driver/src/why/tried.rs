@@ -1,11 +1,16 @@
 //! Advice that is tried out: the program with the preconditions that messages ask for. What a layout keeps narrow stays so whatever is declared.
 
 use super::answer::{Known, unrepeated};
+use super::chain::places_of;
 use crate::compile::demands::padding;
 use crate::compile::{CompileOptions, Compiled, CompiledKernel, compile};
 use crate::xray;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
+use tilec_ir::kernel::StmtData;
+use tilec_ir::layout::access::BANK_BYTES;
 use tilec_ir::missed_paths::FastPath;
+use tilec_ir::types::ElemRef;
+use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::{Edge, Prediction};
 use tilec_ptx::report::CopyReport;
 
@@ -74,6 +79,43 @@ pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<Strin
         }
     }
     (facts, change)
+}
+
+/// Narrower accesses of the wide copies to and from buffers with conflicts, compiled: with which no conflict remains there.
+pub(super) fn of_conflicts(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
+    let k = &kernel.tile.specialized;
+    let in_conflict = |name: &str| kernel.lowered.shared.iter().any(|s| s.buffer == name && s.conflicts() > 0);
+    let mut facts = Vec::new();
+    for s in k.statements() {
+        let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
+        let buffer = [*src, *dst].into_iter().filter_map(|e| resolve_view(k, e)).find_map(|view| {
+            let name = &k.values[view.base].name;
+            (view.space(k).is_of_block() && in_conflict(name)).then(|| (view.base, name.clone()))
+        });
+        let Some((base, name)) = buffer.filter(|_| attrs.vec.is_none()) else { continue };
+        let span = k.stmt_spans[s];
+        let wide = kernel.lowered.shared.iter().any(|a| a.span == span && u64::from(a.access_bytes) > BANK_BYTES);
+        let Some(ElemRef::Known(elem)) = k.values[base].def.elem() else { continue };
+        let bits = u64::from(elem.size().get());
+        if !wide || span.is_none() {
+            continue;
+        }
+        let n = (8 * BANK_BYTES / bits.max(1)).max(1);
+        let mut source = known.program.source.text().to_owned();
+        source.insert_str(span.end as usize, &format!(" vec {n}"));
+        let Ok(program) = xray::compiled(&source, known.options) else { continue };
+        let entry = &kernel.contract.entry;
+        let Some(own) = program.kernels.iter().find(|k| k.contract.entry == *entry) else { continue };
+        if own.lowered.shared.iter().all(|s| s.buffer != name || s.conflicts() == 0) {
+            let line = places_of(known, &[(span, String::new())]).concat();
+            facts.push(format!(
+                "to change it: with `vec {n}` at {}, accesses of {BANK_BYTES} bytes, `{name}` has no conflicts (tried)",
+                line.trim_end_matches(" ()")
+            ));
+        }
+    }
+    unrepeated(&mut facts);
+    facts
 }
 
 /// The compiler's own values of the `auto` parameters that are given, if a shorter time is predicted with them.

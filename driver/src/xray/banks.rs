@@ -3,6 +3,7 @@
 use super::lines::{self, ACROSS, DIM, PIECE};
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, Svg, TINTS};
+use crate::compile::attribution;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::diag::counted;
 use tilec_ir::kernel::{Kernel, ValueDef};
@@ -137,7 +138,12 @@ pub(super) fn pictures(kernel: &Kernel, accesses: &[SharedReport], prefix: &str)
             a.access_bytes,
             counted(a.wavefronts as usize, "wavefront")
         );
-        let mut frames: Vec<String> = all.into_iter().map(|(svg, _)| svg.done()).collect();
+        let divided = attribution::divided(kernel, a);
+        let done = |mut svg: Svg| {
+            divided.iter().for_each(|text| svg.note(text));
+            svg.done()
+        };
+        let mut frames: Vec<String> = all.into_iter().map(|(svg, _)| done(svg)).collect();
         let first = if frames.len() == 1 { frames.remove(0) } else { String::new() };
         let name = format!("{prefix}banks-{}-{kind}{number}", a.buffer);
         out.push(Picture { title, frames, span: a.span, ..Picture::new(Room::Memory, name, first) });

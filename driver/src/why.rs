@@ -4,6 +4,7 @@
 //! what became of a statement. What a pass has not done it says with the missing premise ([`tilec_ir::missed_paths::MissedPath`]), which `require` reads too.
 
 mod answer;
+mod by_parameters;
 mod chain;
 mod faster;
 mod figures;

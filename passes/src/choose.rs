@@ -59,7 +59,7 @@ pub use issue_counts::{Runs, launched, runs};
 pub use model::launch::{Term, Terms};
 pub(crate) use model::stream_k;
 pub use other_values::{Other, with_other_values};
-pub use padding::{Edge, Padding};
+pub use padding::{ByData, Edge, Padding};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
 pub use prediction::{Choice, Prediction, RejectReason, RunnerUp};

@@ -9,6 +9,7 @@ mod order;
 pub(crate) mod padding;
 pub(crate) mod promises;
 mod roofline;
+mod wasted;
 
 pub(crate) use code::{CompiledKernel, declined};
 pub(crate) use figures::unknown;
@@ -25,7 +26,6 @@ use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
-use tilec_passes::choose::Prediction;
 use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements that an error shows, of those that break a demand.
@@ -132,7 +132,7 @@ fn unpredicted(tile: CompiledKernel<'_>, report: &Report, what: What) -> Option<
         return None;
     }
     match tile.prediction {
-        Some(p) => unknown(report, p, figure),
+        Some(p) => unknown(report, p, what),
         None => {
             let why = tile.unpredicted.map_or(String::new(), |why| format!(": {why}"));
             Some(Broken::new(format!("the model cannot predict this kernel{why}")))
@@ -246,7 +246,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             // Of one sector alone, no other order of the lanes uses more.
             let loses = |c: &&CopyReport| {
                 let wastes = c.global_bytes > 0 && c.sectors > 1 && c.sector_use < WHOLE_SECTORS;
-                wastes && wasted_share(code.tile.prediction, c).is_none_or(|share| share > LITTLE)
+                wastes && wasted::share(code, c).is_none_or(|share| share > LITTLE)
             };
             let apart = report.copies.iter().filter(loses);
             let text = |share: f64, tensor: &str| {
@@ -281,17 +281,6 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
-}
-
-/// The bytes that an access moves and does not use, relative to the bytes that all accesses of a launch use. `None`: the
-/// traffic is not predicted.
-fn wasted_share(prediction: Option<&Prediction>, c: &CopyReport) -> Option<f64> {
-    let prediction = prediction.filter(|p| p.unknown.is_none())?;
-    let global = || prediction.places.iter().filter(|place| place.global);
-    let own = global().filter(|place| place.span == c.span && place.of == c.tensor).map(|place| place.bytes);
-    let used = own.reduce(|all, bytes| all + bytes)?;
-    let all: f64 = global().map(|place| place.bytes).sum();
-    (c.sector_use > 0.0 && all > 0.0).then(|| used * (1.0 / c.sector_use - 1.0) / all)
 }
 
 fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {

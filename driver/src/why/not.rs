@@ -2,7 +2,7 @@
 
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::chain::places_of;
-use super::{chain, faster, made, tried};
+use super::{by_parameters, chain, faster, made, tried};
 use crate::compile::attribution;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
@@ -63,11 +63,14 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                     }
                     _ => change,
                 };
-                part.facts.extend(promises);
-                part.facts.extend(change.into_iter().map(|text| format!("to change it: {text}")));
-                parts.push(part);
                 let spans: Vec<Span> = places.iter().map(|(span, _)| *span).collect();
-                parts.push(in_several(known, kernel, premise(known, path, kernel, &spans, what)));
+                let premise = premise(known, path, kernel, &spans, what);
+                let by_option = premise.decisions.iter().flat_map(|d| &d.change).any(|text| text.starts_with("`-D "));
+                part.facts.extend(promises.filter(|_| !by_option));
+                let change = change.into_iter().map(|text| by_parameters::in_words(kernel, text));
+                part.facts.extend(change.map(|text| format!("to change it: {text}")));
+                parts.push(part);
+                parts.push(in_several(known, kernel, premise));
             }
         }
     }
@@ -139,6 +142,11 @@ pub(super) fn premise(
         let said: Vec<&Diagnostic> = written.iter().collect();
         decisions.push(chain::decision(known, "source", &said));
     }
+    for decision in &mut decisions {
+        let change = std::mem::take(&mut decision.change);
+        decision.change = change.into_iter().map(|text| by_parameters::in_words(kernel, text)).collect();
+    }
+    by_alignment(known, kernel, (path, what), &mut decisions);
     let mut facts = match path {
         FastPath::Banks => [made::by_passes(known, kernel), tried::of_conflicts(known, kernel)].concat(),
         _ => Vec::new(),
@@ -152,6 +160,23 @@ pub(super) fn premise(
         decisions = products.decisions;
     }
     Part { title, facts, decisions }
+}
+
+/// A larger alignment that a parameter of the source gives, in place of the preconditions that messages request.
+fn by_alignment(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    (path, what): (FastPath, What),
+    decisions: &mut [Decision],
+) {
+    let asks = |text: &String| text.starts_with("declare `where ");
+    let Some(last) = decisions.iter_mut().rfind(|d| path == FastPath::Wide && d.change.iter().any(asks)) else {
+        return;
+    };
+    if let Some(option) = by_parameters::aligned(known, kernel, what) {
+        last.change.retain(|text| !asks(text));
+        last.change.insert(0, format!("`{option}`: `{what}` holds with it (tried)"));
+    }
 }
 
 /// The preconditions that several messages request, requested once, in one clause.

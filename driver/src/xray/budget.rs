@@ -8,7 +8,7 @@ use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, STRONG, Svg, TINTS};
 use crate::compile::{Compiled, CompiledKernel, demands};
 use tilec_ir::atoms::Inputs;
-use tilec_ir::demands::Figure;
+use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
@@ -347,7 +347,7 @@ fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Opt
 
 /// What a demand on the roofline compares.
 fn busiest(p: &Prediction, report: &Report) -> String {
-    if let Some(why) = demands::unknown(report, p, Figure::Roofline) {
+    if let Some(why) = demands::unknown(report, p, What::AtLeast(Figure::Roofline, 0.0)) {
         return format!(
             "The prediction is a guess, and `require predicted >= .. roofline` is not judged: {}.",
             why.message

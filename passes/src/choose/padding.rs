@@ -1,7 +1,7 @@
 //! Padding: the part of a launch's work that is beyond the edges of its tensors, because tiles do not divide sizes.
 
 use super::copied_elements::Windows;
-use super::work::{Env, Move, Product, Region, Work};
+use super::work::{Bound, Env, Move, Product, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, StmtData, ValueDef};
@@ -16,6 +16,19 @@ pub struct Padding {
     pub of_products: bool,
     /// The dimensions along which tiles hang over, most padding first.
     pub edges: Vec<Edge>,
+    /// Windows that begin where data say: how much of them is padding is not known, and they count as none.
+    pub by_data: Vec<ByData>,
+}
+
+/// A window along a dimension that begins where data say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ByData {
+    /// The copy.
+    pub span: Span,
+    /// The tensor.
+    pub tensor: String,
+    /// Elements of a window.
+    pub tile: u64,
 }
 
 /// A dimension along which tiles hang over.
@@ -56,6 +69,7 @@ impl Work<'_> {
         let of_products = self.products().next().is_some();
         let (mut work, mut useful) = (0.0, 0.0);
         let mut edges: Vec<Edge> = Vec::new();
+        let mut by_data: Vec<ByData> = Vec::new();
         let mut add = |amount: f64, own: Vec<(Along, Edge)>| {
             work += amount;
             useful += amount * own.iter().map(|(_, edge)| edge.inside).product::<f64>();
@@ -73,16 +87,24 @@ impl Work<'_> {
             let often = self.trips(env, region);
             for p in &region.products {
                 let amount = often * self.elements(env, &p.shape).unwrap_or(0) as f64;
-                add(amount, self.around_product(env, region, p));
+                add(amount, self.around_product(env, region, p, &mut by_data));
             }
             for m in region.moves.iter().filter(|_| !of_products) {
                 let amount = often * m.elem.traffic(self.elements(env, &m.shape).unwrap_or(0) as f64);
                 add(amount, self.edges(env, region, m));
+                by_data.extend(self.by_data(env, region, m).map(|(_, window)| window));
             }
         }
         edges.sort_by(|a, b| a.inside.total_cmp(&b.inside));
         let share = if work > 0.0 { (1.0 - useful / work).max(0.0) } else { 0.0 };
-        Padding { share, of_products, edges }
+        let mut seen: Vec<ByData> = Vec::new();
+        by_data.retain(|window| {
+            !seen.contains(window) && {
+                seen.push(window.clone());
+                true
+            }
+        });
+        Padding { share, of_products, edges, by_data }
     }
 
     /// The windows of a copy along each dimension.
@@ -93,6 +115,18 @@ impl Work<'_> {
             Some((w.index.map_or(Along::Dimension(d), Along::Index), self.edge(m, extent, tile, &w)))
         };
         m.shape.iter().zip(&m.bounds).enumerate().filter_map(of).collect()
+    }
+
+    /// The windows of a copy that begin where data say, with their dimensions.
+    fn by_data(&self, env: &Env, region: &Region, m: &Move) -> impl Iterator<Item = (usize, ByData)> {
+        let of = |(d, (&extent, bound)): (usize, (&Expr, &Bound))| {
+            let tile = self.extent(env, extent).filter(|&n| n > 1)?;
+            let known = self.windows(env, region, i64::try_from(tile).ok()?, bound).is_some();
+            let tensor = || self.k.values[m.tensor].name.clone();
+            (!known && bound.starts.is_some())
+                .then(|| (d, ByData { span: self.k.stmt_spans[m.at], tensor: tensor(), tile }))
+        };
+        m.shape.iter().zip(&m.bounds).enumerate().filter_map(of)
     }
 
     fn edge(&self, m: &Move, extent: Expr, tile: u64, w: &Windows) -> Edge {
@@ -124,7 +158,14 @@ impl Work<'_> {
 
     /// The windows on which a product depends: along each variable the widest ones, and of windows that do not move
     /// those of its operands. Of several the fullest one counts: others may be in front of a tensor or behind it.
-    fn around_product(&self, env: &Env, region: &Region, product: &Product) -> Vec<(Along, Edge)> {
+    /// Into `by_data` goes what begins where data say.
+    fn around_product(
+        &self,
+        env: &Env,
+        region: &Region,
+        product: &Product,
+        by_data: &mut Vec<ByData>,
+    ) -> Vec<(Along, Edge)> {
         let k = self.k;
         let operands = match k.stmts[product.at] {
             StmtData::Assign { src, .. } => match &k.exprs[src] {
@@ -149,6 +190,8 @@ impl Work<'_> {
         let mut all: Vec<(Along, Edge)> = Vec::new();
         for other in &self.regions {
             for m in &other.moves {
+                let filled = self.by_data(env, other, m).filter(|(d, _)| role(m, *d).is_some());
+                by_data.extend(filled.map(|(_, window)| window));
                 for (along, edge) in self.edges(env, other, m) {
                     let along = match along {
                         Along::Index(v) if is_around(v) => along,

@@ -221,10 +221,10 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
 }
 
 /// What keeps a figure from being predicted: indices in memory, or loops that run as often as data say.
-pub(crate) fn unknown(report: &Report, p: &Prediction, figure: Figure) -> Option<Broken> {
-    // Shares along the known dimensions, independent of the others.
+pub(crate) fn unknown(report: &Report, p: &Prediction, what: What) -> Option<Broken> {
+    let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
     if figure == Figure::Padding {
-        return None;
+        return super::padding::by_data(p, what);
     }
     let gathered: Vec<_> = report.copies.iter().filter(|c| c.gathered).collect();
     if let Some(first) = gathered.first() {

@@ -3,7 +3,7 @@
 use super::code::{Broken, compared};
 use tilec_ir::demands::What;
 use tilec_ir::diag::counted;
-use tilec_passes::choose::{Edge, Padding, Prediction};
+use tilec_passes::choose::{ByData, Edge, Padding, Prediction};
 
 /// The smallest tile that is advised.
 const LEAST_TILE: u64 = 8;
@@ -18,6 +18,25 @@ pub(super) fn padding(p: &Prediction, what: What) -> Option<Broken> {
     let places = own.edges.iter().map(|edge| (edge.span, in_words(edge))).collect();
     let change = if let What::AtMost(..) = what { own.edges.iter().map(other_tile).collect() } else { Vec::new() };
     Some(Broken { places, change, ..broken })
+}
+
+/// That windows begin where data say, so that no padding of theirs is counted. `None`: there are none, or what is
+/// counted is too much already.
+pub(super) fn by_data(p: &Prediction, what: What) -> Option<Broken> {
+    let own = &p.padding;
+    let first = own.by_data.first()?;
+    if let What::AtMost(_, most) = what
+        && own.share > most
+    {
+        return None;
+    }
+    let message = format!(
+        "windows of `{}` begin where data say, so how many of their {} belong together is not known",
+        first.tensor,
+        counted(first.tile as usize, "element")
+    );
+    let at = |w: &ByData| (w.span, format!("windows of {} of `{}`", counted(w.tile as usize, "element"), w.tensor));
+    Some(Broken { places: own.by_data.iter().map(at).collect(), ..Broken::new(message) })
 }
 
 /// `12.5 % of the multiply-adds of products`.

@@ -73,7 +73,7 @@ const fn row(op: Combining, elem: Elem, threads: &'static [(u32, Target)], tma: 
 const ONE: &[(u32, Target)] = &[(1, Target::Sm70)];
 
 /// Every combination.
-pub const COMBINATIONS: [Combination; 26] = [
+pub const COMBINATIONS: [Combination; 30] = [
     row(Combining::Add, Elem::F16, &[(1, Target::Sm70), (2, Target::Sm70), (4, Target::Sm90), (8, Target::Sm90)], true),
     row(
         Combining::Add,
@@ -89,12 +89,16 @@ pub const COMBINATIONS: [Combination; 26] = [
     row(Combining::Add, Elem::U64, ONE, false),
     row(Combining::Min, Elem::F16, &[], true),
     row(Combining::Min, Elem::BF16, &[], true),
+    row(Combining::Min, Elem::F32, ONE, false),
+    row(Combining::Min, Elem::F64, ONE, false),
     row(Combining::Min, Elem::I32, ONE, true),
     row(Combining::Min, Elem::U32, ONE, true),
     row(Combining::Min, Elem::I64, ONE, true),
     row(Combining::Min, Elem::U64, ONE, false),
     row(Combining::Max, Elem::F16, &[], true),
     row(Combining::Max, Elem::BF16, &[], true),
+    row(Combining::Max, Elem::F32, ONE, false),
+    row(Combining::Max, Elem::F64, ONE, false),
     row(Combining::Max, Elem::I32, ONE, true),
     row(Combining::Max, Elem::U32, ONE, true),
     row(Combining::Max, Elem::I64, ONE, true),

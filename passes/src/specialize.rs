@@ -15,6 +15,7 @@ mod loaded_tiles;
 mod loop_steps;
 mod loops;
 mod multiples;
+mod nibble_windows;
 pub(crate) mod pad;
 mod padded_windows;
 mod past_end;
@@ -96,6 +97,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     drop_zero_fills(k);
     single_row::check(k, cx);
     loaded_tiles::assignments_to_copies(k);
+    nibble_windows::through_registers(k, cx);
     transposed::remove_transpositions(k);
     conditions::store_as_numbers(k);
     // Rules about extents and layouts can only be checked now that parameters have values.

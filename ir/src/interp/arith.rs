@@ -176,3 +176,16 @@ pub(super) fn poison(op: Op, args: &[&Tile]) -> Option<Vec<bool>> {
         _ => (0..n).map(|i| args.iter().any(|t| bad(t, i))).collect(),
     })
 }
+
+/// An atomic minimum or maximum orders a NaN in memory by its sign, beyond the infinities: the larger one keeps a
+/// positive NaN, the smaller one a negative NaN.
+pub(super) fn keep_nan(result: &mut Tile, old: &Tile, larger: bool) {
+    let stays = |x: f64| x.is_nan() && x.is_sign_positive() == larger;
+    let held = old.data.floats();
+    if !held.iter().any(|&x| stays(x)) {
+        return;
+    }
+    let kept: Vec<f64> =
+        result.data.floats().iter().zip(held.iter()).map(|(&x, &old)| if stays(old) { old } else { x }).collect();
+    result.data = Numbers::Floats(kept);
+}

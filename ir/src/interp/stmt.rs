@@ -347,6 +347,9 @@ impl Machine<'_> {
         if self.opts.accuracy.is_some() && how == Combining::Add && elem == Elem::F32 {
             errors::allow_flushed(&mut sum, [&old, value]);
         }
+        if let (Combining::Min | Combining::Max, Elem::F32 | Elem::F64) = (how, elem) {
+            arith::keep_nan(&mut sum, &old, how == Combining::Max);
+        }
         Ok(sum)
     }
 

@@ -38,10 +38,14 @@ const INSTRUCTIONS: &[(Combining, Elem, &[P])] = &[
     (Combining::Add, Elem::U32, &[P::RedGlobalAddU32]),
     (Combining::Add, Elem::I64, &[P::RedGlobalAddU64]),
     (Combining::Add, Elem::U64, &[P::RedGlobalAddU64]),
+    (Combining::Min, Elem::F32, &[P::RedGlobalMinS32]),
+    (Combining::Min, Elem::F64, &[P::RedGlobalMinS64]),
     (Combining::Min, Elem::I32, &[P::RedGlobalMinS32]),
     (Combining::Min, Elem::U32, &[P::RedGlobalMinU32]),
     (Combining::Min, Elem::I64, &[P::RedGlobalMinS64]),
     (Combining::Min, Elem::U64, &[P::RedGlobalMinU64]),
+    (Combining::Max, Elem::F32, &[P::RedGlobalMaxS32]),
+    (Combining::Max, Elem::F64, &[P::RedGlobalMaxS64]),
     (Combining::Max, Elem::I32, &[P::RedGlobalMaxS32]),
     (Combining::Max, Elem::U32, &[P::RedGlobalMaxU32]),
     (Combining::Max, Elem::I64, &[P::RedGlobalMaxS64]),
@@ -74,13 +78,32 @@ const WITH_OLD: &[(P, P)] = &[
     (P::AtomGlobalExchB64, P::AtomGlobalExchB64),
 ];
 
+/// Minima and maxima of floats are those of their bits: the bits of floats of one sign are ordered like integers. For each
+/// instruction that combines bits of numbers from zero on, the one for negative numbers, whose bits are ordered the other
+/// way.
+const OF_NEGATIVE: &[(P, P)] = &[
+    (P::RedGlobalMinS32, P::RedGlobalMaxU32),
+    (P::RedGlobalMaxS32, P::RedGlobalMinU32),
+    (P::RedGlobalMinS64, P::RedGlobalMaxU64),
+    (P::RedGlobalMaxS64, P::RedGlobalMinU64),
+];
+
 /// How elements of a copy are combined.
-pub(super) struct Combine(&'static [P]);
+pub(super) struct Combine {
+    ops: &'static [P],
+    /// Whether they keep the minimum or maximum of floats.
+    orders_floats: bool,
+}
 
 impl Combine {
     /// The instruction that combines `elems` adjacent elements.
     pub(super) fn op(&self, elems: usize) -> Option<P> {
-        self.0.get(elems.ilog2() as usize).filter(|_| elems.is_power_of_two()).copied()
+        self.ops.get(elems.ilog2() as usize).filter(|_| elems.is_power_of_two()).copied()
+    }
+
+    /// Whether floats are combined by their bits.
+    pub(super) fn orders_floats(&self) -> bool {
+        self.orders_floats
     }
 }
 
@@ -123,9 +146,16 @@ impl Lower<'_> {
             (P::AtomGlobalExchB64, Class::F64) => (Class::B64, self.emit.def(Class::B64, P::MovB64F64, [value.into()])),
             _ => (class, value),
         };
-        let old = self.emit.mutable(moved);
-        if pred.is_some() {
-            let (mov, zero) = match moved {
+        let old = self.old_value(moved, pred.is_some());
+        self.emit.push_if(guard(pred), op, [old.into(), address, value.into()]);
+        self.keep_old(to, v, old)
+    }
+
+    /// A register for an old value, zero unless the element exists.
+    fn old_value(&mut self, class: Class, may_not_exist: bool) -> Reg {
+        let old = self.emit.mutable(class);
+        if may_not_exist {
+            let (mov, zero) = match class {
                 Class::B16 => (P::MovB16, Operand::Imm(0)),
                 Class::B32 => (P::MovB32, Operand::Imm(0)),
                 Class::B64 => (P::MovB64, Operand::Imm(0)),
@@ -135,10 +165,59 @@ impl Lower<'_> {
             };
             self.emit.push(mov, [old.into(), zero]);
         }
-        self.emit.push_if(guard(pred), op, [old.into(), address, value.into()]);
+        old
+    }
+
+    /// Stores the old value of element `v` to the buffer.
+    fn keep_old(&mut self, to: &mut OldValues, v: usize, old: Reg) -> Result<(), Reported> {
         let place = self.address(&mut to.access, v)?;
-        let store = store_op(to.access.space, moved, 1).expect("bug: a register is stored");
+        let class = self.emit.func.regs[old];
+        let store = store_op(to.access.space, class, 1).expect("bug: a register is stored");
         self.put(to.only, store, place, old.into())
+    }
+
+    /// Keeps the minimum or maximum of a float in memory and `value`, by an instruction for each sign. A NaN that is
+    /// stored becomes the bits that change nothing.
+    pub(super) fn combine_floats(
+        &mut self,
+        to: Option<&mut OldValues>,
+        v: usize,
+        op: P,
+        (address, value): (Operand, Reg),
+        pred: Option<Reg>,
+    ) -> Result<(), Reported> {
+        let &(_, of_negative) = OF_NEGATIVE.iter().find(|(own, _)| *own == op).expect("bug: no order of floats");
+        let wide = self.emit.func.regs[value] == Class::F64;
+        let pick = |narrow, other| if wide { other } else { narrow };
+        let class = if wide { Class::B64 } else { Class::B32 };
+        let bits = self.emit.pure(class, pick(P::MovB32F32, P::MovB64F64), [value.into()]);
+        let number = self.emit.pure(Class::Pred, pick(P::SetpEqF32, P::SetpEqF64), [value.into(), value.into()]);
+        // All bits are the greatest of unsigned minima; without the sign they are the greatest of signed ones.
+        let keeps_larger = matches!(op, P::RedGlobalMaxS32 | P::RedGlobalMaxS64);
+        let neutral = match (keeps_larger, wide) {
+            (true, _) => -1,
+            (false, false) => i64::from(i32::MAX),
+            (false, true) => i64::MAX,
+        };
+        let select = pick(P::SelpB32, P::SelpB64);
+        let bits = self.emit.pure(class, select, [bits.into(), Operand::Imm(neutral), number.into()]);
+        let negative = self.emit.pure(Class::Pred, pick(P::SetpLtS32, P::SetpLtS64), [bits.into(), Operand::Imm(0)]);
+        let positive = self.emit.pure(Class::Pred, P::NotPred, [negative.into()]);
+        let old = to.as_ref().map(|_| self.old_value(class, true));
+        for (own, op) in [(positive, op), (negative, of_negative)] {
+            let pred = self.emit.and(pred, Some(own));
+            match old {
+                Some(old) => {
+                    let &(_, op) = WITH_OLD.iter().find(|(plain, _)| *plain == op).expect("bug: it has the old value");
+                    self.emit.push_if(guard(pred), op, [old.into(), address.clone(), bits.into()]);
+                }
+                None => self.emit.push_if(guard(pred), op, [address.clone(), bits.into()]),
+            }
+        }
+        match to.zip(old) {
+            Some((to, old)) => self.keep_old(to, v, old),
+            None => Ok(()),
+        }
     }
 
     /// The instructions that combine elements of a type in global memory. Reports what the target lacks.
@@ -152,7 +231,8 @@ impl Lower<'_> {
         }
         let row = INSTRUCTIONS.iter().find(|&&(o, e, ..)| (o, e) == (op, elem));
         let &(.., ops) = row.expect("bug: no instruction for a combination that threads do");
-        Ok(Combine(ops))
+        let orders_floats = elem.is_float() && matches!(op, Combining::Min | Combining::Max);
+        Ok(Combine { ops, orders_floats })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stores of register tiles and expressions to windows of memory, by `stmatrix` where fragments consist of matrices.
 
 use super::accesses::{store_op, vector};
+use super::combine::Combine;
 use super::operands::Operands;
 use super::packing::Pairs;
 use super::scope::Scope;
@@ -129,6 +130,10 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
+            if combine.as_ref().is_some_and(Combine::orders_floats) {
+                self.combine_floats(old.as_mut(), group[0], op, (address, regs[0]), pred)?;
+                continue;
+            }
             if let Some(old) = &mut old {
                 self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?;
                 continue;

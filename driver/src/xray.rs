@@ -22,6 +22,7 @@ mod registers;
 mod remark;
 mod roles;
 mod sectors;
+mod slots;
 mod svg;
 mod threads;
 mod time;

@@ -3,9 +3,11 @@
 import { Links, STRONG } from "xray/links.js";
 import { address, choose, chosen, move, whenChosen } from "xray/select.js";
 import { addSearch } from "xray/search.js";
+import { work } from "xray/work.js";
 
 export const id = "columns";
 export const title = "Code";
+export const owns = (data, name) => ["source", "ptx", "sass"].includes(name) || data.columns.stages.some((s) => s.pass === name);
 
 const escape = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
@@ -39,32 +41,59 @@ export function draw(data, root) {
     mark();
     light();
   };
+  // Of each column the lit lines, and which of them is in view: it is gone through by buttons and keys.
+  const lit = new Map();
+  let stepped = "ptx";
+  const view = (kind, at) => {
+    const rows = lit.get(kind)?.rows || [];
+    const steps = root.querySelector(`.column[data-kind="${kind}"] .steps`);
+    steps.hidden = rows.length < 2;
+    box(kind).querySelectorAll(".l.here").forEach((l) => l.classList.remove("here"));
+    if (!rows.length) return;
+    lit.set(kind, { rows, at });
+    steps.querySelector("output").textContent = `${at + 1} of ${rows.length} lit`;
+    if (rows.length > 1) rows[at].classList.add("here");
+    bring(rows[at]);
+  };
+  const stepLit = (kind, by) => {
+    const { rows, at } = lit.get(kind) || { rows: [] };
+    if (!rows.length) return;
+    stepped = kind;
+    view(kind, (at + rows.length + by) % rows.length);
+  };
   const light = () => {
     const { name, line } = chosen();
     root.querySelectorAll(".l.on, .l.strong, .l.weak").forEach((l) => l.classList.remove("on", "strong", "weak"));
-    if (!line || !links.has(name, line)) return;
-    const counts = [];
-    for (const kind of ["source", "tile", "ptx", "sass"]) {
-      const rows = box(kind).querySelectorAll(".l[data-line]");
-      let first = null;
-      let count = 0;
-      const related = links.related({ column: name, line }, columnOf(kind));
-      for (const row of rows) {
-        const how = related.get(Number(row.dataset.line));
-        if (!how) continue;
-        count++;
-        row.classList.add(how === STRONG ? "strong" : "weak");
-        if (!first || (how === STRONG && !first.classList.contains("strong"))) first = row;
-      }
-      // A line of one pass is none of another.
-      if (columnOf(kind) === name) {
-        first = box(kind).querySelector(`.l[data-line="${line}"]`);
-        first.classList.add("on");
-      }
-      if (first) bring(first);
-      counts.push(`${count} of ${kind === "tile" ? pass : kind}`);
+    lit.clear();
+    const status = root.querySelector(".status");
+    status.textContent = "";
+    if (!line || !links.has(name, line)) {
+      KINDS.forEach((kind) => view(kind, 0));
+      const lines = links.text(name).length;
+      if (line && lines) status.textContent = `${name}:${line} — there are ${lines} lines`;
+      return;
     }
-    root.querySelector(".status").textContent = `${name}:${line} — lines lit: ${counts.join(", ")}`;
+    const counts = [];
+    for (const kind of KINDS) {
+      const related = links.related({ column: name, line }, columnOf(kind));
+      const rows = [...box(kind).querySelectorAll(".l[data-line]")].filter((row) => related.get(Number(row.dataset.line)));
+      const how = (row) => related.get(Number(row.dataset.line));
+      for (const row of rows) row.classList.add(how(row) === STRONG ? "strong" : "weak");
+      // The lines of the same statement that do its work, a product rather than the addresses of its operands, come into view.
+      const rank = (row) => (how(row) === STRONG ? 100 : 0) + work(columnOf(kind), row.querySelector("code").textContent);
+      let first = rows.reduce((best, row) => (!best || rank(row) > rank(best) ? row : best), null);
+      // A line of one pass is none of another.
+      const own = columnOf(kind) === name ? box(kind).querySelector(`.l[data-line="${line}"]`) : null;
+      if (own) {
+        own.classList.add("on");
+        first = own;
+      }
+      lit.set(kind, { rows, at: 0 });
+      view(kind, Math.max(0, rows.indexOf(first)));
+      if (own) bring(own);
+      counts.push(`${rows.length} of ${kind === "tile" ? pass : kind}`);
+    }
+    status.textContent = `${name}:${line} — lines lit: ${counts.join(", ")}`;
   };
   const show = (to) => {
     pass = to;
@@ -79,6 +108,8 @@ export function draw(data, root) {
   });
   root.querySelector("select").addEventListener("change", (e) => show(e.target.value));
   root.addEventListener("click", (e) => {
+    const by = e.target.closest("[data-lit]");
+    if (by) return stepLit(by.closest(".column").dataset.kind, Number(by.dataset.lit));
     const row = e.target.closest(".l[data-line]");
     if (!row || e.ctrlKey || e.metaKey || e.shiftKey) return;
     e.preventDefault();
@@ -90,12 +121,19 @@ export function draw(data, root) {
   };
   root.querySelector("[data-step='-1']").addEventListener("click", () => step(-1));
   root.querySelector("[data-step='1']").addEventListener("click", () => step(1));
-  return (key) => keyboard(key, { links, step, kindOf, columnOf, box });
+  // Lines of the column that has the focus, or of that which was last gone through.
+  const focused = () => document.activeElement?.closest?.(".column")?.dataset.kind || stepped;
+  return (key) => {
+    if (key !== "n" && key !== "p") return keyboard(key, { links, step, kindOf, columnOf, box });
+    stepLit(focused(), key === "n" ? 1 : -1);
+    return true;
+  };
 }
 
 function section(kind, title, more) {
   return `<section class="column" data-kind="${kind}" aria-label="${title}">
-    <h2>${title} ${more}</h2><p class="about"></p><div class="lines" tabindex="0"></div></section>`;
+    <h2>${title} ${more} <span class="steps" hidden><button type="button" data-lit="-1" title="the lit line before: p">‹</button>
+    <output></output> <button type="button" data-lit="1" title="the next lit line: n">›</button></span></h2><p class="about"></p><div class="lines" tabindex="0"></div></section>`;
 }
 
 function passSelect(stages) {

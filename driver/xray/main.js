@@ -4,7 +4,7 @@
 import * as columns from "xray/columns.js";
 import * as compare from "xray/compare.js";
 import { ROOMS as PICTURES } from "xray/pictures.js";
-import { choose, whenChosen } from "xray/select.js";
+import { address, choose, whenChosen } from "xray/select.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const ROOMS = [columns, ...PICTURES, ...(data.beside ? [compare] : [])];
@@ -31,9 +31,28 @@ for (const room of ROOMS) {
   keys.set(room.id, room.draw(data, root));
 }
 
+// What an address names and the page has not: said, with the pictures that there are.
+const missing = document.createElement("p");
+missing.className = "missing";
+missing.setAttribute("role", "status");
+head.after(missing);
+const saysMissing = (name) => {
+  const picture = name.startsWith("picture-") ? name.slice("picture-".length) : "";
+  missing.textContent = picture ? `This page has no picture ${picture}. It has: ` : `This page has no ${name}. It has: `;
+  const links = picture ? data.pictures.map((p) => [`picture-${p.name}`, p.name]) : ROOMS.map((room) => [room.id, room.title]);
+  for (const [to, text] of links) {
+    const link = document.createElement("a");
+    link.href = address(to, 0);
+    link.textContent = text;
+    missing.append(link);
+  }
+};
+
 let open = ROOMS[0].id;
 whenChosen(({ name }) => {
   const asked = ROOMS.find((room) => name === room.id || (room.owns && room.owns(data, name)));
+  missing.hidden = !name || Boolean(asked);
+  if (!missing.hidden) saysMissing(name);
   open = (asked || ROOMS[0]).id;
   rooms.querySelectorAll(".room").forEach((root) => root.classList.toggle("open", root.dataset.room === open));
   head.querySelectorAll("nav a").forEach((a) => a.setAttribute("aria-current", String(a.hash === `#${open}`)));

@@ -5,7 +5,7 @@ import { choose } from "xray/select.js";
 export function addSearch(root, columnOf) {
   const tools = root.querySelector(".tools");
   tools.innerHTML = `<label>Search <input type="search" placeholder="in all columns: /"></label> <output></output>
-    <span class="keys">↑ ↓ lines · ← → columns · [ ] passes · / search · Esc nothing chosen</span>`;
+    <span class="keys">↑ ↓ lines · ← → columns · [ ] passes · n p lit lines · / search · Esc nothing chosen</span>`;
   const input = tools.querySelector("input");
   const output = tools.querySelector("output");
   let found = [];

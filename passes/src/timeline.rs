@@ -8,7 +8,7 @@ mod data;
 mod program;
 mod run;
 
-pub use data::{Event, Line, Row, Timeline, Unit};
+pub use data::{Event, Line, Row, SlotUse, Timeline, Unit};
 
 use crate::Options;
 use tilec_ir::kernel::{Kernel, StmtData};

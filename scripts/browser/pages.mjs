@@ -179,6 +179,41 @@ async function reader(file, has) {
   await page.close();
 }
 
+// A product of the source brings its instructions into view, and the lit lines are gone through by buttons and keys.
+async function steps(file) {
+  const { page, said } = await open(file, "");
+  const product = await page.evaluate(() => {
+    const { source } = JSON.parse(document.getElementById("data").textContent).columns;
+    return source.findIndex((l) => /= mma\(/.test(l)) + 1;
+  });
+  if (!product) return page.close();
+  await page.click(`.column[data-kind="source"] .l[data-line="${product}"] code`);
+  const here = (kind) => page.$eval(`.column[data-kind="${kind}"] .l.here code`, (code) => code.textContent);
+  const inView = (kind) =>
+    page.$eval(`.column[data-kind="${kind}"] .l.here`, (l) => {
+      const [line, box] = [l.getBoundingClientRect(), l.closest(".lines").getBoundingClientRect()];
+      return line.top >= box.top - 1 && line.bottom <= box.bottom + 1;
+    });
+  assert.match(await here("ptx"), /wgmma\.mma_async|mma\.sync/, `${file}: the product in view`);
+  assert.ok(await inView("ptx"), `${file}: the product is in view`);
+  if (await count(page, '.column[data-kind="sass"] .l.strong')) assert.match(await here("sass"), /MMA/, `${file}: its instruction in view`);
+  const output = (kind) => page.$eval(`.column[data-kind="${kind}"] .steps output`, (o) => Number(o.textContent.split(" ")[0]));
+  const [all, first] = [await count(page, '.column[data-kind="ptx"] .l.strong, .column[data-kind="ptx"] .l.weak'), await output("ptx")];
+  await page.click('.column[data-kind="ptx"] .steps [data-lit="1"]');
+  assert.equal(await output("ptx"), (first % all) + 1);
+  assert.ok(await inView("ptx"), `${file}: the next lit line is in view`);
+  await page.keyboard.press("p");
+  assert.equal(await output("ptx"), first);
+  await page.keyboard.press("p");
+  await page.keyboard.press("n");
+  assert.equal(await output("ptx"), first);
+  assert.equal(await at(page), `#source:${product}`, `${file}: the choice stays`);
+  await page.keyboard.press("Escape");
+  assert.equal(await count(page, ".l.here, .column .steps:not([hidden])"), 0);
+  assert.deepEqual(said, [], file);
+  await page.close();
+}
+
 // What chosen lines, passes, the search, the history and paper do to each other.
 async function ways(file, has) {
   const { page, said } = await open(file, `#${has.last}:${has.end}`);
@@ -232,6 +267,16 @@ async function ways(file, has) {
     assert.deepEqual(said, [], file);
     await page.close();
   }
+  // A picture that the page has not is said, with those that it has.
+  const none = await open(file, "#picture-nothere");
+  const missing = () => none.page.$eval(".missing", (p) => (p.hidden ? "" : p.textContent));
+  assert.match(await missing(), /^This page has no picture nothere\. It has: /, `${file}#picture-nothere`);
+  const to = await none.page.$eval(".missing a", (a) => a.getAttribute("href"));
+  await none.page.click(".missing a");
+  assert.equal(await at(none.page), to);
+  assert.equal(await missing(), "", `${file}${to}`);
+  assert.deepEqual(none.said, [], `${file}#picture-nothere`);
+  await none.page.close();
   // An address that is cut off names nothing, and the page is there.
   const cut = await open(file, "#%");
   assert.ok(await count(cut.page, ".room.open .l"), `${file}#%: no line`);
@@ -432,6 +477,7 @@ try {
     assert.ok(!file.startsWith("spilled") || !has.sass || spilled > 0, `${file}: nothing is spilled`);
     await reader(file, has);
     await ways(file, has);
+    await steps(file);
     await rooms(file);
     await pictures(file);
     await drawn(file);

@@ -41,35 +41,70 @@ pub fn fitting(source: &str, options: &CompileOptions) -> CompileOptions {
     options
 }
 
-/// Compiles a program with the options that fit it. Also returns the program if its demands depend on registers:
-/// [`register_demands`] checks them.
-pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Compiled>) {
+/// What takes longer to find than the decisions.
+#[derive(Default)]
+pub struct Unjudged {
+    /// The program, if it has demands that depend on registers.
+    registers: Option<Compiled>,
+    /// Some demand is known not to hold: there may be preconditions with which it does.
+    broken: bool,
+}
+
+/// Compiles a program with the options that fit it. Also returns what is still to be judged about its demands:
+/// [`demands`] does that.
+pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Unjudged>) {
     // What does not meet a demand has decisions, too, which say why.
     let options = CompileOptions { report_accesses: true, show_broken: true, ..fitting(source, options) };
-    let (mut diagnostics, kernels, unjudged) = match compile(source, &options) {
+    let (mut diagnostics, kernels, registers) = match compile(source, &options) {
         Ok(compiled) => {
             let mut demands = compiled.kernels.iter().flat_map(|k| &k.tile.kernel.demands);
-            let unjudged = demands.any(|d| d.what.is_of_registers()).then(|| compiled.clone());
-            (compiled.diagnostics, compiled.kernels, unjudged)
+            let registers = demands.any(|d| d.what.is_of_registers()).then(|| compiled.clone());
+            (compiled.diagnostics, compiled.kernels, registers)
         }
         Err(refused) => (refused.list, Vec::new(), None),
     };
     for d in diagnostics.iter_mut().filter(|d| d.code == codes::BROKEN_DEMAND) {
         d.severity = Severity::Error;
     }
+    let broken = diagnostics.iter().any(|d| d.code == codes::BROKEN_DEMAND);
+    let unjudged = (registers.is_some() || broken).then_some(Unjudged { registers, broken });
     let threads = kernels.iter().map(|k| k.contract.block.iter().product()).collect();
     let (kernels, reports) = kernels.into_iter().map(|k| (k.tile, k.lowered)).unzip();
     (Decisions { target: options.target, diagnostics, kernels, threads, reports }, unjudged)
 }
 
-/// Diagnostics of demands that depend on registers. This runs the assembler, if there is one.
-pub fn register_demands(mut program: Compiled) -> Vec<Diagnostic> {
-    program.diagnostics.clear();
-    let broken = check_demands(&mut program).err();
-    program.diagnostics.into_iter().chain(broken.into_iter().flat_map(|broken| broken.list)).collect()
+/// Diagnostics of demands: those that depend on registers, which runs the assembler if there is one, and those that are
+/// known not to hold, with the preconditions with which they do, found by compiling the program with them.
+pub fn demands(source: &str, options: &CompileOptions, unjudged: Unjudged) -> Vec<Diagnostic> {
+    let mut all = Vec::new();
+    if unjudged.broken
+        && let Err(refused) = compile(source, &fitting(source, options))
+    {
+        all.extend(refused.list.into_iter().filter(|d| d.code == codes::BROKEN_DEMAND));
+    }
+    if let Some(mut program) = unjudged.registers {
+        program.diagnostics.clear();
+        let broken = check_demands(&mut program).err();
+        all.extend(program.diagnostics.into_iter().chain(broken.into_iter().flat_map(|broken| broken.list)));
+    }
+    all
 }
 
 impl Decisions {
+    /// Adds diagnostics of demands; one that says more of a demand replaces what was said of it.
+    pub fn add(&mut self, demands: Vec<Diagnostic>) {
+        for d in demands {
+            match self
+                .diagnostics
+                .iter_mut()
+                .find(|old| old.code == d.code && old.span == d.span && old.message == d.message)
+            {
+                Some(old) => *old = d,
+                None => self.diagnostics.push(d),
+            }
+        }
+    }
+
     /// The compilation result of a kernel.
     pub fn kernel(&self, name: &str) -> Option<&OptimizedKernel> {
         self.kernels.iter().find(|k| k.kernel.name == name)

@@ -21,6 +21,8 @@ use tilec_passes::occupancy::Occupancy;
 
 /// Tiles that are drawn at most along an axis.
 const MOST: i64 = 24;
+/// Waves that the legend lists.
+const LISTED: usize = 2 * TINTS.len();
 /// Tiles along an axis where no sizes are known.
 const GUESS: [i64; 2] = [12, 12];
 const CELL: (f64, f64) = (38.0, 20.0);
@@ -104,6 +106,15 @@ struct Waves {
     ranges: BTreeMap<i64, (i64, i64)>,
     /// Who computes them, in words.
     how: String,
+}
+
+/// The raised number of a tile whose wave has the tint of an earlier one: how often the tints have come; none: for the first time.
+fn raised(wave: i64) -> String {
+    let digit = |c: char| "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c.to_digit(10).unwrap_or(0) as usize).unwrap_or(c);
+    match wave / TINTS.len() as i64 {
+        0 => String::new(),
+        n => (n + 1).to_string().chars().map(digit).collect(),
+    }
 }
 
 fn tint(wave: i64) -> &'static str {
@@ -272,16 +283,26 @@ fn draw(order: &Order, (rows, columns): Tile, (waves, title): (&Waves, &str)) ->
             svg.rect((x, y), CELL, number.map_or("#ffffff", |&(_, wave)| tint(wave)));
             if let Some(&(n, wave)) = number {
                 seen.extend(waves.ranges.get(&wave).map(|&range| (wave, range)));
-                svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &n.to_string());
+                svg.text(x + CELL.0 / 2.0, y + 14.0, Anchor::Middle, &format!("{n}{}", raised(wave)));
             }
         }
     }
     svg.key(Key::Text("17"), "a tile; 17 others are begun before it");
-    for (wave, (first, last)) in seen.iter().take(TINTS.len()) {
-        svg.key(Key::Cell(tint(*wave)), format!("wave {wave}: tiles {first} to {last}"));
+    for (wave, (first, last)) in seen.iter().take(LISTED) {
+        let sign = match raised(*wave) {
+            none if none.is_empty() => String::new(),
+            sign => format!(", with {sign}"),
+        };
+        svg.key(Key::Cell(tint(*wave)), format!("wave {wave}{sign}: tiles {first} to {last}"));
     }
-    if seen.len() > TINTS.len() {
-        svg.note(format!("Later waves, to wave {}, repeat the same colours.", seen.keys().next_back().unwrap_or(&0)));
+    if seen.keys().any(|&wave| !raised(wave).is_empty()) {
+        svg.note(format!(
+            "{} tints come again: a raised number says for which time, so 17² is in the wave {0} after that of a plain 17 of its tint.",
+            TINTS.len()
+        ));
+    }
+    if seen.len() > LISTED {
+        svg.note(format!("Later waves, to wave {}, are not listed.", seen.keys().next_back().unwrap_or(&0)));
     }
     svg.note(&*waves.how);
     if (shown_rows, shown_columns) != (rows, columns) {

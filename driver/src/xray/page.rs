@@ -8,6 +8,7 @@ const MODULES: &[(&str, &str)] = &[
     ("xray/pictures.js", include_str!("../../xray/pictures.js")),
     ("xray/compare.js", include_str!("../../xray/compare.js")),
     ("xray/search.js", include_str!("../../xray/search.js")),
+    ("xray/work.js", include_str!("../../xray/work.js")),
 ];
 const MAIN: &str = include_str!("../../xray/main.js");
 const STYLE: &str = include_str!("../../xray/style.css");

@@ -7,7 +7,7 @@ use super::picture::{Picture, Room};
 use super::registers::Registers;
 use super::svg::{Anchor, Key, Svg, TINTS};
 use super::threads::ThreadGroup;
-use super::{banks, boxes, grid, operands, path, roles, sectors, time, warps};
+use super::{banks, boxes, grid, operands, path, roles, sectors, slots, time, warps};
 use crate::compile::Compiled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -52,8 +52,13 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
         out.extend(operands::pictures(&k.lowered.operands, &prefix));
         out.extend(sectors::pictures(&k.lowered.copies, &prefix));
         out.extend(path::draw::pictures(program, k, &prefix));
-        out.extend(time::pictures(k, &prefix));
+        let scheduled = time::pictures(k, &prefix);
+        // Slots that no schedule shows are those of written roles, or of warpgroups that share the tensor cores.
+        let own =
+            if scheduled.iter().any(|p| p.title.starts_with(time::SLOTS)) { None } else { slots::picture(k, &prefix) };
+        out.extend(scheduled);
         out.extend(roles::picture(k, &prefix));
+        out.extend(own);
         out.extend(grid::pictures(program.target, k, machine, &prefix));
         out.extend(budget::pictures(program, k, machine, measured, &prefix));
     }

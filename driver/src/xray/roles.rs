@@ -151,7 +151,7 @@ fn lanes(t: &Timeline, unit: Unit) -> Vec<(String, Vec<&Event>)> {
 }
 
 /// Clocks between marks.
-fn tick(scale: f64) -> u64 {
+pub(super) fn tick(scale: f64) -> u64 {
     let wanted = APART / scale;
     let steps = (0..).flat_map(|p| [1, 2, 5].map(|n| n * 10u64.pow(p)));
     steps.take(40).find(|&n| n as f64 >= wanted).unwrap_or(1_000_000_000)

@@ -18,11 +18,15 @@ const ITERATIONS: u64 = 4;
 const WIDTH: f64 = 230.0;
 const LEFT: f64 = 170.0;
 const ROW: f64 = 22.0;
+const TOP: f64 = 44.0;
 /// Width of what takes no time that is known.
 const NARROW: f64 = 5.0;
 /// Units that a schedule counts, and those that are taken beside it.
 const COUNTED: &str = "#d0d0d0";
 const BESIDE: &str = "#f2ead8";
+
+/// How titles of pictures of slots begin.
+pub(super) const SLOTS: &str = "Slots of the channels";
 
 /// A statement of a loop in time: of iteration 0, in clocks (or places) from its begin.
 struct Event {
@@ -173,9 +177,11 @@ pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
         let Some(timed) = Timed::new(k, pace) else { continue };
         let number = if kernel.tile.iteration_times.len() > 1 { format!("-{}", i + 1) } else { String::new() };
         let span = loop_of(k, pace.body).map_or_else(Default::default, |s| k.stmt_spans[s]);
-        let (title, svg) = pipeline(&timed);
+        // Where products of several warpgroups share the tensor cores, the clocks of one alone are no picture of the roles.
+        let apart = pace.in_clocks && !timed.shared && kernel.tile.timeline().is_ok();
+        let (title, svg) = if apart { units(&timed) } else { pipeline(&timed) };
         out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}pipeline{number}"), svg) });
-        if let Some((title, svg)) = channels(&timed, mbarriers) {
+        if let Some((title, svg)) = channels(&timed, mbarriers).filter(|_| !apart) {
             out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}slots{number}"), svg) });
         }
     }
@@ -193,23 +199,50 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
         "The loop in time, as scheduled and not measured: {ITERATIONS} iterations, each of which begins {} clocks after the one before{places}",
         t.pace.clocks
     );
-    let stages = t.stages();
     let lines = t.lines();
-    let used = |list: &'static str, of: &[(&'static str, u64)]| {
-        of.iter().filter(|u| u.1 > 0).map(|u| (*u, list)).collect::<Vec<_>>()
-    };
-    let rows = [used(COUNTED, &t.pace.units), used(BESIDE, &t.pace.unmodelled)].concat();
-    let top = 44.0;
-    let mut svg = Svg::new(t.x((ITERATIONS + stages - 1) * t.length) + 20.0, top, &title);
-    let mut y = top;
+    let mut svg = Svg::new(t.x((ITERATIONS + t.stages() - 1) * t.length) + 20.0, TOP, &title);
+    let mut y = TOP;
     let mut under = false;
     for line in &lines {
         let high = row(&mut svg, t, line, y);
         under |= high > ROW;
         y += high;
     }
-    for ((name, clocks), fill) in &rows {
-        let share = *clocks as f64 / t.pace.clocks.max(1) as f64;
+    y = unit_rows(&mut svg, t, t.stages(), y) + 12.0;
+    for (n, e) in t.events.iter().enumerate() {
+        let waits = waits_for(t, e).map_or(String::new(), |text| format!("; waits for {text}"));
+        svg.text(12.0, y + 8.0, Anchor::Start, &format!("{:>2}  {}{waits}", n + 1, print_head(t.k, e.stmt)));
+        y += 15.0;
+    }
+    svg.end(y);
+    legend(&mut svg, t, under);
+    (title, svg.done())
+}
+
+/// The units alone, of a loop whose statements are in the picture of the roles.
+fn units(t: &Timed<'_>) -> (String, String) {
+    let title = format!(
+        "The units of the multiprocessor in the loop, as scheduled and not measured: what an iteration takes of each, of the {} clocks after which the next one begins",
+        t.pace.clocks
+    );
+    let mut svg = Svg::new(t.x(ITERATIONS * t.length) + 20.0, TOP, &title);
+    let y = unit_rows(&mut svg, t, 1, TOP) + 4.0;
+    svg.end(y);
+    unit_keys(&mut svg, t);
+    svg.note(
+        "The statements are in `roles`: several warpgroups share the tensor cores, so each works and waits at other clocks than the schedule of one alone has.",
+    );
+    unit_notes(&mut svg, t);
+    (title, svg.done())
+}
+
+/// Rows of the units, from the iteration at which all `stages` are at work, and the clock; returns where they end.
+fn unit_rows(svg: &mut Svg, t: &Timed<'_>, stages: u64, mut y: f64) -> f64 {
+    let used = |list: &'static str, of: &[(&'static str, u64)]| {
+        of.iter().filter(|u| u.1 > 0).map(|u| (*u, list)).collect::<Vec<_>>()
+    };
+    for ((name, clocks), fill) in [used(COUNTED, &t.pace.units), used(BESIDE, &t.pace.unmodelled)].concat() {
+        let share = clocks as f64 / t.pace.clocks.max(1) as f64;
         svg.text(LEFT - 8.0, y + 15.0, Anchor::End, &format!("{name}: {clocks}"));
         for i in 0..ITERATIONS {
             let x = t.x((i + stages - 1) * t.length);
@@ -230,15 +263,28 @@ fn pipeline(t: &Timed<'_>) -> (String, String) {
     if t.pace.in_clocks {
         svg.colored(LEFT - 8.0, 36.0, Anchor::End, DIM, "clock");
     }
-    y += 12.0;
-    for (n, e) in t.events.iter().enumerate() {
-        let waits = waits_for(t, e).map_or(String::new(), |text| format!("; waits for {text}"));
-        svg.text(12.0, y + 8.0, Anchor::Start, &format!("{:>2}  {}{waits}", n + 1, print_head(t.k, e.stmt)));
-        y += 15.0;
+    y
+}
+
+/// What the fills of units mean.
+fn unit_keys(svg: &mut Svg, t: &Timed<'_>) {
+    svg.key(Key::Cell(COUNTED), "clocks an iteration takes of a unit, as the schedule counts");
+    if !t.pace.unmodelled.is_empty() {
+        svg.key(Key::Cell(BESIDE), "the same, of units that the schedule does not count");
     }
-    svg.end(y);
-    legend(&mut svg, t, under);
-    (title, svg.done())
+}
+
+/// What the numbers of units are.
+fn unit_notes(svg: &mut Svg, t: &Timed<'_>) {
+    if !t.pace.unmodelled.is_empty() {
+        svg.note("Rates are those of the model. `memory, uncached` is what copies take if the cache had nothing; more than 100 % is drawn as 100 %.");
+    }
+    let longest = t.pace.unmodelled.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
+    if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
+        svg.note(format!(
+            "An iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule. `roofline` and `time` count that, and what iterations wait for."
+        ));
+    }
 }
 
 /// What the signs of a pipeline mean; `under`: some numbers are under their boxes.
@@ -247,10 +293,7 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
         svg.key(Key::Cell(TINTS[i as usize % TINTS.len()]), format!("iteration {i}"));
     }
     svg.key(Key::Text("2-4"), "statements 2 to 4 of the list");
-    svg.key(Key::Cell(COUNTED), "clocks an iteration takes of a unit, as the schedule counts");
-    if !t.pace.unmodelled.is_empty() {
-        svg.key(Key::Cell(BESIDE), "the same, of units that the schedule does not count");
-    }
+    unit_keys(svg, t);
     let lasts = match t.pace.in_clocks {
         true => {
             "A box lasts until the next statement of its role begins or the iteration ends, whether the role works or waits. Waits, releases and the like are narrow boxes: how long a wait takes is not known."
@@ -266,15 +309,7 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
             "The numbers of narrow boxes stand under iteration 0; the boxes of the other iterations are the same.",
         );
     }
-    if !t.pace.unmodelled.is_empty() {
-        svg.note("Rates are those of the model. `memory, uncached` is what copies take if the cache had nothing; more than 100 % is drawn as 100 %.");
-    }
-    let longest = t.pace.unmodelled.iter().filter(|(name, _)| *name != UNCACHED).max_by_key(|(_, clocks)| *clocks);
-    if let Some((name, clocks)) = longest.filter(|(_, clocks)| t.pace.in_clocks && *clocks > t.pace.clocks) {
-        svg.note(format!(
-            "An iteration then lasts {clocks} clocks or more, for {name} takes longer than the schedule. `roofline` and `time` count that, and what iterations wait for."
-        ));
-    }
+    unit_notes(svg, t);
     if t.has_producer() {
         svg.note("A producer runs ahead, as far as there are free slots: `slots` shows them.");
         if t.pace.in_clocks && !t.shared {
@@ -382,7 +417,7 @@ fn channels(t: &Timed<'_>, mbarriers: bool) -> Option<(String, String)> {
     if known.is_empty() {
         return None;
     }
-    let title = "Slots of the channels between producer and consumers over time, as scheduled".to_owned();
+    let title = format!("{SLOTS} between producer and consumers over time, as scheduled");
     let last = known
         .iter()
         .map(|(.., [.., r])| r + (ITERATIONS + u64::from(t.has_producer())) * t.length)

@@ -242,3 +242,39 @@ fn suggestions_are_fixes() {
     }
     assert!(suggestions >= 5, "{suggestions}");
 }
+
+/// A demand that holds with preconditions has one change that declares all of them; a change that mends several messages is one action.
+#[test]
+fn preconditions_of_a_demand_are_one_change() {
+    let actions = |client: &mut Client, program: &str| {
+        let everything = json!({ "start": place(program, 0), "end": place(program, program.len()) });
+        let ask = json!({ "textDocument": { "uri": URI }, "range": everything, "context": { "diagnostics": [] } });
+        client.request("textDocument/codeAction", ask).as_array().expect("a list").clone()
+    };
+    let mut client = Client::new(json!({ "target": "sm_80" }));
+    let program = "kernel k(A: gmem f32[M, N], B: gmem f32[M, N]) grid (i: ceildiv(M, 16), j: ceildiv(N, 64)) require vectorised {
+    copy A[i * 16..+16, j * 64..+64] -> B[i * 16.., j * 64..]
+}
+";
+    client.open(URI, program);
+    let title = "insert `where N % 4 == 0, A_ld % 4 == 0, B_ld % 4 == 0` (fewer sizes are accepted then)";
+    let action = loop {
+        // The message comes first, its change later.
+        client.published(URI);
+        if let Some(action) = actions(&mut client, program).into_iter().find(|action| action["title"] == title) {
+            break action;
+        }
+    };
+    assert_eq!(action["diagnostics"][0]["code"], "E0619", "{action:#?}");
+    let mended = edited(program, action["edit"]["changes"][URI].as_array().expect("edits"));
+    let options = tilec::CompileOptions { target: tilec::Target::Sm80, ..tilec::CompileOptions::default() };
+    assert!(tilec::compile(&mended, &options).is_ok(), "{mended}");
+    let program = &program.replace(" require vectorised", "").replace("..]\n", "..] vec 4\n");
+    let mut client = Client::new(json!({ "target": "sm_80" }));
+    client.open(URI, program);
+    client.notification("tilec/compiled");
+    let all = actions(&mut client, program);
+    let removing: Vec<_> = all.iter().filter(|action| action["title"] == "remove `vec 4`").collect();
+    assert_eq!(removing.len(), 1, "{all:#?}");
+    assert!(removing[0]["diagnostics"].as_array().is_some_and(|list| list.len() > 1), "{all:#?}");
+}

@@ -1,6 +1,6 @@
 //! What a timeline has.
 
-use tilec_ir::entities::Stmt;
+use tilec_ir::entities::{Stmt, Value};
 
 /// Iterations of an innermost loop.
 pub(super) const INNER: u64 = 5;
@@ -20,12 +20,33 @@ pub struct Timeline {
     pub events: Vec<Event>,
     /// What the units do, in the order in which it begins.
     pub units: Vec<(Unit, Event)>,
+    /// The uses of the slots of channels, channel by channel.
+    pub slots: Vec<SlotUse>,
     /// Iterations of an innermost loop from its first number to its end.
     pub iterations: u64,
     /// Bytes of loads per clock.
     pub loaded: u64,
     /// Clocks from the request of a load to its first bytes.
     pub latency: u64,
+}
+
+/// A use of a slot of a channel: filled once, and read until it is released.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SlotUse {
+    /// The channel.
+    pub channel: Value,
+    /// Which use it is: the first is 0.
+    pub number: u64,
+    /// Which slot.
+    pub slot: u64,
+    /// When a producer has it.
+    pub acquired: u64,
+    /// When it is full: published, and all bytes have landed.
+    pub full: u64,
+    /// When the first reader goes on with it; `None`: nobody waits for it.
+    pub read: Option<u64>,
+    /// When the last reader has released it; `None`: not before the end.
+    pub released: Option<u64>,
 }
 
 /// A warpgroup of a role, or all warps of a role that has no whole warpgroup.

@@ -1,6 +1,6 @@
 //! The roles run: each warpgroup its steps in order, as soon as what it waits for is there. Of those that can go on, the one that can first does.
 
-use super::data::{Event, Row, Timeline, Unit};
+use super::data::{Event, Row, SlotUse, Timeline, Unit};
 use super::program::{Act, Node, Program, Role, Step};
 use crate::choose::Card;
 use crate::schedule_loops::LATENCY;
@@ -57,6 +57,9 @@ struct Channel {
     landed: BTreeMap<u64, u64>,
     /// Of each use how many have released it, and when the last did.
     free: BTreeMap<u64, (u64, u64)>,
+    /// When each use was acquired first, and when the first reader went on with it.
+    acquired: BTreeMap<u64, u64>,
+    read: BTreeMap<u64, u64>,
 }
 
 impl Channel {
@@ -69,6 +72,21 @@ impl Channel {
         let Some(before) = at.checked_sub(self.slots) else { return Some(0) };
         let &(times, when) = self.free.get(&before)?;
         (times >= self.readers).then_some(when)
+    }
+
+    /// Its uses that are filled.
+    fn uses(&self, channel: Value) -> impl Iterator<Item = SlotUse> {
+        self.acquired.iter().filter_map(move |(&number, &acquired)| {
+            Some(SlotUse {
+                channel,
+                number,
+                slot: number % self.slots.max(1),
+                acquired,
+                full: self.full(number)?,
+                read: self.read.get(&number).copied(),
+                released: self.free(number + self.slots),
+            })
+        })
     }
 }
 
@@ -137,7 +155,8 @@ pub(super) fn run(k: &Kernel, card: &Card, program: Program) -> Option<Timeline>
     events.sort_by_key(|e| (e.row, e.begin, e.end));
     units.sort_by_key(|(unit, e)| (*unit, e.row, e.begin));
     let (iterations, loaded, latency) = (program.iterations, run.rate, run.latency);
-    Some(Timeline { rows, lines: program.lines, events, units, iterations, loaded, latency })
+    let slots = run.channels.iter().flat_map(|(&c, channel)| channel.uses(c)).collect();
+    Some(Timeline { rows, lines: program.lines, events, units, slots, iterations, loaded, latency })
 }
 
 /// The warpgroups of a role with their tasks.
@@ -317,7 +336,7 @@ impl Run<'_> {
         if self.skips(&self.actors[i], of) {
             return;
         }
-        self.count(i, of);
+        self.count(i, of, when);
         let iteration = self.iteration(i, of);
         self.event(i, step, iteration, (now, when), true);
         let end = self.act(i, (step, iteration), when);
@@ -334,8 +353,8 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the next slots that a step acquires or waits for.
-    fn count(&mut self, i: usize, step: &Step) {
+    /// Takes the next slots that a step acquires or waits for, at this clock.
+    fn count(&mut self, i: usize, step: &Step, when: u64) {
         let a = &mut self.actors[i];
         let Act::Channel(op @ (ChannelOp::Acquire | ChannelOp::Wait), on) = &step.act else { return };
         for &c in on {
@@ -343,6 +362,11 @@ impl Run<'_> {
             let at = *next;
             *next += 1;
             a.uses.insert(c, at);
+            if let Some(channel) = self.channels.get_mut(&c) {
+                let of = if *op == ChannelOp::Wait { &mut channel.read } else { &mut channel.acquired };
+                let first = of.entry(at).or_insert(when);
+                *first = when.min(*first);
+            }
             if *op == ChannelOp::Wait {
                 a.held.push_back((c, at));
             }

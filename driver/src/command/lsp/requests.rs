@@ -179,16 +179,23 @@ fn actions<'d>(
     let mut all: Vec<Value> = Vec::new();
     for d in said.filter(|_| wanted) {
         let Some(fix) = d.fix.as_ref().filter(|fix| touches(d.span) || touches(fix.span)) else { continue };
-        let action = json!({
-            "title": convert::fix_title(text, fix),
+        let (title, edit) =
+            (convert::fix_title(text, fix), json!({ "changes": { uri.as_str(): [convert::edit(text, fix)] } }));
+        let mended = json!(convert::diagnostic(text, uri, d));
+        // A change that mends several is one action.
+        if let Some(action) = all.iter_mut().find(|action| action["title"] == title && action["edit"] == edit) {
+            if let Some(list) = action["diagnostics"].as_array_mut().filter(|list| !list.contains(&mended)) {
+                list.push(mended);
+            }
+            continue;
+        }
+        all.push(json!({
+            "title": title,
             "kind": "quickfix",
             "isPreferred": fix.means.is_none(),
-            "diagnostics": [convert::diagnostic(text, uri, d)],
-            "edit": { "changes": { uri.as_str(): [convert::edit(text, fix)] } },
-        });
-        if !all.contains(&action) {
-            all.push(action);
-        }
+            "diagnostics": [mended],
+            "edit": edit,
+        }));
     }
     all
 }

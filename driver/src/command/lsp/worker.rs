@@ -3,8 +3,7 @@
 use super::convert::{Text, diagnostic};
 use super::open::BUG;
 use crate::CompileOptions;
-use crate::compile::Compiled;
-use crate::editor::decisions::{Decisions, decide, register_demands};
+use crate::editor::decisions::{Decisions, Unjudged, decide, demands};
 use crate::editor::lines::Lines;
 use lsp_server::{Message, Notification, Request, RequestId};
 use lsp_types::{PublishDiagnosticsParams, Uri};
@@ -138,10 +137,10 @@ impl Shared {
     }
 }
 
-/// Compiles what comes, of several texts of a file the last. When there is nothing more to compile, what the assembler has a part in is judged.
+/// Compiles what comes, of several texts of a file the last. When there is nothing more to compile, demands are judged that take longer.
 fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
     let mut waiting: BTreeMap<String, Job> = BTreeMap::new();
-    let mut unjudged: BTreeMap<String, (Job, Compiled)> = BTreeMap::new();
+    let mut unjudged: BTreeMap<String, (Job, Unjudged)> = BTreeMap::new();
     loop {
         if waiting.is_empty() && unjudged.is_empty() {
             let Ok(job) = jobs.recv() else { return };
@@ -153,9 +152,9 @@ fn compile_all(jobs: &Receiver<Job>, shared: &Mutex<Shared>) {
         if let Some((uri, job)) = waiting.pop_first() {
             unjudged.remove(&uri);
             let left = compile_one(&job, shared);
-            unjudged.extend(left.map(|program| (uri, (job, program))));
-        } else if let Some((_, (job, program))) = unjudged.pop_first() {
-            add_register_demands(&job, program, shared);
+            unjudged.extend(left.map(|left| (uri, (job, left))));
+        } else if let Some((_, (job, left))) = unjudged.pop_first() {
+            add_demands(&job, left, shared);
         }
     }
 }
@@ -168,8 +167,8 @@ fn unless_bug<T>(shared: &Shared, found: std::thread::Result<T>) -> Option<T> {
     found.ok()
 }
 
-/// Compiles a text; the program that comes back is still to be judged.
-fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Compiled> {
+/// Compiles a text; what comes back is still to be judged.
+fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Unjudged> {
     if !lock(shared).is_newest(job) {
         return None;
     }
@@ -190,12 +189,12 @@ fn compile_one(job: &Job, shared: &Mutex<Shared>) -> Option<Compiled> {
     unjudged
 }
 
-/// Adds diagnostics of demands that depend on registers.
-fn add_register_demands(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
+/// Adds diagnostics of demands.
+fn add_demands(job: &Job, left: Unjudged, shared: &Mutex<Shared>) {
     if !lock(shared).is_newest(job) {
         return;
     }
-    let judged = catch_unwind(AssertUnwindSafe(|| register_demands(program)));
+    let judged = catch_unwind(AssertUnwindSafe(|| demands(&job.text, &job.options, left)));
     let mut shared = lock(shared);
     if !shared.is_newest(job) {
         return;
@@ -204,7 +203,7 @@ fn add_register_demands(job: &Job, program: Compiled, shared: &Mutex<Shared>) {
     let Some(decisions) = shared.files.get_mut(job.uri.as_str()).and_then(|file| file.decisions.as_mut()) else {
         return;
     };
-    Arc::make_mut(decisions).diagnostics.extend(judged);
+    Arc::make_mut(decisions).add(judged);
     let decisions = Arc::clone(decisions);
     let lines = Lines::new(&job.text);
     shared.publish(&job.uri, Text { text: &job.text, lines: &lines }, &decisions.diagnostics);

@@ -16,24 +16,45 @@ const MOST: usize = 12;
 /// Share of the predicted time from which on nothing is tried, because it is for the launch itself.
 const LAUNCH: f64 = 0.5;
 
+/// What other values are to have less of.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Less {
+    /// The predicted time.
+    Time,
+    /// The bytes between memory and the second-level cache.
+    Bytes,
+}
+
+impl Less {
+    fn of(self, p: &Prediction) -> f64 {
+        match self {
+            Less::Time => p.seconds,
+            Less::Bytes => p.bytes,
+        }
+    }
+}
+
 /// Values of parameters, by name.
 type Values = Vec<(String, i64)>;
 
 /// What was tried: facts, and what would change the time.
-pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<String>, Vec<String>) {
+pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Less) -> (Vec<String>, Vec<String>) {
     let (mut facts, mut change) = (Vec::new(), Vec::new());
     let Some(p) = &kernel.tile.prediction else { return (facts, change) };
-    if p.budget().part(Term::Launch) > LAUNCH * p.budget().total() {
+    if less == Less::Time && p.budget().part(Term::Launch) > LAUNCH * p.budget().total() {
         return (facts, change);
     }
-    facts.extend(chosen(kernel));
+    facts.extend(chosen(kernel).filter(|_| less == Less::Time));
     let free = free(known, kernel);
     if free.is_empty() {
         return (facts, change);
     }
-    match fastest(known, kernel, p, &free) {
-        Some((values, own)) => change.push(advice(&values, &free, (&own, p))),
-        None => facts.push(format!("half and double of {} were tried, and nothing faster is predicted", names(&free))),
+    match best(known, kernel, (p, less), &free) {
+        Some((values, own)) => change.push(advice(&values, &free, (&own, p, less))),
+        None => {
+            let what = if less == Less::Time { "nothing faster is predicted" } else { "no fewer bytes are predicted" };
+            facts.push(format!("half and double of {} were tried, and {what}", names(&free)));
+        }
     }
     (facts, change)
 }
@@ -57,7 +78,11 @@ fn names(free: &[FreeParameter]) -> String {
     free.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ")
 }
 
-fn advice(values: &[(String, i64)], free: &[FreeParameter], (own, now): (&Prediction, &Prediction)) -> String {
+fn advice(
+    values: &[(String, i64)],
+    free: &[FreeParameter],
+    (own, now, less): (&Prediction, &Prediction, Less),
+) -> String {
     let text: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let unproven: Vec<FreeParameter> =
         free.iter().filter(|p| !p.proven && values.iter().any(|(name, _)| *name == p.name)).cloned().collect();
@@ -65,8 +90,12 @@ fn advice(values: &[(String, i64)], free: &[FreeParameter], (own, now): (&Predic
         [] => String::new(),
         _ => format!("; that results do not depend on {} is not proved", names(&unproven)),
     };
+    let bytes = match less {
+        Less::Time => String::new(),
+        Less::Bytes => format!("{:.0} bytes are moved, not {:.0}, and ", own.bytes, now.bytes),
+    };
     format!(
-        "with `-D {}` {:.1} us are predicted, not {:.1} (tried{proof})",
+        "with `-D {}` {bytes}{:.1} us are predicted, not {:.1} (tried{proof})",
         text.join(","),
         1e6 * own.seconds,
         1e6 * now.seconds
@@ -110,27 +139,27 @@ fn stored(k: &Kernel) -> Vec<String> {
     k.statement_data().filter_map(to).collect()
 }
 
-/// The fastest of the programs with half or double of a parameter, and of those with half or double of another one in
-/// addition; `None`: none is faster.
-fn fastest(
+/// The best of the programs with half or double of a parameter, and of those with half or double of another one in
+/// addition; `None`: none is better.
+fn best(
     known: &Known<'_>,
     kernel: &CompiledKernel,
-    now: &Prediction,
+    (now, less): (&Prediction, Less),
     free: &[FreeParameter],
 ) -> Option<(Values, Prediction)> {
     let mut best: Option<(Values, Prediction)> = None;
     let mut seen: BTreeSet<Values> = BTreeSet::from([Values::new()]);
     loop {
         let from = best.clone();
-        let (base, least) = from.map_or((Values::new(), now.seconds), |(values, p)| (values, p.seconds));
+        let (base, least) = from.map_or((Values::new(), less.of(now)), |(values, p)| (values, less.of(&p)));
         let mut next: Option<(Values, Prediction)> = None;
         for values in free.iter().flat_map(|p| neighbours(kernel, &base, &p.name)) {
             if seen.len() > MOST || !seen.insert(values.clone()) {
                 continue;
             }
             let Some(own) = predicted(known, kernel, now, &values) else { continue };
-            let bound = next.as_ref().map_or(FASTER * least, |(_, p)| p.seconds);
-            if own.seconds < bound {
+            let bound = next.as_ref().map_or(FASTER * least, |(_, p)| less.of(p));
+            if less.of(&own) < bound {
                 next = Some((values, own));
             }
         }

@@ -2,6 +2,7 @@
 
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::chain::places_of;
+use super::faster::Less;
 use super::{by_parameters, chain, faster, made, tried};
 use crate::compile::attribution;
 use crate::compile::demands::{self, Broken, DemandStatus};
@@ -56,8 +57,13 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
                         part.facts.extend(tried);
                         change
                     }
+                    What::AtMost(Figure::Bytes, _) => {
+                        let (tried, fewer) = faster::of_parameters(known, kernel, Less::Bytes);
+                        part.facts.extend(tried);
+                        [fewer, change].concat()
+                    }
                     What::AtLeast(Figure::Roofline, _) => {
-                        let (tried, faster) = faster::of_parameters(known, kernel);
+                        let (tried, faster) = faster::of_parameters(known, kernel, Less::Time);
                         part.facts.extend(tried);
                         [faster, change].concat()
                     }

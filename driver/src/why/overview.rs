@@ -2,6 +2,7 @@
 
 use super::answer::{Known, Part, unrepeated};
 use super::chain::{self, places_of};
+use super::faster::Less;
 use super::not::{self, premise};
 use super::{faster, tried};
 use crate::compile::CompiledKernel;
@@ -177,7 +178,7 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
             change
         }
         What::AtLeast(Figure::Roofline, _) => {
-            let (tried, faster) = faster::of_parameters(known, kernel);
+            let (tried, faster) = faster::of_parameters(known, kernel, Less::Time);
             facts.extend(tried);
             [faster, change].concat()
         }

@@ -281,10 +281,6 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
         format!("{:.0} bytes are moved, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
     })?;
     let change = match (what, p.atom) {
-        (What::AtMost(..), Some(_)) => vec![
-            "larger tiles load each element less often; with `raster` neighbouring blocks share loads in the L2 cache"
-                .to_owned(),
-        ],
         (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
         _ => Vec::new(),
     };

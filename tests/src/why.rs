@@ -275,7 +275,8 @@ fn preconditions_that_do_not_widen_are_no_advice() {
     let answer = ask(source, Target::Sm80, "vectorised");
     assert!(!holds(&answer) && preconditions(&answer).is_empty(), "{answer}");
     let text = answer.to_string();
-    assert!(text.contains("with `where K % 4 == 0") && text.contains("in this layout"), "{text}");
+    assert!(text.contains("with `where K % 4 == 0`, a thread holds 1 element"), "{text}");
+    assert!(text.contains("to change it: a larger tile, or fewer threads: of 32"), "{text}");
     assert!(!text.contains("to change it: declare"), "{text}");
 }
 

@@ -46,6 +46,7 @@ pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&D
         let needs = std::mem::take(&mut d.needs);
         let declared = declare_where(&needs);
         d.notes.retain(|note| *note != declared);
+        d.notes.extend(tried.said(own).into_iter().flat_map(Diagnostic::ways_out).cloned());
         d.fix = None;
         let why = tried.why(own).map_or_else(|| "the access is as narrow".to_owned(), str::to_owned);
         d.message = format!("{}; with `where {needs}`, {why}", d.message);
@@ -203,8 +204,12 @@ impl Tried {
 
     /// Why accesses of a statement are narrow.
     fn why(&self, span: Span) -> Option<&str> {
+        self.said(span)?.why.as_deref()
+    }
+
+    /// What is said of that.
+    fn said(&self, span: Span) -> Option<&Diagnostic> {
         let demanding = self.kernel().tile.demanding();
-        let said = crate::compile::demands::declined(demanding, FastPath::Wide).find(|d| d.span == span)?;
-        said.why.as_deref()
+        crate::compile::demands::declined(demanding, FastPath::Wide).find(|d| d.span == span)
     }
 }

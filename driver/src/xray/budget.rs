@@ -255,7 +255,7 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
     let title = format!("{what}: {:.1} us on {}, most of it {}", budget.total(), given(p), budget.largest().name());
     let list: Vec<(Term, f64)> = p.terms.shown().collect();
     let mut svg =
-        Svg::new(LEFT + WIDTH + 120.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
+        Svg::new(LEFT + WIDTH + 170.0, 34.0 + (list.len() + 1 + usize::from(measured.is_some())) as f64 * ROW, &title);
     let most =
         list.iter().map(|(_, s)| *s).fold(p.seconds, f64::max).max(measured.map_or(0.0, |m| m.us / 1e6)).max(1e-12);
     let mut y = 30.0;
@@ -269,7 +269,8 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
     };
     for (term, seconds) in list {
         let (us, part) = (1e6 * seconds, budget.part(term));
-        let text = match format!("{us:.1}") == format!("{part:.1}") {
+        // Parts are rounded so that they add up.
+        let text = match us - part < 0.15 {
             true => format!("{part:.1} us"),
             false => format!("{part:.1} us of {us:.1}"),
         };

@@ -30,13 +30,18 @@ pub(super) fn by_data(p: &Prediction, what: What) -> Option<Broken> {
     {
         return None;
     }
-    let message = format!(
+    let message = windows_by_data(first);
+    let at = |w: &ByData| (w.span, format!("windows of {} of `{}`", counted(w.tile as usize, "element"), w.tensor));
+    Some(Broken { places: own.by_data.iter().map(at).collect(), ..Broken::new(message) })
+}
+
+/// That windows begin where data say.
+pub(crate) fn windows_by_data(first: &ByData) -> String {
+    format!(
         "windows of `{}` begin where data say, so how many of their {} belong together is not known",
         first.tensor,
         counted(first.tile as usize, "element")
-    );
-    let at = |w: &ByData| (w.span, format!("windows of {} of `{}`", counted(w.tile as usize, "element"), w.tensor));
-    Some(Broken { places: own.by_data.iter().map(at).collect(), ..Broken::new(message) })
+    )
 }
 
 /// `12.5 % of the multiply-adds of products`.

@@ -53,7 +53,11 @@ impl Lower<'_> {
                 {
                     return self.load_runs((s, src), &from, &tile, attrs, None, Some(value)).map(drop);
                 }
-                return self.load(s, src, &from, &tile, attrs, None);
+                let only = match self.k.exprs[dst] {
+                    ExprData::Ref(v) if self.is_loaded_once(v, &from) => self.replica_predicate(&tile.layout),
+                    _ => None,
+                };
+                return self.load(s, src, &from, &tile, attrs, only);
             }
             let value = self.without_cast(src, Some(tile.elem));
             // 4-bit elements are converted a register at a time.

@@ -5,8 +5,8 @@
 //! it again:
 //!
 //! * both tensors are read and written only by copies to `D`, through the window that is written; or they are read
-//!   before all of these into register tiles ([`reads_ahead`](Lower::reads_ahead)), each element by the thread that
-//!   writes it;
+//!   before all of these into tiles ([`reads_ahead`](Lower::reads_ahead)), each element by the thread that writes it,
+//!   or with a barrier in between;
 //! * the copy's distribution gives each element to one thread, once (replicas of an element in other threads neither
 //!   read nor write it: see [`Lower::store`](super::Lower));
 //! * no two executions of these copies overlap: every grid axis and every loop around them moves the window along one
@@ -22,6 +22,7 @@ use tilec_ir::index;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::F2Map;
 use tilec_ir::names::Parts;
+use tilec_ir::ops::Op;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
 use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
@@ -50,19 +51,7 @@ impl Lower<'_> {
         if !uses(k, written).write {
             return Vec::new();
         }
-        let alike = |&other: &Value| {
-            let (Some(a), Some(b)) = (k.tensor_ty(written), k.tensor_ty(other)) else { return false };
-            let text = |e: &Expr| print_expr(k, *e);
-            let same_shape = a.shape.iter().map(text).eq(b.shape.iter().map(text));
-            // All mode extents of the dimension.
-            let extents =
-                |t: &TensorTy, d| t.modes(d).map(|modes| modes.iter().map(|m| text(&m.extent)).collect::<Vec<_>>());
-            let same_modes = (0..a.shape.len()).all(|d| extents(a, d) == extents(b, d));
-            // Padding moves all elements, so padded tensors never alias.
-            let unmoved = a.padded.is_empty() && b.padded.is_empty();
-            other != written && unmoved && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
-        };
-        let candidates: Vec<Value> = k.params.iter().copied().filter(alike).collect();
+        let candidates: Vec<Value> = k.params.iter().copied().filter(|&other| alike(k, written, other)).collect();
         if candidates.is_empty() {
             return Vec::new();
         }
@@ -153,9 +142,14 @@ impl Lower<'_> {
         let StmtData::Copy { src, dst, .. } = self.k.stmts[statement(self.k, &store.path)?] else { return None };
         let shape = self.copy_shape(src, dst)?;
         let kept = store.to.base_dims();
-        let of = |d: usize| match kept.iter().position(|&at| at == d) {
-            Some(w) => shape.get(w).copied(),
-            None => Some(1),
+        let of = |d: usize| match (kept.iter().position(|&at| at == d), &store.to.dims[d]) {
+            // A padded tile ends where the written one did.
+            (Some(w), ViewDim::From { starts, end: Some(end) }) => {
+                let extent = *shape.get(w)?;
+                Some(length(self.k, starts, *end).map_or(extent, |n| n.min(extent)))
+            }
+            (Some(w), _) => shape.get(w).copied(),
+            (None, _) => Some(1),
         };
         (0..store.to.dims.len()).map(of).collect()
     }
@@ -189,31 +183,59 @@ impl Lower<'_> {
     /// Whether a statement reads windows into a register tile before all stores, so that each element is read by the
     /// thread that stores it.
     ///
-    /// The loaded tile and the stored tile have the same layout, and each element belongs to one thread. The windows
-    /// are those that are written, in separate loops with the same iterations: a whole row is read before its first
-    /// store.
+    /// The loaded tile and the stored tile have the same layout, and each element belongs to one thread; or there is a
+    /// barrier in between. The windows are those that are written, in separate loops with the same iterations: a whole
+    /// row is read before its first store.
     fn reads_ahead(&self, path: &[Step], s: Stmt, windows: &[ResolvedView], stores: &[Store]) -> bool {
         let k = self.k;
-        let variable = match &k.stmts[s] {
+        let (variable, loads) = match &k.stmts[s] {
             StmtData::Copy { dst, attrs, .. } if attrs.mechanism == Mechanism::Registers => match k.exprs[*dst] {
-                ExprData::Ref(v) => Some(v),
-                _ => None,
+                ExprData::Ref(v) => (v, true),
+                _ => return false,
             },
-            StmtData::Assign { dst, .. } => Some(*dst),
-            _ => None,
+            StmtData::Assign { dst, .. } => (*dst, false),
+            _ => return false,
         };
-        let Some(tile) = variable.and_then(|v| k.tile_ty(v)) else { return false };
-        let (Some(layout), Some(shape)) = (&tile.reg_layout, k.const_shape(&tile.shape)) else { return false };
-        let each_by_one = (0..layout.thread_bits()).all(|i| layout.thread_col(i) != 0);
-        each_by_one
-            && stores.iter().all(|store| {
-                let Some(at) = statement(k, &store.path) else { return false };
-                let StmtData::Copy { src, dst, attrs } = &k.stmts[at] else { return false };
-                let stored = attrs.threads.clone().or_else(|| layout_of(k, *src));
-                let alike = stored.as_ref() == Some(layout) && self.copy_shape(*src, *dst).as_ref() == Some(&shape);
-                let loops =
-                    in_front(path, &store.path).and_then(|from| run_alike(k, &path[from..], &store.path[from..]));
-                alike && loops.is_some_and(|same| windows.iter().all(|w| same_window(k, w, &store.to, &same)))
+        let Some(tile) = k.tile_ty(variable) else { return false };
+        let own = tile.reg_layout.as_ref().zip(k.const_shape(&tile.shape)).filter(|(layout, _)| {
+            super::access::replica_bits(layout) == 0
+                || loads && windows.len() == 1 && self.is_loaded_once(variable, &windows[0])
+        });
+        stores.iter().all(|store| {
+            let Some(at) = statement(k, &store.path) else { return false };
+            let StmtData::Copy { src, dst, attrs } = &k.stmts[at] else { return false };
+            let Some(from) = in_front(path, &store.path) else { return false };
+            let stored = attrs.threads.clone().or_else(|| layout_of(k, *src));
+            let by_same_threads = own.as_ref().is_some_and(|(layout, shape)| {
+                stored.as_ref() == Some(layout) && self.copy_shape(*src, *dst).as_ref() == Some(shape)
+            });
+            let loops = run_alike(k, &path[from..], &store.path[from..]);
+            (by_same_threads || behind_barrier(k, path[from], store.path[from]))
+                && loops.is_some_and(|same| windows.iter().all(|w| same_window(k, w, &store.to, &same)))
+        })
+    }
+
+    /// Whether threads that repeat other threads' elements of a register tile need not load them: an output may be the
+    /// tensor that is loaded, and the tile is only stored to tensors, element by element in its own layout.
+    pub(super) fn is_loaded_once(&self, tile: Value, from: &ResolvedView) -> bool {
+        let k = self.k;
+        let may_be_output = |&other: &Value| uses(k, other).write && alike(k, from.base, other);
+        let Some(layout) = k.tile_ty(tile).and_then(|t| t.reg_layout.as_ref()) else { return false };
+        super::access::replica_bits(layout) != 0
+            && k.params.iter().any(may_be_output)
+            && k.statements().into_iter().all(|s| match &k.stmts[s] {
+                StmtData::Copy { src, dst, attrs } => {
+                    let loads = matches!(k.exprs[*dst], ExprData::Ref(v) if v == tile);
+                    let stores = || {
+                        let stored = attrs.threads.clone().or_else(|| layout_of(k, *src));
+                        let to = resolve_view(k, *dst).is_some_and(|to| to.space(k).has_bounds());
+                        to && attrs.old.is_none() && stored.as_ref() == Some(layout) && is_elementwise(k, *src)
+                    };
+                    let places = attrs.when.into_iter().chain(attrs.old);
+                    let named = places.chain([*dst]).any(|e| !(loads && e == *dst) && mentions(k, e, tile));
+                    !named && (!mentions(k, *src, tile) || !loads && stores())
+                }
+                stmt => !stmt.exprs().into_iter().any(|e| mentions(k, e, tile)),
             })
     }
 
@@ -228,6 +250,59 @@ impl Lower<'_> {
                 (None, _) => parts.inside(e),
             }
         }
+    }
+}
+
+/// Whether two tensors have the same elements, so that they may be one.
+fn alike(k: &Kernel, one: Value, other: Value) -> bool {
+    let (Some(a), Some(b)) = (k.tensor_ty(one), k.tensor_ty(other)) else { return false };
+    let text = |e: &Expr| print_expr(k, *e);
+    let same_shape = a.shape.iter().map(text).eq(b.shape.iter().map(text));
+    // All mode extents of the dimension.
+    let extents = |t: &TensorTy, d| t.modes(d).map(|modes| modes.iter().map(|m| text(&m.extent)).collect::<Vec<_>>());
+    let same_modes = (0..a.shape.len()).all(|d| extents(a, d) == extents(b, d));
+    // Padding moves all elements, so padded tensors never alias.
+    let unmoved = a.padded.is_empty() && b.padded.is_empty();
+    other != one && unmoved && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
+}
+
+/// The number of elements of a window that ends so many elements after its start.
+fn length(k: &Kernel, starts: &[Expr], end: Expr) -> Option<u64> {
+    let &[start] = starts else { return None };
+    match &k.exprs[end] {
+        ExprData::Op { op: Op::Min, args } => args.iter().find_map(|&end| length(k, starts, end)),
+        ExprData::Op { op: Op::Add, args } => match args[..] {
+            [from, n] if same_index(k, from, start, &[]) => k.as_int(n).and_then(|n| u64::try_from(n).ok()),
+            _ => None,
+        },
+        _ if k.as_int(start) == Some(0) => k.as_int(end).and_then(|n| u64::try_from(n).ok()),
+        _ => None,
+    }
+}
+
+/// Whether all threads pass a barrier between two statements of a block.
+fn behind_barrier(k: &Kernel, (block, first): Step, (_, second): Step) -> bool {
+    k.blocks[block][first + 1..second].iter().any(|&s| matches!(k.stmts[s], StmtData::Barrier))
+}
+
+/// Whether an expression names a value.
+fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Ref(named) => *named == v,
+        ExprData::View(view) => view.base == v,
+        _ => false,
+    };
+    own || k.children(e).into_iter().any(|child| mentions(k, child, v))
+}
+
+/// Whether each element of an expression is computed of the elements at its own place.
+fn is_elementwise(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[e] {
+        ExprData::Int(_) | ExprData::Float(_) | ExprData::Ref(_) => true,
+        ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. } => {
+            k.children(e).into_iter().all(|child| is_elementwise(k, child))
+        }
+        _ => false,
     }
 }
 

@@ -11,15 +11,15 @@ use crate::kernel::{ExprData, Kernel};
 pub(super) fn write_out(k: &mut Kernel, notes: &Notes) {
     let moves = |e: &Expr| matches!(k.exprs[*e], ExprData::Transpose(_) | ExprData::Permute { .. });
     for e in k.exprs.keys().filter(moves).collect::<Vec<_>>() {
-        match &k.exprs[e] {
-            &ExprData::Transpose(arg) => {
+        match k.exprs[e] {
+            ExprData::Transpose(arg) => {
                 let n = rank(k, notes, arg) as u32;
                 if n > 2 {
                     let order = (0..n - 2).chain([n - 1, n - 2]).collect();
                     k.exprs[e] = ExprData::Permute { arg, order };
                 }
             }
-            &ExprData::Permute { arg, ref order } if *order == [1, 0] && rank(k, notes, arg) == 2 => {
+            ExprData::Permute { arg, ref order } if *order == [1, 0] && rank(k, notes, arg) == 2 => {
                 k.exprs[e] = ExprData::Transpose(arg);
             }
             _ => {}

@@ -238,7 +238,8 @@ impl<'k> Types<'k> {
             ExprData::Transpose(arg) => {
                 let ty = self.type_of(*arg)?;
                 if ty.rank() != 2 {
-                    let message = format!("`transpose` takes a tile of rank 2, found {}", ty.describe(k));
+                    let message =
+                        format!("`transpose` takes a tile of two dimensions or more, found {}", ty.describe(k));
                     return Err(self.error(codes::WRONG_OPERAND, *arg, message).into());
                 }
                 Ok(match ty {

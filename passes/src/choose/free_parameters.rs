@@ -2,6 +2,7 @@
 
 use super::choice_dependence;
 use super::parameters::{Auto, NAME, autos, set, value};
+use crate::analysis::uses::mentions;
 use crate::specialize::given;
 use crate::{Cx, Options};
 use tilec_ir::diag::Sink;
@@ -18,8 +19,9 @@ pub struct FreeParameter {
 }
 
 /// The parameters of a kernel (as parsed) that another value could be given: those that neither extents of the caller's
-/// tensors nor preconditions read. `shared`: tensors that kernels of the file make for each other. `auto` parameters
-/// are not among them, unless the options give them values.
+/// tensors nor preconditions read, and on which no result depends. `shared`: tensors that kernels of the file make for
+/// each other; for parameters in their extents there is no proof. `auto` parameters are not among them, unless the
+/// options give them values.
 pub fn free_parameters(k: &Kernel, options: &Options, shared: &[String]) -> Vec<FreeParameter> {
     let mut sink = Sink::new();
     let mut cx = Cx::new(options, NAME, &mut sink);
@@ -45,15 +47,20 @@ pub fn free_parameters(k: &Kernel, options: &Options, shared: &[String]) -> Vec<
         // With a use of which values can be chosen.
         let found: Vec<Auto> = autos(&k, &mut cx).ok()?;
         let proven = choice_dependence::check(&k, &mut cx, &found).is_ok();
-        Some(FreeParameter { name: k.values[p].name.clone(), proven })
+        let in_shared = k.params.iter().filter(|&&v| shared.contains(&k.values[v].name)).any(|&v| has_extent(&k, v, p));
+        (proven || in_shared).then(|| FreeParameter { name: k.values[p].name.clone(), proven })
     })
     .collect()
 }
 
 /// Whether an extent of a tensor of the caller's, or a precondition, reads a parameter.
 fn is_prescribed(k: &Kernel, p: Value, shared: &[String]) -> bool {
-    let callers = |v: &Value| !shared.contains(&k.values[*v].name);
-    let tensors = k.params.iter().filter(|v| callers(v)).filter_map(|&v| k.tensor_ty(v));
-    let extents = tensors.filter(|t| t.scratch.is_none()).flat_map(|t| t.shape.iter());
-    extents.chain(&k.requires).any(|&e| crate::analysis::uses::mentions(k, e, p))
+    let mut callers = k.params.iter().filter(|&&v| !shared.contains(&k.values[v].name));
+    callers.any(|&v| has_extent(k, v, p)) || k.requires.iter().any(|&e| mentions(k, e, p))
+}
+
+/// Whether an extent of a tensor reads a parameter.
+fn has_extent(k: &Kernel, tensor: Value, p: Value) -> bool {
+    let ty = k.tensor_ty(tensor).filter(|t| t.scratch.is_none());
+    ty.is_some_and(|t| t.shape.iter().any(|&e| mentions(k, e, p)))
 }

@@ -70,7 +70,7 @@ fn idle(p: &Prediction) -> Option<(String, String)> {
         let blocks = counted(p.blocks as usize, "block");
         (
             format!("{blocks} of {sms:.0} that multiprocessors could have one each: the others are idle"),
-            "more blocks: smaller tiles, or a part of a long loop for each block (blocks store their parts, or add to the result: `copy .. add`)".to_owned(),
+            "more blocks, each with a part of a long loop (blocks store their parts, or add to the result: `copy .. add`)".to_owned(),
         )
     })
 }

@@ -80,8 +80,6 @@ pub(super) struct Access {
     pub(super) elem: Bits,
     pub(super) global: bool,
     pub(super) load: bool,
-    /// A store that combines with what is there (`add`): the second-level cache handles each sector of it again.
-    pub(super) combines: bool,
     /// Number of executions, relative to code outside of loops.
     pub(super) weight: u64,
     /// A copy between a whole tile and memory, which is the purpose of the tile.
@@ -92,6 +90,11 @@ impl Access {
     /// Neighbours that a thread must own: elements that share a byte are stored together.
     pub(super) fn least(&self) -> u32 {
         if self.load { 1 } else { self.elem.per(1).min(self.width) }
+    }
+
+    /// A store to global memory of 16 bytes at a time.
+    pub(super) fn stores_vectors(&self) -> bool {
+        self.global && !self.load && self.elem.bytes_of(u64::from(self.width)) >= u64::from(MAX_ACCESS_BYTES)
     }
 }
 
@@ -372,11 +375,6 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
-        if attrs.reduce.is_some()
-            && let Some(access) = self.graph.nodes[context].accesses.last_mut()
-        {
-            access.combines = true;
-        }
     }
 
     /// The edge between a tile and a tile that is copied to or from a window of it.
@@ -668,7 +666,7 @@ impl Builder<'_> {
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
         self.rows(node, view);
         let weight = self.weight();
-        let access = Access { width, dim, elem: elem.size(), global, load, combines: false, weight, plain };
+        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain };
         self.graph.nodes[node].accesses.push(access);
     }
 }

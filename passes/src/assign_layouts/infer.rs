@@ -267,12 +267,12 @@ impl<'a> Search<'a> {
         if self.wide { access.width.max(1).ilog2() } else { access.least().ilog2() }
     }
 
-    /// For stores that combine with memory, adds a candidate in which neighbouring threads have neighbouring accesses: the
-    /// tile may be loaded in wider pieces.
+    /// For 16-byte stores of computed elements, adds a candidate in which neighbouring threads have neighbouring accesses: the
+    /// operands may be loaded in longer pieces.
     fn whole_sectors(&mut self) {
         let graph = self.graph;
         for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
-            for access in node.accesses.iter().filter(|a| a.global && a.combines) {
+            for access in node.accesses.iter().filter(|a| a.stores_vectors() && !a.plain) {
                 if let Some(layout) = self.coalesced(n, Some(access)) {
                     self.begin(n, layout);
                 }

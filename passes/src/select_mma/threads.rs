@@ -116,7 +116,7 @@ const OF_ROW: [u64; 2] = [16, 32];
 const SHORT: u64 = 4096;
 /// Most elements of a row in a single block, if there are no clusters.
 const ALONE: u64 = 8192;
-/// Longer rows are distributed as [`Spread`] says if there are clusters.
+/// A longer row is distributed as [`Spread`] says if there are clusters.
 const MODERATE: u64 = 4096;
 
 /// Threads and blocks of a kernel that reduces rows.
@@ -181,7 +181,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             let ctas = ctas::ctas(k).unsigned_abs();
             (ctas, elements / ctas / spread.each)
         }
-        None if cx.options.target.has_clusters() && elements > MODERATE => {
+        None if cx.options.target.has_clusters() && elements > if rows == 1 { MODERATE } else { ALONE } => {
             let (ctas, threads, several) = spread.blocks(elements);
             together = several;
             (ctas, threads)

@@ -83,6 +83,13 @@ impl Deferred {
         }
     }
 
+    /// All tensors, tiles and scalars that `e` reads, also by the names of deferred `let`s.
+    pub fn read_by(&self, k: &Kernel, e: Expr) -> Vec<Value> {
+        let mut found = Vec::new();
+        self.reads(k, e, &mut found);
+        found
+    }
+
     /// Appends all tensors, places and scalars that `e` reads.
     fn reads(&self, k: &Kernel, e: Expr, out: &mut Vec<Value>) {
         let mut parts = Parts::of(k, e);

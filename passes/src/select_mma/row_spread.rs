@@ -13,9 +13,10 @@ use tilec_ir::typing::resolve_view;
 /// docs/results/h200/row_spread.csv).
 ///
 /// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax
-/// of 16384 bf16 has 0.99 of a copy's rate in two blocks of 128 threads, 0.95 in one of 512; cross entropy 0.84 and
-/// 0.51. If several tiles are loaded, a thread has 32 elements of each: gradients of softmax of 32768 bf16 have 1.03 of
-/// a copy's rate with 32, 0.93 with 64.
+/// of 16384 f32 has 0.97 of a copy's rate in two blocks of 128 threads, 0.83 in one of 512; cross entropy of bf16 0.84
+/// and 0.51. Rows of 8192 have two such blocks, too: log-softmax of bf16 0.99, and 0.97 in one. If several tiles are
+/// loaded, a thread has 32 elements of each: gradients of softmax of 32768 bf16 have 1.03 of a copy's rate with 32,
+/// 0.93 with 64.
 ///
 /// Only the warp itself waits for loads after the reduction (a vector in addition to the rows): there 256 threads have
 /// 64 bytes of a row each, or 512 threads if that is the whole row. RMS norm of 65536 bf16: 0.89 in eight blocks of 256
@@ -79,7 +80,7 @@ impl Spread {
         };
         Spread {
             threads: 128,
-            alone: 128,
+            alone: 0,
             more: 128,
             each,
             max_elements: most,
@@ -99,7 +100,7 @@ impl Spread {
         for threads in [self.threads, self.more] {
             let few = elements / (threads * self.each);
             if few <= FEW_BLOCKS {
-                return (few.max(1), threads, None);
+                return (few.max(2), threads, None);
             }
         }
         let each = (elements / (self.threads * FEW_BLOCKS)).min(self.max_elements);

@@ -106,7 +106,7 @@ pub(crate) struct Lower<'a> {
     /// Numbers in the computed form that were read from registers or memory, with their stored form. A conversion back
     /// need not give the same bits.
     pub(super) read: BTreeMap<Reg, (Elem, Reg)>,
-    /// Registers of two bf16 that were converted, with the last statement that did so and its form.
+    /// Registers of two bf16 that statements convert by different forms, with the last of them and its form.
     pub(super) bf16_forms: BTreeMap<Reg, (PackedOption<Stmt>, Form)>,
     /// While a tile of partial results is assigned: its distribution over lanes, and the reductions whose partial
     /// results stay in the lanes.

@@ -184,6 +184,7 @@ impl Lower<'_> {
             return Err(self.unsupported_at(span, "register tiles of this element type"));
         };
         self.tiles[value] = Some(tile.clone());
+        self.choose_bf16_forms(value, &tile);
         self.declare_runs(value, &tile, init.is_some())?;
         match init {
             None => Ok(()),

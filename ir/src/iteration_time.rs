@@ -1,8 +1,7 @@
 //! The time of an iteration of a scheduled loop, as data; a remark has the same as text.
 
-use crate::diag::Span;
 use crate::entities::Block;
-use crate::kernel::{Kernel, StmtData};
+use crate::span::Span;
 
 /// The tensor cores as a unit.
 pub const TENSOR_CORES: &str = "tensor cores";
@@ -25,13 +24,4 @@ pub struct IterationTime {
     /// The same for units that the schedule does not model: copies from tensors also use them, and other blocks share
     /// them.
     pub unmodelled: Vec<(&'static str, u64)>,
-}
-
-/// Where the variable of the loop with this body is declared.
-pub fn variable_of(k: &Kernel, body: Block) -> Span {
-    let var = k.statement_data().find_map(|s| match s {
-        StmtData::For { var, body: own, .. } if *own == body => Some(*var),
-        _ => None,
-    });
-    var.map_or_else(Span::default, |var| k.values[var].span)
 }

@@ -55,6 +55,7 @@ pub mod roles;
 pub mod rounding;
 pub mod small_list;
 pub mod space;
+pub mod span;
 pub mod structural_equality;
 pub mod target;
 pub mod tensor_store;

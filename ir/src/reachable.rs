@@ -3,7 +3,7 @@
 //! The arenas of a kernel keep what passes have removed, such as a branch that is never taken, or the old form of a
 //! rewritten copy. Analyses must use these functions, not the arenas.
 
-use crate::entities::{Expr, Stmt};
+use crate::entities::{Block, Expr, Stmt, Value};
 use crate::kernel::{Kernel, StmtData};
 use crate::small_list::SmallList;
 
@@ -42,6 +42,14 @@ impl Kernel {
     /// What the statements of the program are.
     pub fn statement_data(&self) -> impl Iterator<Item = &StmtData> {
         self.statements().into_iter().map(|s| &self.stmts[s])
+    }
+
+    /// The variable of the loop with this body.
+    pub fn loop_variable(&self, body: Block) -> Option<Value> {
+        self.statement_data().find_map(|s| match s {
+            StmtData::For { var, body: own, .. } if *own == body => Some(*var),
+            _ => None,
+        })
     }
 
     /// The expressions of the program's statements, with everything in them.

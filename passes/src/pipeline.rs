@@ -36,7 +36,7 @@ use plan::NotPipelined;
 use tile_statements::{Build, Lane};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Stmt, Value};
-use tilec_ir::iteration_time::{IterationTime, variable_of};
+use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::missed_paths::FastPath;
 pub(crate) use unit_rates::tensor;
@@ -199,7 +199,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
         message,
         IterationTime {
             body: timed_body,
-            variable: variable_of(k, timed_body),
+            variable: k.loop_variable(timed_body).map_or_else(Default::default, |v| k.values[v].span),
             clocks: most,
             in_clocks: false,
             units,

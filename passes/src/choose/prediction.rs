@@ -4,7 +4,6 @@ use super::cards::Card;
 use super::copied_elements::{Place, Unknown};
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::padding::Padding;
-use super::time_budget::TimeBudget;
 use std::fmt;
 
 /// The model's prediction for a kernel.
@@ -119,11 +118,6 @@ impl Prediction {
         let unit = Term::UNITS.into_iter().max_by(|a, b| self.terms.of(*a).total_cmp(&self.terms.of(*b)));
         let unit = unit.unwrap_or(Term::Products);
         (unit, self.terms.of(unit) / self.seconds)
-    }
-
-    /// The predicted time as a sum of what each term adds.
-    pub fn budget(&self) -> TimeBudget {
-        TimeBudget::of(self)
     }
 }
 

@@ -20,8 +20,15 @@ pub struct TimeBudget {
     parts: Vec<(Term, u64)>,
 }
 
+impl Prediction {
+    /// The predicted time as a sum of what each term adds.
+    pub fn budget(&self) -> TimeBudget {
+        TimeBudget::of(self)
+    }
+}
+
 impl TimeBudget {
-    pub(super) fn of(p: &Prediction) -> TimeBudget {
+    fn of(p: &Prediction) -> TimeBudget {
         let (busiest, _) = p.busiest();
         let mut left = p.seconds;
         let mut parts: Vec<(Term, f64)> = Vec::new();

@@ -30,7 +30,7 @@ use crate::registers::overhead::ADDRESSES;
 use crate::roles::{consumer_registers, consumer_warps};
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES, variable_of};
+use tilec_ir::iteration_time::{IterationTime, TENSOR_CORES};
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, StmtPlan, ValueDef};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::WARPGROUP;
@@ -128,7 +128,7 @@ pub(super) fn schedule(k: &mut Kernel, cx: &mut Cx<'_>, body: Block) -> Result<O
         message,
         IterationTime {
             body,
-            variable: variable_of(k, body),
+            variable: k.loop_variable(body).map_or_else(Default::default, |v| k.values[v].span),
             clocks: length,
             in_clocks: true,
             units: units.to_vec(),

@@ -8,7 +8,7 @@
 //! There are three forms. Cross entropy, which converts in four statements, is 5 % slower with them than with one.
 
 use super::state::Lower;
-use super::tile::Tile;
+use super::tile::{Form, Tile};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::entities::Value;
@@ -19,27 +19,6 @@ use tilec_ir::types::Elem;
 const LARGE: usize = 64;
 /// Number of forms.
 const FORMS: usize = 3;
-
-/// The instruction that places a bf16 in the upper half of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `mov.b32` of two 16-bit registers.
-    Pack,
-    /// `shl.b32` of the lower element, `and.b32` of the upper one.
-    Shift,
-    /// `prmt.b32`.
-    Permute,
-}
-
-impl Form {
-    fn next(self) -> Form {
-        match self {
-            Form::Pack => Form::Shift,
-            Form::Shift => Form::Permute,
-            Form::Permute => Form::Pack,
-        }
-    }
-}
 
 impl Lower<'_> {
     /// Whether statements convert the elements of a tile by different forms.

@@ -1,13 +1,12 @@
 //! The state of lowering a kernel, shared by all files, and diagnostics.
 
-use super::bf16_forms::Form;
 use super::counted_stores::CountedAt;
 use super::emit::Emit;
 use super::ranged_ints::Int;
 use super::rings::{Draws, OrderedState, Placed, Ring};
 use super::scope::Kind;
 use super::store_distribution::LaneStores;
-use super::tile::Tile;
+use super::tile::{Form, Tile};
 use super::windows::LoopState;
 use crate::inst::{Guard, Reg};
 use crate::module::{Function, Item, Param, ParamTy};

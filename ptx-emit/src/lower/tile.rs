@@ -159,3 +159,25 @@ pub(super) struct Filled {
     /// Bits of a register that the element takes.
     pub(super) bits: u32,
 }
+
+/// The instruction that places a bf16 in the upper half of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `mov.b32` of two 16-bit registers.
+    Pack,
+    /// `shl.b32` of the lower element, `and.b32` of the upper one.
+    Shift,
+    /// `prmt.b32`.
+    Permute,
+}
+
+impl Form {
+    /// The form of the next statement.
+    pub(super) fn next(self) -> Form {
+        match self {
+            Form::Pack => Form::Shift,
+            Form::Shift => Form::Permute,
+            Form::Permute => Form::Pack,
+        }
+    }
+}

@@ -102,6 +102,11 @@ impl<'a> Timed<'a> {
         }
     }
 
+    /// Whether its clocks are those of one warpgroup alone.
+    fn is_of_one_warpgroup(&self) -> bool {
+        self.pace.in_clocks && !self.shared
+    }
+
     /// What a statement does with channels.
     fn operation(&self, e: &Event) -> Option<(ChannelOp, &'a [Value])> {
         match &self.k.stmts[e.stmt] {
@@ -173,13 +178,15 @@ pub(super) fn pictures(kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
     // Whether slots are handed over by mbarriers is decided after the schedule: the last program has their arrivals.
     let last = &kernel.tile.kernel;
     let mbarriers = last.values.keys().any(|v| last.handovers[v].is_some());
+    // Where products of several warpgroups share the tensor cores, the clocks of one alone are no picture of the roles, nor of their slots.
+    let roles = kernel.tile.timeline().is_ok();
+    let mut loops = kernel.tile.iteration_times.iter().filter_map(|pace| Timed::new(k, pace));
+    let apart = roles && loops.any(|timed| timed.is_of_one_warpgroup());
     for (i, pace) in kernel.tile.iteration_times.iter().enumerate() {
         let Some(timed) = Timed::new(k, pace) else { continue };
         let number = if kernel.tile.iteration_times.len() > 1 { format!("-{}", i + 1) } else { String::new() };
         let span = loop_of(k, pace.body).map_or_else(Default::default, |s| k.stmt_spans[s]);
-        // Where products of several warpgroups share the tensor cores, the clocks of one alone are no picture of the roles.
-        let apart = pace.in_clocks && !timed.shared && kernel.tile.timeline().is_ok();
-        let (title, svg) = if apart { units(&timed) } else { pipeline(&timed) };
+        let (title, svg) = if roles && timed.is_of_one_warpgroup() { units(&timed) } else { pipeline(&timed) };
         out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}pipeline{number}"), svg) });
         if let Some((title, svg)) = channels(&timed, mbarriers).filter(|_| !apart) {
             out.push(Picture { title, span, ..Picture::new(Room::Time, format!("{prefix}slots{number}"), svg) });
@@ -312,10 +319,8 @@ fn legend(svg: &mut Svg, t: &Timed<'_>, under: bool) {
     unit_notes(svg, t);
     if t.has_producer() {
         svg.note("A producer runs ahead, as far as there are free slots: `slots` shows them.");
-        if t.pace.in_clocks && !t.shared {
-            svg.note(
-                "Clocks are those of one warpgroup alone: `roles` shows all of them, as they share the tensor cores.",
-            );
+        if t.is_of_one_warpgroup() {
+            svg.note("Clocks are those of one warpgroup alone.");
         }
     }
 }

@@ -43,7 +43,9 @@ mod transposing_copies;
 mod window_starts;
 mod windows;
 
-use crate::analysis::access_width::{elem_of, global_width, known_elem, tile_shape, window_contiguous_dim};
+use crate::analysis::access_width::{
+    elem_of, global_width, known_elem, shared_width, tile_shape, window_contiguous_dim,
+};
 use crate::analysis::contiguous_dim::{filled_from_registers, smem_window_dim, source_order, stored_dim};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::all_stmts;
@@ -68,7 +70,7 @@ pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::names::Parts;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, Order};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
 pub(crate) const NAME: &str = "assign-layouts";
 
@@ -304,7 +306,8 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
         let across = in_shared.filter_map(|v| smem_window_dim(k, v)).find(|&d| d != contiguous);
         // Elements that share a byte are stored as whole bytes.
         let least = memory_views(k, dst).iter().map(|v| known_elem(k, v.base).per(1)).max().unwrap_or(1);
-        let width = global.map(|g| global_width(k, &facts, g, &shape).elems).unwrap_or(least);
+        let between = || if across.is_some() { least } else { width_between(k, &facts, &views, &shape).max(least) };
+        let width = global.map_or_else(between, |g| global_width(k, &facts, g, &shape).elems);
         let chunk = if cx.enabled { width.ilog2() } else { least.min(width).ilog2() };
         let shifted = unaligned.iter().find(|(at, _)| *at == s).map(|(_, layout)| layout.clone());
         let elem = shared.map_or(Elem::F32, |v| known_elem(k, v.base)).size();
@@ -334,6 +337,18 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
             attrs.threads = layout;
         }
     }
+}
+
+/// The access width of a copy between windows of shared memory that are contiguous along one dimension. No thread is
+/// idle for it.
+fn width_between(k: &Kernel, facts: &Facts, views: &[ResolvedView], shape: &[u64]) -> u32 {
+    let of = |view: &ResolvedView| {
+        shared_width(k, facts, view, known_elem(k, view.base), shape, smem_window_dim(k, view)).elems
+    };
+    let width = views.iter().map(of).min().unwrap_or(1);
+    let each = shape.iter().product::<u64>() / Threads::of(k).count();
+    let most = u32::try_from(each.max(1)).unwrap_or(u32::MAX);
+    1 << width.min(most).ilog2()
 }
 
 /// Copies that load aligned words and shift them, with their layouts. All possible copies do so if registers suffice

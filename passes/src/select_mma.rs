@@ -37,6 +37,7 @@ mod rows_in_memory;
 mod scalar;
 mod scale_factors;
 mod shared_operands;
+mod stored_tiles;
 pub(crate) mod threads;
 pub(crate) mod tiles;
 pub(crate) mod warpgroup;

@@ -261,3 +261,55 @@ fn narrow(why: &str, missing: &str) -> Width {
 fn parenthesised(k: &Kernel, e: Expr, text: &str) -> String {
     if k.children(e).is_empty() { text.to_owned() } else { format!("({text})") }
 }
+
+/// The access width to a window of shared memory; `window_dim`: its contiguous dimension.
+pub(crate) fn shared_width(
+    k: &Kernel,
+    facts: &Facts,
+    view: &ResolvedView,
+    elem: Elem,
+    shape: &[u64],
+    window_dim: Option<usize>,
+) -> Width {
+    let full = elem.per(MAX_ACCESS_BYTES);
+    let name = &k.values[view.base].name;
+    // The copied tile has fewer dimensions if `reshape` changes its indices.
+    let Some(dim) = window_dim.filter(|&dim| dim < shape.len()) else {
+        return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
+    };
+    let mut width = Width { elems: full, why: String::new(), missing: String::new() };
+    let extent = shape[dim].min(u64::from(full)) as u32;
+    if extent < width.elems {
+        width =
+            Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), missing: String::new() };
+    }
+    let Some(&base_dim) = view.base_dims().get(dim) else {
+        return Width { elems: 1, why: format!("`{name}` has no such dimension"), missing: String::new() };
+    };
+    if let Some(ViewDim::From { starts, end }) = view.dims.get(base_dim) {
+        let starts = starts.iter().map(|&e| (e, "starts"));
+        for (e, does) in starts.chain(end.iter().map(|&e| (e, "ends"))) {
+            let divisor = facts.divisor(k, e).min(u64::from(full)) as u32;
+            if divisor < width.elems {
+                let why = format!("the window of `{name}` {does} at a multiple of {divisor}");
+                width = Width { elems: divisor, why, missing: String::new() };
+            }
+        }
+    }
+    if let Some(layout) = k.tile_ty(view.base).and_then(|t| t.smem_layout.as_ref()) {
+        let cols = layout.dim_cols(base_dim);
+        let run = cols.iter().enumerate().take_while(|(i, c)| **c == 1 << i).count() as u32;
+        // Bits of another dimension inside the run would interrupt it.
+        let others: u64 = (0..layout.dim_bits().len())
+            .filter(|&d| d != base_dim)
+            .flat_map(|d| layout.dim_cols(d))
+            .fold(0, |a, c| a | c);
+        let high: u64 = cols.iter().skip(run as usize).fold(others, |a, c| a | c);
+        let run = run.min(if high == 0 { run } else { high.trailing_zeros() });
+        if 1 << run < width.elems {
+            let why = format!("{} elements of `{name}` are contiguous in its layout", 1 << run);
+            width = Width { elems: 1 << run, why, missing: String::new() };
+        }
+    }
+    width
+}

@@ -22,6 +22,7 @@ use super::apply_wgmma::{DecidedProduct, apply};
 use super::in_roles;
 use super::operand_loads;
 use super::operand_sources::{self, Loads, Product, product_of};
+use super::stored_tiles::{self, StoredTile};
 use super::warpgroup::{self, WgmmaForm};
 use super::{from_registers, missed_wgmma, promotion, scale_factors};
 use crate::Cx;
@@ -87,25 +88,68 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Refused>,
     }
     products.iter_mut().for_each(|p| computed_operands(k, p));
     let before = k.clone();
-    let mut first = None;
-    for converting in [true, false] {
-        let loads = match operand_sources::plan(k, cx.options, &products, converting) {
+    let (mut first, mut converted) = (None, true);
+    for attempt in attempts(k, cx.options, &products) {
+        let stored = match attempt {
+            Attempt::Stored { all } => stored_tiles::add(k, cx.options, &products, all),
+            Attempt::Registers | Attempt::Threads => Vec::new(),
+        };
+        let is_other = if matches!(attempt, Attempt::Stored { .. }) { !stored.is_empty() } else { converted };
+        if !is_other {
+            continue;
+        }
+        let loads = match operand_sources::plan(k, cx.options, &products, attempt != Attempt::Threads) {
             Ok(loads) => loads,
+            Err(_) if !stored.is_empty() => {
+                *k = before.clone();
+                continue;
+            }
             Err(refused) => return none(k, cx, first.unwrap_or(refused), &products).map(Some),
         };
         match plan(k, cx, products.clone(), &loads) {
-            Ok(planned) => return write(k, cx, before.schedule.promote.is_some(), planned).map(|()| None),
+            Ok(planned) => {
+                stored.iter().for_each(|tile| remark_stored(k, cx, tile));
+                return write(k, cx, before.schedule.promote.is_some(), planned).map(|()| None);
+            }
             Err(Stop::Reported(reported)) => return Err(reported),
             Err(Stop::Refused(refused)) => {
-                first.get_or_insert(loads.refused.clone().unwrap_or(refused));
+                if stored.is_empty() {
+                    first.get_or_insert(loads.refused.clone().unwrap_or(refused));
+                    converted = !loads.converted.is_empty();
+                }
                 *k = before.clone();
             }
         }
-        if loads.converted.is_empty() {
-            break;
-        }
     }
     none(k, cx, first.expect("something was refused"), &products).map(Some)
+}
+
+/// Where operands are converted that are converted on their way to a buffer.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Attempt {
+    /// In registers, if possible.
+    Registers,
+    /// By threads, from buffers with the stored elements: `all`, or those that cannot be converted in registers.
+    Stored { all: bool },
+    /// By the threads that load them from global memory.
+    Threads,
+}
+
+/// The attempts for a kernel, the best first. The model of loops that only accumulate a product knows no buffers with
+/// stored elements.
+fn attempts(k: &Kernel, options: &Options, products: &[Product]) -> Vec<Attempt> {
+    if only_accumulated(k) {
+        vec![Attempt::Registers, Attempt::Threads]
+    } else if stored_tiles::is_for_some(k, options, products) {
+        vec![Attempt::Stored { all: false }, Attempt::Stored { all: true }, Attempt::Registers, Attempt::Threads]
+    } else {
+        vec![Attempt::Registers, Attempt::Stored { all: true }, Attempt::Threads]
+    }
+}
+
+fn remark_stored(k: &Kernel, cx: &mut Cx<'_>, tile: &StoredTile) {
+    let name = &k.values[tile.buffer].name;
+    cx.remark(tile.at, format!("`{name}` is converted from `{name}_stored`, into which TMA loads ahead"));
 }
 
 /// Whether a product's instruction is written, and its operands already match.

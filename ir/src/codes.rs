@@ -22,7 +22,7 @@ pub fn is_of_text(code: Code) -> bool {
 
 codes! {
     BAD_CHARACTER "E0101" "a character or literal that the language does not have"
-        "The text contains a character, number or string that is not part of the tile language. Numbers are decimal or 0x hexadecimal integers that fit 63 bits, or decimal fractions with an optional exponent.";
+        "The text contains a character, number or string that is not part of the tile language. Numbers are decimal or 0x hexadecimal integers that fit 64 bits, or decimal fractions with an optional exponent.";
     EXPECTED "E0102" "an unexpected token"
         "The parser found another word or sign than the grammar requires here. The message names both. `docs/grammar.md` has the grammar.";
     TOO_DEEP "E0103" "nesting is too deep"
@@ -132,6 +132,8 @@ codes! {
         "A new name in the shape of a tensor declares a size. This name occurs in only one shape, and a similar name occurs in others. The similar name differs by a doubled letter, by case, or by exchanged letters. There is no warning about case if several names differ only in case, or one shape has both. If both are the same size, write one name; then a launch whose tensors disagree is an error. Otherwise use names that differ more.";
     COMMENTED "W0415" "a comment in place of a division"
         "`//` begins a comment in this language. It is not the integer division of Python: `let y = x // 2` means `let y = x`. Use `/`, which rounds down for indices and integers. For floats write `floor(x / 2.0)`. If it is a comment, begin it with a word.";
+    UNPREDICTED "W0416" "values that no model chose"
+        "The compiler chooses values of `auto` parameters by a model of the card, which predicts the time of each candidate. The model does not know this kernel; the message says why. So the parameters have plain values: tiles of 64, a depth of 32, and one stage, which means that loads do not run ahead. Give values: `-D STAGES=3`, or `STAGES = 3` in the source. Or write the kernel as the message says, for example with an operand whose tile has written extents.";
     DEPENDS_ON_CHOICE "E0435" "a result that depends on a chosen value"
         "The compiler may choose any value for an `auto` parameter, so the result must not depend on it. The parameter may be used in extents of tiles, steps of loops, and positions added to `iota`. It may be used in grids and loops over `ceildiv(N, BN)` tiles that begin at `i * BN`. A window `i * BN..` ends with its tensor, or as written (`i * BN..N`), and the tiles must reach that end. A loop over tiles may carry a sum or an extreme of values for each position, such as `x = mma(a, b, x)` and `m = max(m, maximum(abs(t), 1))`. It may also carry a sum of exponentials that is rescaled by an extreme (online softmax). Elements beyond the end of the range are zero, and must not change the result. If they would, mask them by an upper bound of positions that the compiler proves to be at most the end, such as `select(k + iota(t, 1) < K, t, -1.0e30)`. The kernel may store values for each position, and values that are the same for all tiles. It may store parts of a sum or an extreme by `add`, `max` or `min`. All other uses need a written value: `BN = 128` in the source, or `-D BN=128`. `BN = auto promised` promises that the result does not depend on it. docs/language.md has the rules (auto parameters).";
     SCALAR_PRODUCT "W0401" "a product of small floats without tensor cores for them"

@@ -8,10 +8,10 @@
 
 use crate::attributes::CopyAttrs;
 use crate::entities::{Block, Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::names::Parts;
 use crate::ops::{Domain, Op};
-use crate::types::{ElemRef, TileTy};
+use crate::types::{Elem, ElemRef, TileTy};
 use crate::typing::{Extent, Type, let_init, may_count, resolve_view, type_of};
 
 /// Whether the index `e` depends on an integer in a register or in memory, so that it may have any value.
@@ -178,8 +178,8 @@ impl Writer<'_> {
             StmtData::Signal { index, .. } => self.index(index),
             // What is computed of elements has no type of their own.
             StmtData::Let { init, .. } if self.is_number(init) && self.is_of_elements(init) => self.index(init),
-            StmtData::If { cond, .. } => self.condition(cond),
-            StmtData::Copy { attrs: CopyAttrs { when: Some(when), .. }, .. } => self.condition(when),
+            StmtData::If { cond, .. } => self.truth(cond),
+            StmtData::Copy { attrs: CopyAttrs { when: Some(when), .. }, .. } => self.truth(when),
             _ => {}
         }
     }
@@ -259,6 +259,22 @@ impl Writer<'_> {
         }
     }
 
+    /// The condition of a statement. Tiles with one truth value are numbers there, which are compared with 0.
+    fn truth(&mut self, e: Expr) {
+        if let ExprData::Op { op, args } = self.k.exprs[e].clone()
+            && op.domain() == Domain::Logic
+        {
+            return args.into_iter().for_each(|arg| self.truth(arg));
+        }
+        if let Some(truth) = self.single_truth(e) {
+            let span = self.k.expr_spans[e];
+            let [one, zero, none] = [1, 0, 0].map(|n| self.k.int(n, span));
+            let number = self.k.expr(ExprData::Op { op: Op::Select, args: [truth, one, zero].to_vec() }, span);
+            self.k.exprs[e] = ExprData::Op { op: Op::Ne, args: [number, none].to_vec() };
+        }
+        self.condition(e);
+    }
+
     /// A comparison of an index with an integer compares indices. So does a comparison of constant elements, because
     /// any thread can read them.
     fn condition(&mut self, e: Expr) {
@@ -276,6 +292,34 @@ impl Writer<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The element of a tile of truth values that has one, such as `any(x > 0.0, 0)`: a copy of `e`, or an element of
+    /// a variable in front.
+    fn single_truth(&mut self, e: Expr) -> Option<Expr> {
+        let span = self.k.expr_spans[e];
+        let ty = type_of(self.k, e).ok()?;
+        let is_operation = matches!(self.k.exprs[e], ExprData::Op { .. });
+        if ty.elem() != Some(ElemRef::Known(Elem::Bool)) || ty == Type::Bool || is_operation {
+            return None;
+        }
+        match ty {
+            Type::View(view) if view.rank == 0 => {
+                let own = self.k.exprs[e].clone();
+                Some(self.k.expr(own, span))
+            }
+            Type::Tile(tile) if tile.shape.iter().all(|n| *n == Extent::Known(1)) => {
+                let own = self.k.exprs[e].clone();
+                let init = self.k.expr(own, span);
+                let shape: Vec<Expr> = tile.shape.iter().map(|_| self.k.int(1, span)).collect();
+                let ranges = tile.shape.iter().map(|_| Range::At(self.k.int(0, span))).collect();
+                let ty = TileTy::registers(tile.elem, shape, None);
+                let base = self.k.value("truth", span, ValueDef::Var(ty));
+                self.before.push(self.k.stmt(StmtData::Var { value: base, init: Some(init) }, span));
+                Some(self.k.expr(ExprData::View(View { base, slot: None, ranges }), span))
+            }
+            _ => None,
         }
     }
 

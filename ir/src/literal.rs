@@ -7,7 +7,7 @@ use crate::types::Elem;
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Literal {
     /// A whole number.
-    Int(i64),
+    Int(i128),
     /// A fraction, an infinity or NaN, as the bits of an f64.
     Float(u64),
 }
@@ -32,7 +32,7 @@ impl Literal {
         };
         if let Some(format) = int_format(elem) {
             let whole = match self {
-                Literal::Int(x) => i128::from(x),
+                Literal::Int(x) => x,
                 Literal::Float(_) => return None,
             };
             return (format.min()..=format.max()).contains(&whole).then_some(x);
@@ -50,7 +50,7 @@ impl Literal {
     pub fn bits(self, elem: Elem) -> Option<u64> {
         let x = self.value(elem)?;
         Some(match (self, elem) {
-            (Literal::Int(x), elem) if int_format(elem).is_some() => x.cast_unsigned() & u64::MAX >> (64 - elem.bits()),
+            (Literal::Int(x), elem) if int_format(elem).is_some() => x as u64 & u64::MAX >> (64 - elem.bits()),
             (_, Elem::F64) => x.to_bits(),
             (_, Elem::F32 | Elem::TF32) => u64::from((x as f32).to_bits()),
             (_, elem) => float_format(elem)?.encode(x),
@@ -91,6 +91,7 @@ mod tests {
         assert_eq!(Literal::Int(-1).bits(Elem::I64), Some(u64::MAX));
         assert_eq!((Literal::Int(-1).bits(Elem::U8), Literal::Int(128).bits(Elem::I8)), (None, None));
         assert_eq!(Literal::Int(1).bits(Elem::F16), Some(0x3c00));
+        assert_eq!(Literal::Int(i128::from(u64::MAX)).bits(Elem::U64), Some(u64::MAX));
         assert_eq!((float(1e6).bits(Elem::F16), float(0.1).value(Elem::F32)), (None, Some(f64::from(0.1f32))));
         assert!(float(0.0).is_zero() && !float(-0.0).is_zero() && Literal::Int(0).is_zero());
         assert!(float(f64::NAN).bits(Elem::F32).is_some_and(|b| f32::from_bits(b as u32).is_nan()));

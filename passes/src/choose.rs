@@ -153,7 +153,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
         }
         Err(Failed::Opaque(why)) => {
             if cx.enabled {
-                cx.remark(k.name_span, format!("nothing can be predicted, so plain values are taken: {why}"));
+                cx.warn(unpredicted(k, cx, &autos, &why));
             }
             plain(&autos)
         }
@@ -167,6 +167,15 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
     }
     choice_independent::name_chosen(k, cx, &autos)?;
     Ok(reason)
+}
+
+/// The warning about values that are not chosen by the model.
+fn unpredicted(k: &Kernel, cx: &Cx<'_>, autos: &[Auto], why: &str) -> Diagnostic {
+    let values: Vec<String> = plain(autos).iter().map(|&(v, x)| format!("{}={x}", k.values[v].name)).collect();
+    let message =
+        format!("no model predicts this kernel, so {} are not chosen, but plain values: {why}", values.join(", "));
+    let note = format!("give values with {}, and measure which are fastest", cx.options.caller.defines());
+    Diagnostic::warning(codes::UNPREDICTED, k.name_span, message).with_note(note)
 }
 
 fn none_legal(k: &Kernel, cx: &mut Cx<'_>, autos: &[Auto], why: &str) -> Reported {

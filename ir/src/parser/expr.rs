@@ -128,13 +128,15 @@ impl Parser<'_, '_> {
                 let signed = if negative { 0i64.checked_sub_unsigned(x) } else { i64::try_from(x).ok() };
                 match signed {
                     Some(x) => ExprData::Int(x),
+                    None if !negative => {
+                        // Only u64 has it: the number with these bits as that.
+                        let arg = self.node(ExprData::Int(x.cast_signed()), number.span)?;
+                        ExprData::Cast { elem: ElemRef::Known(Elem::U64), arg }
+                    }
                     None => {
                         self.bump();
-                        let message = format!("the integer `{x}` does not fit 63 bits and a sign");
-                        let note = "a larger number is computed, `cast<u64>(1) << 63`, or a scalar that is given at the launch";
-                        return Err(
-                            self.error(Diagnostic::error(codes::BAD_CHARACTER, number.span, message).with_note(note))
-                        );
+                        let message = format!("the integer `-{x}` does not fit 64 bits");
+                        return Err(self.error(Diagnostic::error(codes::BAD_CHARACTER, number.span, message)));
                     }
                 }
             }
@@ -174,7 +176,11 @@ impl Parser<'_, '_> {
         let span = self.span();
         let e = self.expr()?;
         match self.kernel.exprs[e] {
-            ExprData::Int(x) => Ok(Literal::Int(x)),
+            ExprData::Int(x) => Ok(Literal::Int(i128::from(x))),
+            ExprData::Cast { elem: ElemRef::Known(Elem::U64), arg } if self.kernel.as_int(arg).is_some() => {
+                let x = self.kernel.as_int(arg).unwrap_or_default();
+                Ok(Literal::Int(i128::from(x.cast_unsigned())))
+            }
             ExprData::Float(bits) => Ok(Literal::Float(bits)),
             _ => {
                 let d = Diagnostic::error(codes::EXPECTED, self.since(span), "expected a number");

@@ -286,6 +286,8 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
     let k = cx.k;
     let literal = match &k.exprs[e] {
         ExprData::Op { op: Op::Neg, args } => args.first().copied().unwrap_or(e),
+        // A number that only u64 has.
+        ExprData::Cast { elem: ElemRef::Known(Elem::U64), arg } => *arg,
         _ => e,
     };
     if !matches!(k.exprs[literal], ExprData::Int(_) | ExprData::Float(_)) {
@@ -311,21 +313,25 @@ fn default(cx: &mut Cx<'_, '_>, elem: ElemRef, e: Expr) {
         });
         return;
     }
-    if let (ElemRef::Known(elem), Some(x)) = (elem, const_int(k, e))
+    let whole = match k.exprs[e] {
+        ExprData::Cast { arg, .. } => k.as_int(arg).map(|x| i128::from(x.cast_unsigned())),
+        _ => const_int(k, e).map(i128::from),
+    };
+    if let (ElemRef::Known(elem), Some(x)) = (elem, whole)
         && let Some(format) = int_format(elem)
-        && !(format.min()..=format.max()).contains(&x.into())
     {
+        // The launch contract has defaults of 63 bits and a sign.
+        let (least, most) = (format.min(), format.max().min(i128::from(i64::MAX)));
+        if (least..=most).contains(&x) {
+            return;
+        }
         let message = format!("a scalar of type {} cannot have this default", elem.name());
-        // Literals in the text have 63 bits and a sign.
-        let note = match i64::try_from(format.max()) {
-            Ok(most) => format!("its numbers are those from {} to {most}", format.min()),
-            Err(_) => {
-                format!("a default is one from {} to {}; larger ones are given at the launch", format.min(), i64::MAX)
-            }
+        let note = match most == format.max() {
+            true => format!("its numbers are those from {least} to {most}"),
+            false => format!("a default is one from {least} to {most}; larger ones are given at the launch"),
         };
-        let near = i128::from(x).clamp(format.min(), format.max());
         let d = Diagnostic::error(codes::BAD_SCALAR_DEFAULT, k.expr_spans[e], message);
-        cx.report(d.with_note(note).with_fix(k.expr_spans[e], near.to_string()));
+        cx.report(d.with_note(note).with_fix(k.expr_spans[e], x.clamp(least, most).to_string()));
     }
 }
 

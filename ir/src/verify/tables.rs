@@ -35,7 +35,7 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, name: &str, span: Span, t: &TableTy) {
         let note = "fractions are rounded to nearest, but stay finite; integers are in the range of their type";
         let d = Diagnostic::error(codes::BAD_TABLE, span, message).with_note(note);
         let near = match (int_format(elem), t.values[i]) {
-            (Some(format), Literal::Int(x)) => Some(i128::from(x).clamp(format.min(), format.max())),
+            (Some(format), Literal::Int(x)) => Some(x.clamp(format.min(), format.max())),
             _ => None,
         };
         cx.report(match near.zip(k.spots_behind(span, FixLocation::Element).nth(i)) {

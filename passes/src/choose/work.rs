@@ -383,6 +383,15 @@ fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr
         ExprData::Ref(v) => whole(*v).or_else(|| written_shape(k, sketch, let_init(sketch, *v)?)),
         ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
         ExprData::Transpose(inner) => written_shape(k, sketch, *inner).map(|s| s.into_iter().rev().collect()),
+        ExprData::Cast { arg, .. }
+        | ExprData::Bits { arg, .. }
+        | ExprData::Round { arg, .. }
+        | ExprData::Lookup { index: arg, .. } => written_shape(k, sketch, *arg),
+        ExprData::Op { args, .. } => args.iter().filter_map(|&arg| written_shape(k, sketch, arg)).reduce(|x, y| {
+            let of_both =
+                |(x, y): (Option<Expr>, Option<Expr>)| if x.is_some_and(|e| k.as_int(e) == Some(1)) { y } else { x };
+            if x.len() == y.len() { x.into_iter().zip(y).map(of_both).collect() } else { x }
+        }),
         _ => None,
     }
 }
@@ -510,7 +519,9 @@ impl Reader<'_> {
         let &[rows, cols] = &acc[..] else { return Err("an accumulator is no matrix".to_owned()) };
         let a = operand_shape(self.k, mma.a).and_then(|s| *s.get(1)?);
         let b = || operand_shape(self.k, mma.b).and_then(|s| *s.first()?);
-        let depth = a.or_else(b).ok_or_else(|| "the depth of a product is that of no tile".to_owned())?;
+        let depth = a.or_else(b).ok_or_else(|| {
+            "the operands of a product have no written extents from which its depth follows".to_owned()
+        })?;
         let operand = |e: Expr, k_dim: usize| -> Option<(Operand, Elem)> {
             let Some(view) = resolve_view(self.sketch, e) else {
                 // An operand computed in registers.
@@ -532,10 +543,26 @@ impl Reader<'_> {
         let (b, of_b) = operand(mma.b, 0).ok_or_else(unclear)?;
         let inputs = Inputs { a: of_a, b: of_b };
         let acc = elem_of(self.sketch, dst).ok_or_else(unclear)?;
-        let (shape, operands) = ([rows, cols, depth], [a, b]);
+        let (shape, operands) = ([rows, cols, depth], self.converted([a, b], [mma.a, mma.b]));
         let parts = self.parts(at);
         let (whole, scaled) = (parts.map(|(sums, _)| sums), parts.is_some_and(|(_, scaled)| scaled));
         Ok(Product { shape, accumulator: dst, whole, scaled, at, inputs, acc, atom: mma.atom, operands })
+    }
+
+    /// The operands of a product; if both are converted buffers, lanes convert the fragments that they load, as in a
+    /// product of the buffers.
+    fn converted(&self, operands: [Operand; 2], of: [Expr; 2]) -> [Operand; 2] {
+        let buffer = |e: Expr| match self.sketch.exprs[e] {
+            ExprData::Cast { arg, .. } => {
+                let view = resolve_view(self.sketch, arg)?;
+                view.space(self.sketch).is_of_block().then_some(view.base)
+            }
+            _ => None,
+        };
+        match of.map(buffer) {
+            [Some(a), Some(b)] => [a, b].map(|v| Operand { buffer: Some(v), computed: false, along: false }),
+            _ => operands,
+        }
     }
 
     /// The accumulator to which the loop around a product adds its sums, if the loop has no other effect, and whether

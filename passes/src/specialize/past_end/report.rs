@@ -14,7 +14,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::print::print_expr;
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{resolve_view, type_of};
 
 pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnostic {
@@ -166,6 +166,7 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
         Some(ExprData::Float(bits)) if f64::from_bits(bits).is_infinite() => {
             format!("{:?}", f64::from_bits(bits).clamp(lo, hi))
         }
+        Some(ExprData::Int(x)) if elem == Some(ElemRef::Known(Elem::U64)) => x.cast_unsigned().to_string(),
         Some(ExprData::Int(x)) if op.is_extreme() => (x as f64).clamp(lo, hi).to_string(),
         Some(ExprData::Float(bits)) => format!("{:?}", f64::from_bits(bits)),
         Some(ExprData::Int(x)) => x.to_string(),

@@ -19,6 +19,7 @@ use crate::analysis::uses::all_stmts;
 use crate::analysis::views::{accessed_views, copy_shape, memory_views};
 use crate::assign_layouts::log2_shape;
 use crate::refusal::Refused;
+use crate::roles::threads_of;
 use crate::unaligned::Unaligned;
 use tilec_ir::atomics::combination;
 use tilec_ir::codes;
@@ -31,7 +32,7 @@ use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::print::print_expr;
-use tilec_ir::target::WARP;
+use tilec_ir::target::{Target, WARP};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
@@ -255,6 +256,9 @@ fn width(
             if !provable.missing.is_empty() {
                 d = d.with_note(declare_where(&provable.missing));
             }
+            if let Some(note) = combines(k, cx.options.target, attrs, (views, shape), asked) {
+                d = Diagnostic { notes: vec![note], ..d };
+            }
             Err(cx.report(d.with_left_out(k.clause(span, "vec"))))
         }
         Some(asked) => Ok(asked),
@@ -264,6 +268,38 @@ fn width(
             Ok(least)
         }
     }
+}
+
+/// Why a copy that combines in memory does not combine so many elements at once, if that is the target's instructions
+/// or the number of elements of a thread.
+fn combines(
+    k: &Kernel,
+    target: Target,
+    attrs: &CopyAttrs,
+    (views, shape): (&[ResolvedView], &[u64]),
+    asked: u32,
+) -> Option<String> {
+    let to = views.iter().find(|view| k.tensor_ty(view.base).is_some())?;
+    let row = combination(attrs.reduce?, known_elem(k, to.base))?;
+    let (op, elem) = (row.op.word(), row.elem.name());
+    if row.widest(target).is_none_or(|most| most < asked) {
+        let elements = counted(asked as usize, "element");
+        let first = row.threads.iter().find(|(elems, _)| *elems >= asked).map(|(_, first)| first.name());
+        let later = first.map_or_else(|| "no target has".to_owned(), |first| format!("{first} has"));
+        return Some(format!(
+            "{} has no instruction that combines {elements} of {elem} by `{op}`; {later}",
+            target.name()
+        ));
+    }
+    let threads = u64::from(threads_of(k));
+    let each = shape.iter().product::<u64>() / threads.max(1);
+    (each < u64::from(asked)).then(|| {
+        format!(
+            "a thread holds {} of the tile: give the kernel fewer threads (`threads {}`), or use a larger tile",
+            counted(each.max(1) as usize, "element"),
+            (threads * each.max(1) / u64::from(asked)).max(u64::from(WARP))
+        )
+    })
 }
 
 /// Refuses a TMA copy of a tensor for which the host cannot encode a tensor map.

@@ -12,7 +12,7 @@ use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use crate::ops::Domain;
 use crate::types::TileTy;
-use crate::typing::{may_count, same_value};
+use crate::typing::{may_count, same_value, type_of};
 
 /// Writes out the scalars.
 pub(super) fn write_out(k: &mut Kernel, notes: &Notes) {
@@ -75,7 +75,7 @@ impl Operands<'_> {
         is_of_indices(k, e) && parts.into_iter().all(counts)
     }
 
-    /// Whether `e` is one element of a tensor or of shared memory.
+    /// Whether `e` is one element of a tensor, of shared memory or of a register tile.
     fn is_element(&self, k: &Kernel, e: Expr) -> bool {
         let single = matches!(k.exprs[e], ExprData::View(_) | ExprData::Ref(_));
         single
@@ -84,7 +84,8 @@ impl Operands<'_> {
                 of.dims.is_empty()
                     && match &k.values[of.base].def {
                         ValueDef::Tensor(t) => !t.shape.is_empty() && !t.pointers && t.scratch.is_none(),
-                        ValueDef::Smem(t) => !t.shape.is_empty(),
+                        ValueDef::Smem(t) | ValueDef::Var(t) => !t.shape.is_empty(),
+                        ValueDef::Let => matches!(k.exprs[e], ExprData::View(_)) && rank(k, self.notes, e) == 0,
                         _ => false,
                     }
             })
@@ -137,7 +138,8 @@ impl Operands<'_> {
         }
         let span: Span = k.expr_spans[e];
         let base = window(k, self.notes, e).expect("bug: an element is one of a window").base;
-        let elem = k.values[base].def.elem().expect("bug: an element has a type");
+        let own = || type_of(k, k.let_init(base)?).ok()?.elem();
+        let elem = k.values[base].def.elem().or_else(own).expect("bug: an element has a type");
         let name = match k.exprs[e] {
             ExprData::View(_) => format!("{}_at", k.values[base].name),
             ExprData::Ref(v) => format!("{}_now", k.values[v].name),

@@ -128,6 +128,10 @@ impl Parser<'_, '_> {
                 None => d,
             });
         }
+        if self.names.counted.as_deref() == Some(name) {
+            let note = "the condition of a loop cannot see its variable; let it read a `var`, which the body sets for the next iteration";
+            return self.error(d.with_note(note));
+        }
         let near = self.suggest(name);
         // A name that cannot be assigned was not meant.
         let other = near.clone().filter(|(near, _)| assigned && !self.is_var(near));

@@ -258,10 +258,12 @@ impl<'s, 'd> Parser<'s, 'd> {
     pub(super) fn name(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
         let Token { tok, span } = self.token();
         match tok {
-            Tok::Word(word) if is_reserved(word) => Err(self.error(
-                Diagnostic::error(codes::RESERVED, span, format!("expected {what}, found the reserved word `{word}`"))
-                    .with_note(format!("words of the language cannot be names; rename it, for example `{word}_`")),
-            )),
+            Tok::Word(word) if is_reserved(word) => {
+                self.names.reserved.insert(word.to_owned());
+                let message = format!("expected {what}, found the reserved word `{word}`");
+                let note = format!("words of the language cannot be names; rename it, for example `{word}_`");
+                Err(self.error(Diagnostic::error(codes::RESERVED, span, message).with_note(note)))
+            }
             Tok::Word(word) if word != REPEATS => {
                 self.bump();
                 Ok((word, span))
@@ -314,6 +316,11 @@ impl<'s, 'd> Parser<'s, 'd> {
             && is_reserved(word)
             && what.contains("an expression")
         {
+            if self.names.reserved.contains(word)
+                && let Err(reported) = self.sink.check()
+            {
+                return reported;
+            }
             diagnostic = diagnostic.with_note(format!("`{word}` is a word of the language, and cannot be a name"));
         }
         self.error(diagnostic)

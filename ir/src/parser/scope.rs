@@ -27,6 +27,10 @@ pub(super) struct Names<'s> {
     pub(super) words: Words<'s>,
     /// Unknown names already reported.
     pub(super) missing: BTreeSet<String>,
+    /// The variable of the loop whose condition is read: the condition cannot see it.
+    pub(super) counted: Option<String>,
+    /// Reserved words that were declared as names: reported.
+    pub(super) reserved: BTreeSet<String>,
     /// What to do about unknown names.
     pub(super) unknown: Unknown,
     /// Part of the header could not be read, so names may be missing through no fault of theirs.
@@ -42,6 +46,8 @@ impl<'s> Names<'s> {
             numbers: BTreeMap::new(),
             words,
             missing: BTreeSet::new(),
+            counted: None,
+            reserved: BTreeSet::new(),
             unknown: Unknown::Error,
             incomplete: false,
         }

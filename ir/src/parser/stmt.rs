@@ -650,7 +650,7 @@ impl Parser<'_, '_> {
             return self.body_after(header).map(drop);
         }
         let (name, span) = self.name("the name of a loop variable")?;
-        let header = self.for_header();
+        let header = self.for_header(name);
         self.scoped(|p| {
             let var = p.declare(name, span, ValueDef::Loop);
             let (ForHeader { range: [start, end, step], cond, next, unroll, recomputed, lanes }, body) =
@@ -677,7 +677,7 @@ impl Parser<'_, '_> {
     }
 
     /// The range with its step, and the clauses of the loop: `while`, `unroll`, `recompute`, the threads.
-    fn for_header(&mut self) -> Parsed<ForHeader> {
+    fn for_header(&mut self, name: &str) -> Parsed<ForHeader> {
         self.expect_word("in")?;
         let start = self.expr()?;
         if !self.eat_sign("..") {
@@ -698,7 +698,14 @@ impl Parser<'_, '_> {
             let at = self.last_span().end;
             self.node(ExprData::Int(1), Span { start: at, end: at })?
         };
-        let cond = if self.eat_word("while") { Some(self.expr()?) } else { None };
+        let cond = if self.eat_word("while") {
+            self.names.counted = Some(name.to_owned());
+            let cond = self.expr();
+            self.names.counted = None;
+            Some(cond?)
+        } else {
+            None
+        };
         let next = if self.eat_word("next") { Some(self.queue_clause()?) } else { None };
         let blanks = self.blanks();
         let unroll = self.eat_word("unroll");

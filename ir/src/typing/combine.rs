@@ -145,7 +145,13 @@ impl Types<'_> {
         }
         let (found, wanted) = (ty.describe(self.k), elem_name(self.k, elem));
         let d = self.error(codes::TYPE_MISMATCH, e, format!("{what} is {wanted}, found {found}"));
-        Err(d.with_note("a component is f32 unless its type is written, `with (x1, p1: i32), (x2, p2)`").into())
+        let note = match to {
+            _ if to == Elem::F32 || computed_in(to) != to => {
+                "a component is f32 unless its type is written, `with (x1, p1: i32), (x2, p2)`".to_owned()
+            }
+            _ => format!("convert it: `cast<{wanted}>(..)`"),
+        };
+        Err(d.with_note(note).into())
     }
 
     fn results(&self, e: Expr, combine: &Combine) -> Result<(), TypeError> {

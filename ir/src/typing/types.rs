@@ -492,6 +492,10 @@ impl<'k> Types<'k> {
             ty.describe(self.k)
         );
         let d = self.error(codes::NOT_INDEX, e, message);
+        if matches!(&ty, Type::Tile(t) if t.space.in_registers() && t.shape.len() > 1 && may_count(self.k, t.elem)) {
+            let note = "give the numbers extents of 1 along the other dimensions, as in `iota(row, 1)` of `var row = reg i32[1, 64]`";
+            return Err(d.with_note(note).into());
+        }
         Err(d.with_note("copy the numbers into one first: `var rows = reg i32[64]`, `copy P[i * 64..] -> rows`, `copy X[rows, j..] -> x`").into())
     }
 

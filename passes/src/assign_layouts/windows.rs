@@ -24,6 +24,7 @@ use crate::analysis::views::{copy_shape, goes_to_registers, plain_var, register_
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
+use tilec_ir::tile_bounds::OF_WINDOWS;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view, window_of_registers_at};
 
@@ -275,7 +276,7 @@ impl Work {
         let ty = k.tile_ty(value).expect("a register tile");
         let (elem, shape) = (ty.elem, k.const_shape(&ty.shape).expect("specialised"));
         let ty = tile(k, s, in_memory(elem), &shape, None);
-        let name = format!("{}_windows", k.values[value].name);
+        let name = format!("{}{OF_WINDOWS}", k.values[value].name);
         let buffer = k.value(&name, span, ValueDef::Smem(ty));
         let (from, into) = (k.value_ref(value, span), k.value_ref(buffer, span));
         let src = stored(k, elem, from);

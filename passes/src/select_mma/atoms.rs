@@ -92,8 +92,30 @@ pub(crate) fn choose_atom(
                 target.name()
             ),
         )
-        .with_note(available(target)),
+        .with_note(way_out(target, inputs, acc)),
     ))
+}
+
+/// What to do about a product that a target does not have: conversions of both inputs that it has, or its products.
+fn way_out(target: Target, inputs: Inputs, acc: Elem) -> String {
+    let has = |elem: Elem| {
+        let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
+        rows.into_iter().any(|r| r.tensor_core && r.types_for(Inputs { a: elem, b: elem }, acc).is_some())
+    };
+    let narrow = |elem: Elem| elem.is_float() && elem.bits() <= 8;
+    let wider = [Elem::F16, Elem::BF16].into_iter().find(|&elem| has(elem));
+    match wider.filter(|_| narrow(inputs.a) || narrow(inputs.b)) {
+        Some(elem) => {
+            let name = elem.name();
+            let first = Target::ALL.iter().find(|t| {
+                let rows = Atom::all().map(Atom::row).filter(|r| t.at_least(r.first) && r.tensor_core);
+                rows.into_iter().any(|r| r.types_for(inputs, acc).is_some())
+            });
+            let later = first.map_or_else(String::new, |t| format!("; {} and later have it", t.name()));
+            format!("convert the inputs, `cast<{name}>(..)`: all numbers of {inputs} are exact in {name}{later}")
+        }
+        None => available(target),
+    }
 }
 
 /// The tensor-core products that a target has natively for these types and a warp tile of `wm x wn`, with any depth.

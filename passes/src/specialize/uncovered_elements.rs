@@ -92,17 +92,26 @@ fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) 
 
 fn warning(k: &Kernel, first: &FixedWindow, reach: i64) -> Diagnostic {
     let size = print_expr(k, first.size);
-    let message = format!(
-        "this window has only the first {reach} elements along `{size}`, and no window has the rest: it is skipped if `{size}` is more than {reach}"
-    );
+    let message = if first.reach == reach {
+        format!(
+            "this window has only the first {reach} elements along `{size}`, and no window has the rest: it is skipped if `{size}` is more than {reach}"
+        )
+    } else {
+        format!(
+            "the windows along `{size}` have only its first {reach} elements, this one up to {}: the rest is skipped if `{size}` is more than {reach}",
+            first.reach
+        )
+    };
     let view = resolve_view(k, first.window).expect("a window");
     let elem = elem_name(k, k.tensor_ty(view.base).expect("a tensor").elem);
     let none = format!("{size} <= {reach}");
     let mut d = Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
         .with_note(format!("declare it, if there are never more: `where {none}`"))
-        .with_note(format!(
-            "or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`"
-        ));
+        .with_note(if first.reach != reach {
+            "or go over all, by a loop or by the grid".to_owned()
+        } else {
+            format!("or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`")
+        });
     // Together with another precondition on the size, the proposed one may hold for no launch.
     let own = sizes(k, first.size);
     let of_size = |e: Expr| sizes(k, e).iter().any(|v| own.contains(v));

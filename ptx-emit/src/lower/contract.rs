@@ -10,7 +10,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::padded::{MemoryStride, im2col, memory};
 use tilec_ir::print::print_expr;
-use tilec_ir::types::{DimStride, Elem, GivenStride, OrderRef, Strides, TensorTy};
+use tilec_ir::types::{DimStride, Elem, GivenStride, Mode, OrderRef, Strides, TensorTy};
 use tilec_ir::typing::const_int;
 use tilec_ir::zero_sizes::zero_sizes;
 
@@ -203,6 +203,9 @@ fn stride_texts(k: &Kernel, tensor: Value, dim: usize) -> Vec<String> {
 fn packed(k: &Kernel, stride: Value) -> Option<String> {
     for &v in &k.params {
         let Some(t) = k.tensor_ty(v) else { continue };
+        if let Some(found) = packed_lines(k, t, stride) {
+            return Some(found);
+        }
         let Strides::Ordered(OrderRef::Known(order)) = t.strides else { continue };
         let is_it = |d: &usize| t.given_stride(*d) == Some(GivenStride::Leading(stride));
         let Some(dim) = (0..t.shape.len()).find(is_it) else { continue };
@@ -210,6 +213,22 @@ fn packed(k: &Kernel, stride: Value) -> Option<String> {
         return Some(inner.join(" * "));
     }
     None
+}
+
+/// The same for a stride of a tensor with lines of memory (`padded (xh: H, xw: W)`), whose lines are written outermost
+/// first. The elements of a line follow one another. A stride that is none of the lines' is that of all of them.
+fn packed_lines(k: &Kernel, t: &TensorTy, stride: Value) -> Option<String> {
+    let modes: Vec<Mode> = (0..t.shape.len()).filter_map(|d| t.modes(d)).flatten().copied().collect();
+    let is_whole = |m: &&Mode| matches!(k.exprs[m.stride], ExprData::Ref(v) if v == stride);
+    let at = match t.padded.iter().position(|line| line.stride == stride) {
+        Some(at) => at + 1,
+        None => modes.iter().find(is_whole).and(t.padded.first()).map(|_| 0)?,
+    };
+    let mut single = modes.iter().filter(|m| k.as_int(m.stride) == Some(1));
+    let (Some(elements), None) = (single.next(), single.next()) else { return None };
+    let lines = t.padded[at..].iter().map(|line| line.extent);
+    let factors: Vec<String> = lines.chain([elements.extent]).map(|e| factor(k, e)).collect();
+    Some(factors.join(" * "))
 }
 
 fn factor(k: &Kernel, e: Expr) -> String {

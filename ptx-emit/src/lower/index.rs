@@ -23,6 +23,10 @@ impl Lower<'_> {
                 format!("`{text}` may shift by a negative number of bits"),
                 "shift by what is not below 0: by a literal, or by `max(0, x)`",
             ),
+            Some((Op::CeilDiv, b)) if b.lo < 1 && self.is_step(e) => (
+                "the step of this loop may be 0 or negative".to_owned(),
+                "a step is at least 1: give a literal, or `max(1, x)`",
+            ),
             Some((Op::Div | Op::Rem | Op::CeilDiv, b)) if b.lo < 1 => (
                 format!("the divisor of `{text}` may not be positive"),
                 "sizes are at least 1: divide by one, by a literal, or by `max(1, x)`",
@@ -44,6 +48,12 @@ impl Lower<'_> {
             Some((operand, front)) => d.with_fix_around(self.k.expr_spans[operand], front, ")"),
             None => d,
         })
+    }
+
+    /// Whether a division counts the iterations of a loop: it is written where the divisor is, as the loop's step.
+    fn is_step(&self, e: Expr) -> bool {
+        let spans = &self.k.expr_spans;
+        matches!(&self.k.exprs[e], ExprData::Op { args, .. } if !spans[e].is_none() && spans[args[1]] == spans[e])
     }
 
     /// `~a`, `popcount(a)`; `None`: another operator.

@@ -12,7 +12,7 @@ use crate::analysis::access_width::{elem_of, global_width_up_to};
 use crate::analysis::facts::Facts;
 use crate::analysis::views::copy_shape;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
 use tilec_ir::typing::resolve_view;
 
@@ -38,12 +38,13 @@ fn shares_bytes(tile: &TileTy) -> bool {
 /// The extents of a copy of a tensor's window to a buffer, if the window may begin or end inside a byte.
 fn splits_bytes(k: &Kernel, s: Stmt, (src, dst): (Expr, Expr)) -> Option<Vec<u64>> {
     let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return None };
-    let open = attrs.mechanism == Mechanism::Registers && attrs.vec.is_none() && attrs.threads.is_none();
+    // How the elements move is open, apart from what is read.
+    let read = CopyAttrs { check: attrs.check.clone(), fill: attrs.fill, when: attrs.when, ..CopyAttrs::default() };
     let (from, to) = (resolve_view(k, src)?, resolve_view(k, dst)?);
     let elem = elem_of(k, to.base)?;
     let alike = elem_of(k, from.base) == Some(elem) && elem.size().whole_bytes().is_none();
     let between = k.tensor_ty(from.base).is_some() && matches!(k.values[to.base].def, ValueDef::Smem(_));
-    if !open || attrs.keep || attrs.reduce.is_some() || !alike || !between {
+    if *attrs != read || !alike || !between {
         return None;
     }
     let shape = copy_shape(k, src, dst)?;

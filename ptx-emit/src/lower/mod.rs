@@ -54,6 +54,7 @@ mod inputs;
 mod integers;
 mod literals;
 mod load;
+mod loaded_once;
 mod loops;
 mod matrices;
 mod mbarrier_wait;

@@ -130,15 +130,13 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
-            if combine.as_ref().is_some_and(Combine::orders_floats) {
-                self.combine_floats(old.as_mut(), group[0], op, (address, regs[0]), pred)?;
-                continue;
+            match &mut old {
+                old if combine.as_ref().is_some_and(Combine::orders_floats) => {
+                    self.combine_floats(old.as_mut(), group[0], op, (address, regs[0]), pred)?;
+                }
+                Some(old) => self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?,
+                None => self.store_or_pass(pred, op, address, vector(regs))?,
             }
-            if let Some(old) = &mut old {
-                self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?;
-                continue;
-            }
-            self.store_or_pass(pred, op, address, vector(regs))?;
         }
         Ok(())
     }

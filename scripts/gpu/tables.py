@@ -164,6 +164,29 @@ def bench_table(*names: str, link: str = "") -> Callable[[Results], str]:
     return made
 
 
+def by_pointers(results: Results) -> str:
+    """Operands whose matrices are at addresses in memory, and the same matrices by TMA."""
+    lines = []
+    for target in ("sm_90a", "sm_80"):
+        for count in (1, 8, 16):
+            name = f"h200/bench_pointers_{target}_{count}.json"
+            report = json.loads(results.path(name).read_text(encoding="utf-8"))
+            row, args = report["problems"][0]["rows"][0], report["problems"][0]["args"]
+            lines.append([f"`gemm_pointers.tile`, {target}", f"{count} of {size(args)}", micro(row["time"]["median"]), f"{row['flops'] / row['time']['median'] / 1e6:.0f}"])
+    batched = "h200/bench_batched.json"
+    report = json.loads(results.path(batched).read_text(encoding="utf-8"))
+    row, args = report["problems"][0]["rows"][0], report["problems"][0]["args"]
+    lines.append(["`gemm_batched.tile`, sm_90a, TMA", f"{args['Z']} of {size(args)}", micro(row["time"]["median"]), f"{row['flops'] / row['time']['median'] / 1e6:.0f}"])
+    return results.origin("h200/bench_pointers_sm_90a_1.json", batched, link="[bench_pointers_*.json](results/h200)") + table(["program", "products", "us", "TFLOP/s"], lines)
+
+
+def requantised(results: Results) -> str:
+    """Two consecutive products of bytes, each requantised, against two products of PyTorch to i32."""
+    name = "h200/requantised.csv"
+    lines = [[row["case"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_torch"]), between(row, "ratio_torch")] for row in results.rows(name)]
+    return results.origin(name) + table(["sizes", "us", "TOP/s", "two `torch._int_mm` / ours", "least, most"], lines)
+
+
 def epilogues(results: Results) -> str:
     """What epilogues add to the plain product, 4096³."""
     names = [f"h200/bench_{name}.json" for name in ("plain", "epilogue", "fused")]
@@ -272,7 +295,7 @@ def row_sums(results: Results) -> str:
 def row_spread(results: Results) -> str:
     """The fastest way to share a row, of all that were measured."""
     best: dict[tuple[str, str, int], Row] = {}
-    for row in results.rows("h100/row_spread.csv"):
+    for row in results.rows("h200/row_spread.csv"):
         key = (row["type"], row["kind"], int(row["length"]))
         if row["of_copy"] and (key not in best or float(row["of_copy"]) > float(best[key]["of_copy"])):
             best[key] = row
@@ -281,7 +304,7 @@ def row_spread(results: Results) -> str:
         for length in sorted({at for kind, _, at in best if kind == elem}):
             cells = [best.get((elem, kind, length)) for kind in ROW_PROGRAMS]
             lines.append([elem, str(length), *(f"{number(row['of_copy'], 2)} ({row['ctas']} x {row['threads']})" if row else "-" for row in cells)])
-    return results.origin("h100/row_spread.csv") + table(["type", "length", *ROW_PROGRAMS], lines)
+    return results.origin("h200/row_spread.csv") + table(["type", "length", *ROW_PROGRAMS], lines)
 
 
 # Convolutions.
@@ -514,6 +537,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "rows beside": rows_beside,
     "row sums": row_sums,
     "row spread": row_spread,
+    "pointers": by_pointers,
+    "requantised": requantised,
     **{f"convolutions {name}": convolutions(f"{card}/conv2d_{name}.csv", title) for name, (card, title) in NETWORKS.items()},
     "convolutions 256": convolutions("h200/conv2d_256.csv"),
     "convolutions few channels": convolutions("h200/conv2d_few_channels.csv", "Forward"),

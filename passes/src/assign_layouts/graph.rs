@@ -375,6 +375,10 @@ impl Builder<'_> {
         self.windows(context, src);
         let plain = crate::analysis::views::plain_var(self.k, src).is_some();
         self.access(context, &to, &shape, false, plain);
+        // A written width is the author's decision.
+        if let (Some(vec), Some(access)) = (attrs.vec, self.graph.nodes[context].accesses.last_mut()) {
+            access.width = access.width.min(vec);
+        }
     }
 
     /// The edge between a tile and a tile that is copied to or from a window of it.

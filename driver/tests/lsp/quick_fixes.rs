@@ -134,6 +134,7 @@ const DESIGN: &str = "smaller tiles, or another way to compute the same, are a d
 /// Codes whose diagnostics have no fix, and why.
 const WITHOUT: &[(&str, &str)] = &[
     ("E0246", "a sum begins at 0, a maximum at -inf and a product at 1"),
+    ("W0416", "which values are fastest is measured, not known"),
     ("W0415", "of indices `/` is meant, of floats `floor(x / y)`"),
     ("E0103", NAME),
     ("E0104", "what is too long has to be split by hand"),

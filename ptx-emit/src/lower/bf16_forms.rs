@@ -13,10 +13,10 @@ use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::StmtData;
-use tilec_ir::types::Elem;
+use tilec_ir::types::{Elem, ElemRef};
 
-/// Registers of a thread for a tile of bf16 from which on its f32 are not held.
-const LARGE: usize = 64;
+/// Registers of a thread for all tiles, and for the f32 of tiles of bf16, from which on the f32 are not held.
+const MOST_HELD: u64 = 128;
 /// Number of forms.
 const FORMS: usize = 3;
 
@@ -24,9 +24,29 @@ impl Lower<'_> {
     /// Whether statements convert the elements of a tile by different forms.
     pub(super) fn choose_bf16_forms(&mut self, value: Value, tile: &Tile) {
         let pairs = tile.elem == Elem::BF16 && tile.per_register == 2;
-        if pairs && tile.regs.len() >= LARGE && (2..=FORMS).contains(&self.reading_statements(value)) {
+        if !pairs || !self.converts_by_forms(value) {
+            return;
+        }
+        let all: u64 = self.k.values.keys().map(|v| self.tile_registers(v)).sum();
+        let wide = self.k.values.keys().filter(|&v| self.converts_by_forms(v)).map(|v| 2 * self.tile_registers(v));
+        if all + wide.sum::<u64>() >= MOST_HELD {
             self.bf16_forms.extend(tile.regs.iter().map(|&pair| (pair, (None.into(), Form::Pack))));
         }
+    }
+
+    /// Registers of a thread for a tile.
+    fn tile_registers(&self, value: Value) -> u64 {
+        let tile = self.k.tile_ty(value).and_then(|tile| Some((tile.elem, tile.reg_layout.as_ref()?)));
+        match tile {
+            Some((ElemRef::Known(elem), layout)) => elem.size().words(1 << layout.value_bits().min(40)),
+            _ => 0,
+        }
+    }
+
+    /// Whether a value is a tile of bf16 that several statements read, but no more than there are forms.
+    fn converts_by_forms(&self, value: Value) -> bool {
+        let bf16 = self.k.tile_ty(value).is_some_and(|tile| tile.elem == ElemRef::Known(Elem::BF16));
+        bf16 && (2..=FORMS).contains(&self.reading_statements(value))
     }
 
     /// The number of statements that read a value, also by the names of what is computed of it when it is stored.

@@ -36,8 +36,8 @@ fn bad_characters_and_numbers() {
         "E0101 the integer `99999999999999999999` does not fit 64 bits at `99999999999999999999`",
     );
     one(
-        &body("let x = 9223372036854775808"),
-        "E0101 the integer `9223372036854775808` does not fit 63 bits and a sign at `9223372036854775808`",
+        &body("let x = 18446744073709551616"),
+        "E0101 the integer `18446744073709551616` does not fit 64 bits at `18446744073709551616`",
     );
     one(&body("let x = 1e999"), "E0101 the number `1e999` is too large for a 64-bit float at `1e999`");
     one(

@@ -419,7 +419,7 @@ fn cut_neutrally(k: &mut Kernel, n: u64, (arg, axis): (Expr, u32), op: ReduceOp)
     let place = k.expr(ExprData::Iota { axis, like }, span);
     let count = k.int(n as i64, span);
     let operator = |k: &mut Kernel, op: Op, args: Vec<Expr>| k.expr(ExprData::Op { op, args }, span);
-    let whole = match (op, neutral_of(op, elem)) {
+    let whole = match (op, ignored_by(op, elem).or_else(|| neutral_of(op, elem))) {
         (ReduceOp::All, _) => {
             let beyond = operator(k, Op::Ge, vec![place, count]);
             operator(k, Op::Or, vec![own, beyond])
@@ -436,6 +436,13 @@ fn cut_neutrally(k: &mut Kernel, n: u64, (arg, axis): (Expr, u32), op: ReduceOp)
         (_, None) => panic!("bug: what no number leaves as it is is in the way"),
     };
     k.exprs[arg] = k.exprs[whole].clone();
+}
+
+/// NaN for extremes of floats, which ignore it: an infinity would be the extreme of a row of NaN.
+fn ignored_by(op: ReduceOp, elem: Option<ElemRef>) -> Option<ExprData> {
+    let extreme = matches!(op, ReduceOp::Maximum | ReduceOp::Minimum);
+    let has_nan = matches!(elem, Some(ElemRef::Known(elem)) if elem.is_float() && elem != Elem::E2M1);
+    (extreme && has_nan).then(|| ExprData::Float(f64::NAN.to_bits()))
 }
 
 /// The neutral number of a reduction of this element type; `None`: it cannot be written.

@@ -55,7 +55,7 @@ use crate::rewrite::inherit_stages;
 use crate::{Cx, producer_fills, thread_fills};
 use broadcast::By;
 pub(crate) use coalesced::coalesced;
-use coalesced::{blocked, coalesced_of};
+use coalesced::{blocked_evenly, coalesced_of};
 pub(crate) use fragments::{accumulator_layout, warpgroup_layouts};
 pub(crate) use row_vectors::{Reduced, reduced_axes};
 pub(crate) use storage_types::in_memory;
@@ -322,7 +322,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
                     Some(across) if scattered => transposing_copies::layout(k, s, &bits, contiguous, across, threads),
                     Some(across) => {
                         let least = least.min(width).ilog2();
-                        blocked(&bits, (contiguous, across), (least, chunk), threads, elem)
+                        blocked_evenly(part, (contiguous, across), (least, chunk), threads, elem)
                     }
                     // If threads would have different numbers of elements, fewer threads are placed along the extent.
                     // Copies of the producer are distributed later.

@@ -1,7 +1,7 @@
 //! Coalesced layouts: neighbouring threads access neighbouring memory.
 
 use tilec_ir::bits::Bits;
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{RegLayout, shape_bits};
 use tilec_ir::target::WARP;
 
 /// A thread owns `2^chunk` neighbours along `contiguous`; neighbouring threads own neighbouring chunks, and then the
@@ -76,9 +76,14 @@ pub(crate) fn coalesced_owning(
     let shared: Vec<u32> =
         dim_bits.iter().enumerate().map(|(d, &bits)| if own.contains(&d) { 0 } else { bits }).collect();
     let layout = coalesced(&shared, contiguous, chunk, threads)?;
+    owning_rest(&layout, &shared, dim_bits)
+}
+
+/// A layout of the first `part` coordinate bits of each dimension, with all further bits in registers.
+fn owning_rest(layout: &RegLayout, part: &[u32], dim_bits: &[u32]) -> Option<RegLayout> {
     let lift = |column: &u64| {
         let (mut out, mut from, mut to) = (0, 0, 0);
-        for (&part, &all) in shared.iter().zip(dim_bits) {
+        for (&part, &all) in part.iter().zip(dim_bits) {
             out |= (column >> from & ((1 << part) - 1)) << to;
             from += part;
             to += all;
@@ -87,10 +92,8 @@ pub(crate) fn coalesced_owning(
     };
     let mut value: Vec<u64> = layout.value().cols().iter().map(lift).collect();
     let mut base = 0;
-    for (d, &bits) in dim_bits.iter().enumerate() {
-        if own.contains(&d) {
-            value.extend((base..base + bits).map(|bit| 1u64 << bit));
-        }
+    for (&part, &bits) in part.iter().zip(dim_bits) {
+        value.extend((base + part..base + bits).map(|bit| 1u64 << bit));
         base += bits;
     }
     RegLayout::new(value, layout.thread().cols().iter().map(lift).collect(), dim_bits.iter().sum())
@@ -101,7 +104,7 @@ pub(crate) fn coalesced_owning(
 /// `second`. Blocks narrower than 16 bytes are combined along `second` by every eighth thread: a swizzle keeps pieces
 /// of 16 bytes together, so only this order can spread the stores of a warp over all banks.
 /// Runs have `2^least` neighbours at least: with fewer elements than threads need, some threads have the elements of others.
-pub(crate) fn blocked(
+fn blocked(
     dim_bits: &[u32],
     (first, second): (usize, usize),
     (least, run): (u32, u32),
@@ -130,4 +133,20 @@ pub(crate) fn blocked(
     let mut thread: Vec<u64> = rest.drain(..owned).collect();
     thread.resize(threads as usize, 0);
     RegLayout::new([along_run, across_run, &rest].concat(), thread, total)
+}
+
+/// Like [`blocked`], if all threads can have the same number of elements of a tile of these extents. Else threads divide the
+/// largest power of two that divides each extent, and each has its part of all such units.
+pub(crate) fn blocked_evenly(
+    shape: &[u64],
+    dims: (usize, usize),
+    runs: (u32, u32),
+    threads: u32,
+    elem: Bits,
+) -> Option<RegLayout> {
+    let bits = shape_bits(shape);
+    blocked(&bits, dims, runs, threads, elem).filter(|layout| layout.is_even(shape)).or_else(|| {
+        let unit: Vec<u32> = shape.iter().zip(&bits).map(|(n, &bits)| n.trailing_zeros().min(bits)).collect();
+        owning_rest(&blocked(&unit, dims, runs, threads, elem)?, &unit, &bits)
+    })
 }

@@ -44,7 +44,7 @@ const ORDER: [fn(Relation) -> bool; 7] = [
     |r| r == Relation::Result,
     |r| r == Relation::Copy,
     |r| r == Relation::Transposed,
-    |r| r == Relation::Reshaped,
+    |r| matches!(r, Relation::Reshaped | Relation::Permuted(_)),
 ];
 
 /// Inserts the exchanges of a kernel.

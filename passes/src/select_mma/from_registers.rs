@@ -31,22 +31,26 @@ use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
 
 /// Computes operands that are expressions to register tiles, in front of the product `s`.
 pub(super) fn name(k: &mut Kernel, s: Stmt, mma: &mut Mma) {
-    for e in [&mut mma.a, &mut mma.b] {
+    let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
+    // The extents of windows follow from the other operand and the sums.
+    let depth = a.as_ref().and_then(|a| a.last()).or(b.as_ref().and_then(|b| b.first())).copied();
+    let Some((depth, &[.., rows, columns])) = depth.zip(c.as_deref()) else { return };
+    for (e, shape) in [(&mut mma.a, [rows, depth]), (&mut mma.b, [depth, columns])] {
         if resolve_view(k, *e).is_none() {
-            *e = named(k, s, *e);
+            *e = named(k, s, *e, shape);
         }
     }
 }
 
-/// A register tile for the value of an expression, transposed if the whole expression is.
-fn named(k: &mut Kernel, s: Stmt, e: Expr) -> Expr {
+/// A register tile of these extents for the value of an expression, transposed if the whole expression is.
+fn named(k: &mut Kernel, s: Stmt, e: Expr, [rows, columns]: [u64; 2]) -> Expr {
     let span = k.expr_spans[e];
     if let ExprData::Transpose(arg) = k.exprs[e] {
-        let arg = named(k, s, arg);
+        let arg = named(k, s, arg, [columns, rows]);
         return k.expr(ExprData::Transpose(arg), span);
     }
     let elem = type_of(k, e).ok().and_then(|t| known(t.elem())).expect("an operand has an element type");
-    let shape = fixed_shape(k, e).expect("an operand has extents");
+    let shape = fixed_shape(k, e).unwrap_or_else(|| vec![rows, columns]);
     let name = format!("{}_{}", first_tile(k, e), elem.name());
     // A tile that is computed from buffers belongs to one iteration, so `expand` may double it.
     let tile = match memory_views(k, e).is_empty() {

@@ -125,11 +125,16 @@ fn bound(op: ReduceOp, t: &Tile, rows: Rows) -> Option<Box<Bound>> {
     let error = match op {
         ReduceOp::Sum => {
             let mut error = fold(&errors, rows, 0.0, |x, y| x + y);
-            if rounds && !(is_exact && data.iter().all(|x| x.fract() == 0.0)) {
-                // For any order in which the terms are added.
+            if rounds {
+                let whole = is_exact && data.iter().all(|x| x.fract() == 0.0);
                 let sizes: Vec<f64> = data.iter().map(|x| x.abs()).collect();
                 let sizes = fold(&sizes, rows, 0.0, |x, y| x + y);
-                error.iter_mut().zip(sizes).for_each(|(e, s)| *e += 2.0 * rows.n as f64 * unit(t.elem) * s);
+                // For any order in which the terms are added. Sums of whole numbers are exact while they fit.
+                for (e, s) in error.iter_mut().zip(sizes) {
+                    if !whole || s >= 1.0 / unit(t.elem) {
+                        *e += 2.0 * rows.n as f64 * unit(t.elem) * s;
+                    }
+                }
             }
             error
         }

@@ -123,7 +123,8 @@ impl Lower<'_> {
         word
     }
 
-    /// Writes elements to a tile; other elements keep their values.
+    /// Writes elements to a tile; other elements keep their values. Parts of a register without an element repeat one that
+    /// is written, so that they are not undefined.
     pub(super) fn set_nibbles(&mut self, tile: &Tile, nibbles: &[(usize, Nibble)]) {
         let mut source: Vec<Option<Nibble>> = vec![None; tile.len()];
         for &(v, n) in nibbles {
@@ -135,7 +136,14 @@ impl Lower<'_> {
                 continue;
             }
             let own = |n: usize| tile.nibble_of(i * tile.per_register + n);
-            let whole: Vec<Nibble> = part.iter().enumerate().map(|(n, s)| s.unwrap_or(own(n))).collect();
+            // With fewer of its bits, the number of a part is that of one within the extents.
+            let written = |mut n: usize| {
+                while n > 0 && !tile.used.has(i * tile.per_register + n) {
+                    n ^= 1 << n.ilog2();
+                }
+                part[n]
+            };
+            let whole: Vec<Nibble> = (0..part.len()).map(|n| written(n).unwrap_or(own(n))).collect();
             words.push((tile.regs[i], self.assemble_nibbles(&whole)));
         }
         // All are read before the first is written.

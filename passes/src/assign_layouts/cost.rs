@@ -76,7 +76,7 @@ fn sectors(access: &Access, layout: &RegLayout, bits: &[u32], run: u32) -> u64 {
     }
     let enough = access.elem.bytes_of(elements.len() as u64 * u64::from(run)).div_ceil(SECTOR_BYTES.into());
     let touched = touched.len() as u64;
-    let again = if access.stores_vectors() { 3 * touched.saturating_sub(enough) } else { 0 };
+    let again = if access.whole_sectors { 3 * touched.saturating_sub(enough) } else { 0 };
     touched + 3 * enough + again
 }
 

@@ -84,6 +84,8 @@ pub(super) struct Access {
     pub(super) weight: u64,
     /// A copy between a whole tile and memory, which is the purpose of the tile.
     pub(super) plain: bool,
+    /// A store whose warps should write whole sectors.
+    pub(super) whole_sectors: bool,
 }
 
 impl Access {
@@ -92,8 +94,8 @@ impl Access {
         if self.load { 1 } else { self.elem.per(1).min(self.width) }
     }
 
-    /// A store to global memory of 16 bytes at a time.
-    pub(super) fn stores_vectors(&self) -> bool {
+    /// Whether it is a store to global memory of 16 bytes at a time.
+    fn stores_vectors(&self) -> bool {
         self.global && !self.load && self.elem.bytes_of(u64::from(self.width)) >= u64::from(MAX_ACCESS_BYTES)
     }
 }
@@ -167,7 +169,16 @@ impl Graph {
             deferred_of: BTreeSet::new(),
         };
         builder.block(k.body);
-        builder.graph
+        let mut graph = builder.graph;
+        // Sums of products are stored in their own layout, or exchanged for the store (`epilogue`).
+        if graph.nodes.iter().all(|node| node.fixed.is_none()) {
+            graph
+                .nodes
+                .iter_mut()
+                .flat_map(|node| &mut node.accesses)
+                .for_each(|a| a.whole_sectors = a.stores_vectors());
+        }
+        graph
     }
 
     /// The node of a tile.
@@ -670,7 +681,7 @@ impl Builder<'_> {
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
         self.rows(node, view);
         let weight = self.weight();
-        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain };
+        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain, whole_sectors: false };
         self.graph.nodes[node].accesses.push(access);
     }
 }

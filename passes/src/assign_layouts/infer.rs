@@ -272,7 +272,7 @@ impl<'a> Search<'a> {
     fn whole_sectors(&mut self) {
         let graph = self.graph;
         for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
-            for access in node.accesses.iter().filter(|a| a.stores_vectors() && !a.plain) {
+            for access in node.accesses.iter().filter(|a| a.whole_sectors && !a.plain) {
                 if let Some(layout) = self.coalesced(n, Some(access)) {
                     self.begin(n, layout);
                 }

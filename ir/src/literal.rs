@@ -2,6 +2,7 @@
 
 use crate::numerics::{IntFormat, float_format};
 use crate::types::Elem;
+use tilec_core::numbers::Number;
 
 /// A number that is written.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -44,6 +45,15 @@ impl Literal {
         };
         // Neither becomes a finite number infinite or NaN, nor an infinity something else.
         (x.is_nan() == rounded.is_nan() && x.is_infinite() == rounded.is_infinite()).then_some(rounded)
+    }
+
+    /// It as an element of that type, exact if that is an integer; `None`: the type has no such number.
+    pub fn number(self, elem: Elem) -> Option<Number> {
+        let x = self.value(elem)?;
+        Some(match self {
+            Literal::Int(whole) if elem.is_wide() => Number::Wide(whole),
+            Literal::Int(_) | Literal::Float(_) => Number::Float(x),
+        })
     }
 
     /// The bits of an element of that type; `None`: the type has no such number.
@@ -92,6 +102,10 @@ mod tests {
         assert_eq!((Literal::Int(-1).bits(Elem::U8), Literal::Int(128).bits(Elem::I8)), (None, None));
         assert_eq!(Literal::Int(1).bits(Elem::F16), Some(0x3c00));
         assert_eq!(Literal::Int(i128::from(u64::MAX)).bits(Elem::U64), Some(u64::MAX));
+        for x in [i128::from(u64::MAX), (1 << 53) + 1, 5] {
+            assert_eq!(Literal::Int(x).number(Elem::U64), Some(Number::Wide(x)));
+        }
+        assert_eq!(Literal::Int(5).number(Elem::F32), Some(Number::Float(5.0)));
         assert_eq!((float(1e6).bits(Elem::F16), float(0.1).value(Elem::F32)), (None, Some(f64::from(0.1f32))));
         assert!(float(0.0).is_zero() && !float(-0.0).is_zero() && Literal::Int(0).is_zero());
         assert!(float(f64::NAN).bits(Elem::F32).is_some_and(|b| f32::from_bits(b as u32).is_nan()));

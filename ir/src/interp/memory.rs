@@ -4,9 +4,9 @@
 //! of the tile on the other side it becomes a [`Plan`]: the existing part of the tile is again a box with a corner at
 //! the origin. Loads and stores walk its rows, and one check of the last address covers all others.
 
-use super::Numbers;
 use super::bounds::Bound;
 use super::element_addresses::DimSteps;
+use super::{Number, Numbers};
 use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
@@ -311,8 +311,10 @@ impl Machine<'_> {
         let mut out = Tile { exact: true, ..Tile::new(elem, shape.to_vec(), Numbers::zeros(elem, n)) };
         if let (Root::Global(_), Some(fill)) = (w.root, self.fill) {
             let unfit = || fail(codes::ILL_FORMED, w.span, format!("{} has no such number as `fill`", elem.name()));
-            let outside = fill.value(elem).ok_or_else(unfit)?;
-            out.data = Numbers::Floats(vec![outside; n]).to_representation(elem);
+            out.data = match fill.number(elem).ok_or_else(unfit)? {
+                Number::Float(outside) => Numbers::Floats(vec![outside; n]),
+                Number::Wide(outside) => Numbers::Wide(vec![outside; n]),
+            };
         }
         if elem == Elem::UE8M0 && self.fill.is_none() {
             // Bits of zero.

@@ -10,8 +10,8 @@ use crate::attributes::CopyAttrs;
 use crate::diag::Span;
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
-use crate::ops::Domain;
-use crate::types::TileTy;
+use crate::ops::{Domain, Op};
+use crate::types::{Elem, ElemRef, TileTy};
 use crate::typing::{may_count, same_value, type_of};
 
 /// Writes out the scalars.
@@ -106,8 +106,38 @@ impl Operands<'_> {
         if !self.is_element(k, e) {
             return self.inside(k, e);
         }
+        let is_truth = self.is_truth(k, e);
         let held = self.element_register(k, e);
         k.exprs[e] = ExprData::Ref(held);
+        if is_truth {
+            let span = k.expr_spans[e];
+            let (number, zero) = (k.value_ref(held, span), k.int(0, span));
+            k.exprs[e] = ExprData::Op { op: Op::Ne, args: vec![number, zero] };
+        }
+    }
+
+    /// Whether `e` is one element of a register tile of conditions.
+    fn is_truth(&self, k: &Kernel, e: Expr) -> bool {
+        matches!(k.exprs[e], ExprData::View(_))
+            && window(k, self.notes, e).is_some_and(|of| {
+                matches!(k.values[of.base].def, ValueDef::Var(_) | ValueDef::Let)
+                    && elem_of(k, of.base) == Some(ElemRef::Known(Elem::Bool))
+            })
+    }
+
+    /// The same element of the tile as numbers: registers that threads exchange hold no conditions.
+    fn as_number(&mut self, k: &mut Kernel, e: Expr) -> Expr {
+        let span = k.expr_spans[e];
+        let ExprData::View(mut view) = k.exprs[e].clone() else { unreachable!("a condition is a window") };
+        let tile = k.value_ref(view.base, span);
+        let args = vec![tile, k.int(1, span), k.int(0, span)];
+        let arg = k.expr(ExprData::Op { op: Op::Select, args }, span);
+        let init = k.expr(ExprData::Cast { elem: ElemRef::Known(Elem::I32), arg }, span);
+        let name = format!("{}_number", k.values[view.base].name);
+        let number = k.value(&name, span, ValueDef::Let);
+        self.front.push(k.stmt(StmtData::Let { value: number, init }, span));
+        view.base = number;
+        k.expr(ExprData::View(view), span)
     }
 
     fn inside(&mut self, k: &mut Kernel, e: Expr) {
@@ -138,23 +168,30 @@ impl Operands<'_> {
         }
         let span: Span = k.expr_spans[e];
         let base = window(k, self.notes, e).expect("bug: an element is one of a window").base;
-        let own = || type_of(k, k.let_init(base)?).ok()?.elem();
-        let elem = k.values[base].def.elem().or_else(own).expect("bug: an element has a type");
+        let is_truth = self.is_truth(k, e);
+        let own = if is_truth { Some(ElemRef::Known(Elem::I32)) } else { elem_of(k, base) };
+        let elem = own.expect("bug: an element has a type");
         let name = match k.exprs[e] {
             ExprData::View(_) => format!("{}_at", k.values[base].name),
             ExprData::Ref(v) => format!("{}_now", k.values[v].name),
             _ => unreachable!("an element is a window or the name of one"),
         };
         let held = k.value(&name, span, ValueDef::Var(TileTy::registers(elem, Vec::new(), None)));
-        let src = k.exprs[e].clone();
-        let src = k.expr(src, span);
+        let known = k.exprs[e].clone();
+        let known = k.expr(known, span);
+        let src = if is_truth { self.as_number(k, known) } else { known };
         let dst = k.value_ref(held, span);
         for s in [StmtData::Var { value: held, init: None }, StmtData::Copy { src, dst, attrs: CopyAttrs::default() }] {
             self.front.push(k.stmt(s, span));
         }
-        self.loaded.push((src, held));
+        self.loaded.push((known, held));
         held
     }
+}
+
+/// The element type of a tile or tensor, or of what a name stands for.
+fn elem_of(k: &Kernel, v: Value) -> Option<ElemRef> {
+    k.values[v].def.elem().or_else(|| type_of(k, k.let_init(v)?).ok()?.elem())
 }
 
 /// Whether `e` is arithmetic that indices have, of whole numbers.

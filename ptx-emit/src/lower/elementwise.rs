@@ -139,6 +139,19 @@ impl Lower<'_> {
         self.eval(e, operands, group, class)
     }
 
+    /// The elements of group `g`, not yet converted to the type of their destination.
+    pub(super) fn compute_group_for(
+        &mut self,
+        to: Elem,
+        e: Expr,
+        operands: &mut Operands,
+        (g, group): (usize, &[usize]),
+    ) -> Result<Vec<Reg>, Reported> {
+        self.begin_group(operands, g, group)?;
+        let class = self.class_for(e, to)?;
+        self.eval(e, operands, group, class)
+    }
+
     /// The truth values of group `g`.
     fn truths_of_group(
         &mut self,
@@ -214,7 +227,7 @@ impl Lower<'_> {
         };
         let from = self.elem_of_expr(e);
         for (g, group) in groups.iter().enumerate() {
-            let xs = self.compute_group(e, &mut operands, g, group)?;
+            let xs = self.compute_group_for(tile.elem, e, &mut operands, (g, group))?;
             values.extend(group.iter().zip(xs).map(|(&v, x)| (v, self.wide_enough(x, from, tile.elem))));
         }
         self.set_computed(at, tile, &values)

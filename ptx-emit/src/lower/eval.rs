@@ -22,7 +22,7 @@ use tilec_ir::names::Parts;
 use tilec_ir::numerics::{cast, float_format};
 use tilec_ir::ops::{Domain, Op};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{fixed_shape, let_init, scalar_shape};
+use tilec_ir::typing::{Type, fixed_shape, let_init, scalar_shape, type_of};
 
 /// Maximum number of terms of a number that is recomputed at each use. Longer ones are kept in registers.
 const POSITION: u64 = 64;
@@ -385,6 +385,16 @@ impl Lower<'_> {
             return Ok(operands.of_group(regs, group).into_iter().map(|r| self.convert(r, class)).collect());
         }
         if let Some(r) = self.scalars[v] {
+            // Literals have no type, and their register is one of f32.
+            let init = match self.k.values[v].def {
+                ValueDef::Local(init) => Some(init),
+                _ => let_init(self.k, v),
+            };
+            if class == Class::F64
+                && let (Ok(Type::Float), Some(init)) = (type_of(self.k, e), init)
+            {
+                return self.eval(init, operands, group, class);
+            }
             let x = self.convert(r, class);
             return Ok(vec![x; group.len()]);
         }

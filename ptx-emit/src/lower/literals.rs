@@ -24,6 +24,8 @@ impl Lower<'_> {
                 let mov = if class == Class::B32 { P::MovB32 } else { P::MovB64 };
                 self.emit.pure(class, mov, [Operand::Imm(x)])
             }
+            // From the integer, because an f64 of it is rounded already.
+            Class::F32 => self.emit.pure(class, P::MovF32, [Operand::F32(x as f32)]),
             _ => self.literal(x as f64, class),
         }
     }

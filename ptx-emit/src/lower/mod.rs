@@ -22,6 +22,7 @@ mod arithmetic;
 mod asynchronous;
 mod bf16_forms;
 mod bytes;
+mod class_of_destination;
 mod cluster;
 mod cluster_memory;
 mod combine;

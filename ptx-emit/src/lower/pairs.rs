@@ -282,7 +282,7 @@ impl Lower<'_> {
 
     /// Two elements, computed one by one.
     fn two_numbers(&mut self, e: Expr, at: [usize; 2], pairs: &Pairs<'_>) -> Result<Reg, Reported> {
-        let class = self.class_of_expr(e)?;
+        let class = self.class_for(e, pairs.elem)?;
         let from = self.elem_of_expr(e);
         let numbers = self.eval(e, pairs.operands, &at, class)?;
         let [low, high] = [numbers[0], numbers[1]].map(|x| self.wide_enough(x, from, pairs.elem));

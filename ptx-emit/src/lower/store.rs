@@ -86,7 +86,7 @@ impl Lower<'_> {
                 let nibbles: Vec<(Reg, usize)> = match &same {
                     Some(tile) => group.iter().map(|&v| tile.nibble_of(v)).collect(),
                     None => {
-                        let (found, from) = self.values_of_group(&mut values, g, group)?;
+                        let (found, from) = self.values_of_group(&mut values, (g, group), elem)?;
                         self.narrow_all(dst, found, (from, elem))?.into_iter().map(|r| (r, 0)).collect()
                     }
                 };
@@ -99,7 +99,7 @@ impl Lower<'_> {
                 let bytes: Vec<(Reg, usize)> = match &same {
                     Some(tile) => group.iter().map(|&v| tile.byte_of(v)).collect(),
                     None => {
-                        let (found, from) = self.values_of_group(&mut values, g, group)?;
+                        let (found, from) = self.values_of_group(&mut values, (g, group), elem)?;
                         self.narrow_all(dst, found, (from, elem))?.into_iter().map(|r| (r, 0)).collect()
                     }
                 };
@@ -115,7 +115,7 @@ impl Lower<'_> {
                         Some(tile) if group.len() == 1 => vec![self.half_to_store(tile, group[0])],
                         Some(tile) => group.iter().map(|&v| self.raw(tile, v)).collect(),
                         None => {
-                            let (found, from) = self.values_of_group(&mut values, g, group)?;
+                            let (found, from) = self.values_of_group(&mut values, (g, group), elem)?;
                             self.narrow_words(dst, found, (from, elem))?
                         }
                     };
@@ -181,16 +181,16 @@ impl Lower<'_> {
         Ok(operands)
     }
 
-    /// The elements of a group, and the type in which they are computed.
+    /// The elements of a group, to be converted to type `to`, and the type in which they are computed.
     fn values_of_group(
         &mut self,
         values: &mut Values<'_>,
-        g: usize,
-        group: &[usize],
+        (g, group): (usize, &[usize]),
+        to: Elem,
     ) -> Result<(Vec<Reg>, Option<Elem>), Reported> {
         match values {
             Values::Held(tile) => Ok((group.iter().map(|&v| self.get(tile, v)).collect(), Some(tile.elem))),
-            Values::Computed(e, operands, elem) => Ok((self.compute_group(*e, operands, g, group)?, *elem)),
+            Values::Computed(e, operands, elem) => Ok((self.compute_group_for(to, *e, operands, (g, group))?, *elem)),
         }
     }
 
@@ -258,7 +258,7 @@ impl Lower<'_> {
                 (Source::Elementwise(e, _), Some(operands)) => match self.tile_of(*e).filter(|t| t.elem == elem) {
                     Some(tile) => self.registers_of(&tile, &group).unwrap_or_default(),
                     None => {
-                        let computed = self.compute_group(*e, operands, outer, &group)?;
+                        let computed = self.compute_group_for(elem, *e, operands, (outer, &group))?;
                         let from = self.elem_of_expr(*e);
                         let raw = self.narrow_words(dst, computed, (from, elem))?;
                         self.packed(raw)

@@ -12,6 +12,8 @@ use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
+use tilec_ir::numerics::IntFormat;
+use tilec_ir::numerics::cast::int_format;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, ElemRef};
@@ -167,7 +169,10 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
             format!("{:?}", f64::from_bits(bits).clamp(lo, hi))
         }
         Some(ExprData::Int(x)) if elem == Some(ElemRef::Known(Elem::U64)) => x.cast_unsigned().to_string(),
-        Some(ExprData::Int(x)) if op.is_extreme() => (x as f64).clamp(lo, hi).to_string(),
+        Some(ExprData::Int(x)) if op.is_extreme() => match elem.and_then(format_of) {
+            Some(format) => i128::from(x).clamp(format.min(), format.max()).to_string(),
+            None => (x as f64).clamp(lo, hi).to_string(),
+        },
         Some(ExprData::Float(bits)) => format!("{:?}", f64::from_bits(bits)),
         Some(ExprData::Int(x)) => x.to_string(),
         _ => "y".to_owned(),
@@ -181,6 +186,14 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
         ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {
             format!("give them the neutral value: `copy .. -> x fill {neutral}`, or `select({within}, x, {neutral})`")
         }
+    }
+}
+
+/// The format of an integer type.
+fn format_of(elem: ElemRef) -> Option<IntFormat> {
+    match elem {
+        ElemRef::Known(elem) => int_format(elem),
+        ElemRef::Param(_) => None,
     }
 }
 

@@ -46,7 +46,9 @@ impl Program {
             if some.is_empty() {
                 String::new()
             } else {
-                render::human(&compiled.source, &some, 0, render::Style::default())
+                // What is asked for is shown, remarks too.
+                let style = render::Style { remarks: true, ..render::Style::default() };
+                render::human(&compiled.source, &some, 0, style)
             }
         };
         let made = CompilerOutput {

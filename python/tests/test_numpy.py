@@ -202,6 +202,7 @@ class Compiling(unittest.TestCase):
         self.assertIn(".target sm_80", scale.ptx)
         self.assertEqual(scale.contract["entry"], "scale")
         self.assertEqual(scale.report["kernels"][0]["entry"] if "kernels" in scale.report else scale.report["entry"], "scale")
+        self.assertIn("remark[vectorize]", scale.remarks)
         self.assertIn("kernel scale", scale.tile)
         self.assertEqual([p["name"] for p in scale.parameters()], ["X", "Y", "a"])
         self.assertEqual(repr(scale), "<tilec kernel scale(X, Y, a) for sm_80>")

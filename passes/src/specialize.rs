@@ -14,6 +14,7 @@ mod counted_loops;
 mod loaded_tiles;
 mod loop_steps;
 mod loops;
+mod misaligned_windows;
 mod multiples;
 mod nibble_windows;
 pub(crate) mod pad;
@@ -88,6 +89,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     if cx.heard {
         past_end::check(k, cx);
         uncovered_elements::check(k, cx);
+        misaligned_windows::check(k, cx);
     }
     check_extents(k, cx, &stay)?;
     check_written(k, cx)?;

@@ -77,10 +77,10 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
 }
 
 /// Most steps through sizes that bound one another.
-const BOUNDS: usize = 4;
+pub(super) const BOUNDS: usize = 4;
 
 /// Whether a size is at most `reach`: `where K <= N, N <= 1024`.
-fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) -> bool {
+pub(super) fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, bounds: usize) -> bool {
     let by = |e: &Expr| match &k.exprs[*e] {
         ExprData::Op { op: Op::Le | Op::Lt | Op::Eq, args } if same_product(k, args[0], size) => Some(args[1]),
         ExprData::Op { op: Op::Ge | Op::Gt | Op::Eq, args } if same_product(k, args[1], size) => Some(args[0]),
@@ -130,12 +130,12 @@ fn holds_for_some(k: &Kernel, e: Expr, size: Expr, reach: i64) -> bool {
 }
 
 /// Whether the launch provides a tensor.
-fn is_given(k: &Kernel, v: Value) -> bool {
+pub(super) fn is_given(k: &Kernel, v: Value) -> bool {
     k.tensor_ty(v).is_some_and(|tensor| tensor.scratch.is_none())
 }
 
 /// The sizes in an index.
-fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
+pub(super) fn sizes(k: &Kernel, e: Expr) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     let mut parts = Parts::of(k, e);
     while let Some(e) = parts.take() {

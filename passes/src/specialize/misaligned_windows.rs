@@ -1,0 +1,100 @@
+//! Operands that stay at the beginning of a dimension over which the stored window moves (W0413): in
+//! `for j in 0..N step 256`, `copy x * s -> Y[i, j..]` combines every tile with the first 256 elements of `s` of N.
+//!
+//! There is no warning if the size is known to be at most the extent, for windows in products, reductions and tiles of
+//! another order, and for a copy of a window by itself.
+
+use super::pad::{direct, windows_of};
+use super::uncovered_elements::{BOUNDS, fits, is_given, sizes};
+use crate::Cx;
+use crate::analysis::uses::all_stmts;
+use tilec_ir::codes;
+use tilec_ir::diag::Diagnostic;
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::extents::Ranges;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::names::Parts;
+use tilec_ir::print::print_expr;
+use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
+
+/// Warns of such operands.
+pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
+    let ranges = Ranges::new(k);
+    for s in all_stmts(k, k.body) {
+        let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
+        let Some(to) = resolve_view(k, dst).filter(|to| is_given(k, to.base)) else { continue };
+        if resolve_view(k, src).is_some() || !is_elementwise(k, src) {
+            continue;
+        }
+        for (window, shape) in windows_of(k, s).into_iter().filter(|&(window, _)| window != dst) {
+            let Some(from) = resolve_view(k, window).filter(|from| is_given(k, from.base)) else { continue };
+            if from.base_dims().len() != shape.len() {
+                continue;
+            }
+            if let Some((size, start, extent)) = stays(k, &ranges, (&from, &shape), &to) {
+                let name = &k.values[from.base].name;
+                let (size, start) = (print_expr(k, size), print_expr(k, start));
+                let message = format!(
+                    "this operand begins at the first element of `{size}` wherever the stored window begins: it has the first {extent} elements each time"
+                );
+                let at = k.expr_spans[direct(k, window).unwrap_or(window)];
+                let note = format!(
+                    "the stored window begins at `{start}`: write `{name}[{start}..]`; or say that there are never more: `where {size} <= {extent}`"
+                );
+                cx.warn(Diagnostic::warning(codes::NOT_COVERED, at, message).with_note(note));
+            }
+        }
+    }
+}
+
+/// The size of a dimension at whose beginning `from` stays while `to` moves, the position of `to`, and the extent.
+fn stays(
+    k: &Kernel,
+    ranges: &Ranges<'_>,
+    (from, shape): (&ResolvedView, &[u64]),
+    to: &ResolvedView,
+) -> Option<(Expr, Expr, u64)> {
+    let (own, stored) = (k.tensor_ty(from.base)?, k.tensor_ty(to.base)?);
+    // Dimensions are aligned at the last one.
+    let (read, written) = (from.base_dims(), to.base_dims());
+    read.iter().zip(shape).rev().zip(written.iter().rev()).find_map(|((&d, &extent), &at)| {
+        let (size, other) = (own.shape[d], stored.shape[at]);
+        let ViewDim::From { starts, end: None } = &from.dims[d] else { return None };
+        let ViewDim::From { starts: moved, .. } = &to.dims[at] else { return None };
+        let first = starts.iter().all(|&e| k.as_int(e) == Some(0));
+        let moving = moved.iter().copied().find(|&e| counts(k, e));
+        let covered = i64::try_from(extent).is_ok_and(|extent| fits(k, ranges, size, extent, BOUNDS));
+        let one = own.repeats.contains(&d) || extent == 1 || sizes(k, size).is_empty();
+        (first && !one && !covered && same_product(k, size, other)).then_some((size, moving?, extent))
+    })
+}
+
+/// Whether an index depends on a loop or the grid.
+fn counts(k: &Kernel, e: Expr) -> bool {
+    let is_counter = |v: Value| matches!(k.values[v].def, ValueDef::Loop | ValueDef::Grid);
+    let mut parts = Parts::of(k, e);
+    while let Some(e) = parts.take() {
+        if let ExprData::Ref(v) = k.exprs[e] {
+            if is_counter(v) {
+                return true;
+            }
+            parts.named(v);
+        }
+        parts.inside(e);
+    }
+    false
+}
+
+/// Whether each element of an expression is computed of elements at the same position.
+fn is_elementwise(k: &Kernel, e: Expr) -> bool {
+    let own = matches!(
+        k.exprs[e],
+        ExprData::Op { .. }
+            | ExprData::Ref(_)
+            | ExprData::View(_)
+            | ExprData::Int(_)
+            | ExprData::Float(_)
+            | ExprData::Cast { .. }
+    );
+    own && (resolve_view(k, e).is_some() || k.children(e).into_iter().all(|e| is_elementwise(k, e)))
+}

@@ -376,18 +376,27 @@ fn operand_shape(k: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
     written_shape(k, k, e)
 }
 
+/// Extents as they are written; `None`: unknown.
+type WrittenShape = Option<Vec<Option<Expr>>>;
+
 /// The extents of an operand of `sketch`, as they are written in `k`.
-fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
+fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> WrittenShape {
+    sketch.by_names(e, |e, known| shape_by_names(k, sketch, e, known))
+}
+
+/// The same, with those of the names in `e`.
+fn shape_by_names(k: &Kernel, sketch: &Kernel, e: Expr, known: &BTreeMap<Value, WrittenShape>) -> WrittenShape {
     let whole = |v: Value| k.tile_ty(v).map(|t| t.shape.iter().map(|&e| Some(e)).collect());
+    let of = |e: Expr| shape_by_names(k, sketch, e, known);
     match &sketch.exprs[e] {
-        ExprData::Ref(v) => whole(*v).or_else(|| written_shape(k, sketch, let_init(sketch, *v)?)),
+        ExprData::Ref(v) => whole(*v).or_else(|| known.get(v).cloned().flatten()),
         ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
-        ExprData::Transpose(inner) => written_shape(k, sketch, *inner).map(|s| s.into_iter().rev().collect()),
+        ExprData::Transpose(inner) => of(*inner).map(|s| s.into_iter().rev().collect()),
         ExprData::Cast { arg, .. }
         | ExprData::Bits { arg, .. }
         | ExprData::Round { arg, .. }
-        | ExprData::Lookup { index: arg, .. } => written_shape(k, sketch, *arg),
-        ExprData::Op { args, .. } => args.iter().filter_map(|&arg| written_shape(k, sketch, arg)).reduce(|x, y| {
+        | ExprData::Lookup { index: arg, .. } => of(*arg),
+        ExprData::Op { args, .. } => args.iter().filter_map(|&arg| of(arg)).reduce(|x, y| {
             let of_both =
                 |(x, y): (Option<Expr>, Option<Expr>)| if x.is_some_and(|e| k.as_int(e) == Some(1)) { y } else { x };
             if x.len() == y.len() { x.into_iter().zip(y).map(of_both).collect() } else { x }

@@ -7,6 +7,7 @@
 use crate::diag::Span;
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
+use crate::names::mentions;
 use crate::typing::{Type, register_tile, resolve_view, type_of};
 
 /// Has every product of a kernel add to the tile that it is assigned to.
@@ -99,13 +100,4 @@ fn filled(k: &mut Kernel, acc: Value, e: Expr, span: Span) -> Stmt {
         _ => StmtData::Assign { dst: acc, src: e },
     };
     k.stmt(data, span)
-}
-
-fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Ref(w) => *w == v,
-        ExprData::View(view) => view.base == v,
-        _ => false,
-    };
-    own || k.children(e).into_iter().any(|child| mentions(k, child, v))
 }

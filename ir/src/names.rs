@@ -140,3 +140,12 @@ impl Kernel {
         of(e, &known)
     }
 }
+
+/// Whether an expression mentions a tile, a tensor, a scalar or a name. Definitions of names are not entered.
+pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
+    let own = match &k.exprs[e] {
+        ExprData::Ref(w) | ExprData::View(View { base: w, .. }) => *w == v,
+        _ => false,
+    };
+    own || k.children(e).into_iter().any(|child| mentions(k, child, v))
+}

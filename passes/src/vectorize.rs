@@ -228,7 +228,7 @@ fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width)
         return width;
     }
     let why = format!("an instruction combines {} of {} with memory", counted(most as usize, "element"), elem.name());
-    Width { elems: most, why, missing: String::new() }
+    Width { elems: most, why, ..Width::default() }
 }
 
 /// Elements of an access: the written width, if it is provable, or the largest provable one.
@@ -446,8 +446,7 @@ fn say(
         return;
     }
     let what = format!("{what} is {bits} bits wide");
-    let few = views.iter().any(|v| provable.why == few_elements(&k.values[v.base].name, provable.elems));
-    match few {
+    match provable.all_of_thread {
         true => {
             let full = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.per(MAX_ACCESS_BYTES)).max();
             let refused = Refused::at(k.stmt_spans[s], provable.why.clone());
@@ -456,11 +455,6 @@ fn say(
         }
         false => report_narrow(k, cx, s, &what, provable),
     }
-}
-
-/// That all elements of a thread do not fill an access.
-fn few_elements(name: &str, held: u32) -> String {
-    format!("a thread holds {} of `{name}`", counted(held as usize, "element"))
 }
 
 /// How a thread comes to hold as many elements as an access moves.
@@ -513,14 +507,15 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
             if run < width.elems {
                 let name = &k.values[view.base].name;
                 let held = layout.map_or(u32::MAX, |layout| 1 << layout.value_bits().min(31));
+                let all_of_thread = held == run;
                 let why = match run {
-                    _ if held == run => few_elements(name, held),
+                    _ if all_of_thread => format!("a thread holds {} of `{name}`", counted(held as usize, "element")),
                     1 => {
                         format!("elements of `{name}` that a thread holds are not neighbours in memory in this layout")
                     }
                     _ => format!("a thread holds {run} neighbouring elements of `{name}` in this layout"),
                 };
-                width = Width { elems: run, why, missing: String::new() };
+                width = Width { elems: run, why, all_of_thread, ..Width::default() };
                 by_layout = true;
             }
         } else {
@@ -532,5 +527,5 @@ fn narrowest(k: &Kernel, facts: &Facts, views: &[ResolvedView], layout: Option<&
             best = Some((width, by_layout));
         }
     }
-    best.map(|(width, _)| width).unwrap_or(Width { elems: 1, why: String::new(), missing: String::new() })
+    best.map(|(width, _)| width).unwrap_or(Width { elems: 1, ..Width::default() })
 }

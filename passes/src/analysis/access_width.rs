@@ -13,7 +13,7 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 pub const MAX_ACCESS_BYTES: u32 = 16;
 
 /// An access width in elements, and why it is not wider.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Width {
     /// Elements per access, a power of two.
     pub elems: u32,
@@ -21,6 +21,8 @@ pub struct Width {
     pub why: String,
     /// The precondition that would help, as source text; empty if none would.
     pub missing: String,
+    /// Whether an access moves all elements that a thread has.
+    pub all_of_thread: bool,
 }
 
 /// The element type of a place or tensor, once specialised.
@@ -189,7 +191,7 @@ struct Limits {
 
 impl Limits {
     fn new(full: u64) -> Limits {
-        let width = Width { elems: full as u32, why: String::new(), missing: String::new() };
+        let width = Width { elems: full as u32, ..Width::default() };
         Limits { full, width, missing: Vec::new(), hopeless: false, declarable: false }
     }
 
@@ -204,7 +206,7 @@ impl Limits {
         // Among equal limits, one that no precondition removes is reported.
         let sooner = elems == u64::from(self.width.elems) && self.declarable && !declarable;
         if elems < u64::from(self.width.elems) || sooner {
-            self.width = Width { elems: elems as u32, why: why(), missing: String::new() };
+            self.width = Width { elems: elems as u32, why: why(), ..Width::default() };
             self.declarable = declarable;
         }
         if declarable && !self.missing.contains(&fact) {
@@ -255,7 +257,7 @@ fn is_of_indices(k: &Kernel, e: Expr) -> bool {
 }
 
 fn narrow(why: &str, missing: &str) -> Width {
-    Width { elems: 1, why: why.to_owned(), missing: missing.to_owned() }
+    Width { elems: 1, why: why.to_owned(), missing: missing.to_owned(), ..Width::default() }
 }
 
 fn parenthesised(k: &Kernel, e: Expr, text: &str) -> String {
@@ -275,16 +277,15 @@ pub(crate) fn shared_width(
     let name = &k.values[view.base].name;
     // The copied tile has fewer dimensions if `reshape` changes its indices.
     let Some(dim) = window_dim.filter(|&dim| dim < shape.len()) else {
-        return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), missing: String::new() };
+        return Width { elems: 1, why: format!("`{name}` has no contiguous dimension"), ..Width::default() };
     };
-    let mut width = Width { elems: full, why: String::new(), missing: String::new() };
+    let mut width = Width { elems: full, ..Width::default() };
     let extent = shape[dim].min(u64::from(full)) as u32;
     if extent < width.elems {
-        width =
-            Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), missing: String::new() };
+        width = Width { elems: extent, why: format!("the window of `{name}` is {extent} wide"), ..Width::default() };
     }
     let Some(&base_dim) = view.base_dims().get(dim) else {
-        return Width { elems: 1, why: format!("`{name}` has no such dimension"), missing: String::new() };
+        return Width { elems: 1, why: format!("`{name}` has no such dimension"), ..Width::default() };
     };
     if let Some(ViewDim::From { starts, end }) = view.dims.get(base_dim) {
         let starts = starts.iter().map(|&e| (e, "starts"));
@@ -292,7 +293,7 @@ pub(crate) fn shared_width(
             let divisor = facts.divisor(k, e).min(u64::from(full)) as u32;
             if divisor < width.elems {
                 let why = format!("the window of `{name}` {does} at a multiple of {divisor}");
-                width = Width { elems: divisor, why, missing: String::new() };
+                width = Width { elems: divisor, why, ..Width::default() };
             }
         }
     }
@@ -308,7 +309,7 @@ pub(crate) fn shared_width(
         let run = run.min(if high == 0 { run } else { high.trailing_zeros() });
         if 1 << run < width.elems {
             let why = format!("{} elements of `{name}` are contiguous in its layout", 1 << run);
-            width = Width { elems: 1 << run, why, missing: String::new() };
+            width = Width { elems: 1 << run, why, ..Width::default() };
         }
     }
     width

@@ -3,6 +3,7 @@
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, View};
 use tilec_ir::names::Parts;
+pub use tilec_ir::names::mentions;
 use tilec_ir::small_list::SmallList;
 
 /// Calls `f` for every value that `e` mentions, in text order.
@@ -28,13 +29,6 @@ pub fn for_each_read(k: &Kernel, e: Expr, f: &mut dyn FnMut(Value)) {
     for child in k.children(e) {
         for_each_read(k, child, f);
     }
-}
-
-/// Whether `e` mentions `v`.
-pub fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut found = false;
-    for_each_ref(k, e, &mut |w| found |= w == v);
-    found
 }
 
 /// Whether an expression depends on a value, directly or through names.

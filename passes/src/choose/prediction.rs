@@ -237,13 +237,9 @@ impl Choice {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tilec_ir::diag::Span;
-
-    fn prediction(flops: f64) -> Prediction {
-        let place =
-            |global: bool| Place { span: Span::default(), of: "A".to_owned(), bytes: 1e9, store: false, global };
+impl Prediction {
+    /// A launch of a thousand blocks that takes a hundredth of a second, for tests.
+    pub(super) fn example() -> Prediction {
         Prediction {
             card: "A100",
             sizes: Vec::new(),
@@ -251,8 +247,8 @@ mod tests {
             seconds: 1e-2,
             bytes: 1e9,
             least_bytes: 1e9,
-            flops,
-            terms: Terms { products: 9e-3, memory: 1e-3, l2: 1e-3, shared: 1e-3, ..Terms::default() },
+            flops: 0.0,
+            terms: Terms::default(),
             tiles: 1000.0,
             blocks: 1000.0,
             waves: 10.0,
@@ -261,9 +257,26 @@ mod tests {
             registers: 64,
             shared: 0,
             atom: None,
-            places: vec![place(true), place(false)],
+            places: Vec::new(),
             unknown: None,
             padding: Padding::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Span;
+
+    fn prediction(flops: f64) -> Prediction {
+        let place =
+            |global: bool| Place { span: Span::default(), of: "A".to_owned(), bytes: 1e9, store: false, global };
+        Prediction {
+            flops,
+            terms: Terms { products: 9e-3, memory: 1e-3, l2: 1e-3, shared: 1e-3, ..Terms::default() },
+            places: vec![place(true), place(false)],
+            ..Prediction::example()
         }
     }
 

@@ -124,30 +124,9 @@ impl fmt::Display for TimeBudget {
 mod tests {
     use super::*;
     use crate::choose::model::launch::Terms;
-    use crate::choose::padding::Padding;
 
     fn prediction(flops: f64, seconds: f64, terms: Terms) -> Prediction {
-        Prediction {
-            card: "A100",
-            sizes: Vec::new(),
-            sizes_given: false,
-            seconds,
-            bytes: 1e9,
-            least_bytes: 1e9,
-            flops,
-            terms,
-            tiles: 1000.0,
-            blocks: 1000.0,
-            waves: 10.0,
-            resident: 1,
-            threads: 128,
-            registers: 64,
-            shared: 0,
-            atom: None,
-            places: Vec::new(),
-            unknown: None,
-            padding: Padding::default(),
-        }
+        Prediction { seconds, flops, terms, ..Prediction::example() }
     }
 
     /// The numbers of a printed sum in tenths: what is in front of the sign, and what is behind it.

@@ -154,6 +154,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     // Number of tiles of full size; reduced tiles are small.
     let tiles = live_ranges::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
+    let longest = if rows == 1 { MODERATE } else { ALONE };
     let (mut together, mut in_memory, mut in_turns) = (None, None, None);
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
@@ -181,7 +182,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             let ctas = ctas::ctas(k).unsigned_abs();
             (ctas, elements / ctas / spread.each)
         }
-        None if cx.options.target.has_clusters() && elements > if rows == 1 { MODERATE } else { ALONE } => {
+        None if cx.options.target.has_clusters() && elements > longest => {
             let (ctas, threads, several) = spread.blocks(elements);
             together = several;
             (ctas, threads)

@@ -8,9 +8,10 @@ use super::pad::{direct, windows_of};
 use super::uncovered_elements::{BOUNDS, fits, is_given, sizes};
 use crate::Cx;
 use crate::analysis::uses::all_stmts;
+use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
@@ -20,13 +21,16 @@ use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view, same_product};
 /// Warns of such operands.
 pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     let ranges = Ranges::new(k);
+    let lets: BTreeMap<Value, Stmt> =
+        all_stmts(k, k.body).into_iter().filter_map(|s| Some((let_of(k, s)?.0, s))).collect();
     for s in all_stmts(k, k.body) {
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
         let Some(to) = resolve_view(k, dst).filter(|to| is_given(k, to.base)) else { continue };
         if resolve_view(k, src).is_some() || !is_elementwise(k, src) {
             continue;
         }
-        for (window, shape) in windows_of(k, s).into_iter().filter(|&(window, _)| window != dst) {
+        let windows = sources(k, &lets, s, src).into_iter().flat_map(|s| windows_of(k, s));
+        for (window, shape) in windows.filter(|&(window, _)| window != dst) {
             let Some(from) = resolve_view(k, window).filter(|from| is_given(k, from.base)) else { continue };
             if from.base_dims().len() != shape.len() {
                 continue;
@@ -44,6 +48,34 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
                 cx.warn(Diagnostic::warning(codes::NOT_COVERED, at, message).with_note(note));
             }
         }
+    }
+}
+
+/// The statement, and the `let`s of elements at the same position that its source names.
+fn sources(k: &Kernel, lets: &BTreeMap<Value, Stmt>, s: Stmt, src: Expr) -> Vec<Stmt> {
+    let (mut found, mut parts) = (vec![s], Parts::of(k, src));
+    while let Some(e) = parts.take() {
+        match k.exprs[e] {
+            ExprData::Ref(v) => {
+                if let Some((&own, (_, init))) = lets.get(&v).and_then(|own| Some((own, let_of(k, *own)?)))
+                    && !found.contains(&own)
+                    && is_elementwise(k, init)
+                {
+                    found.push(own);
+                    parts.also(init);
+                }
+            }
+            ExprData::View(_) => {}
+            _ => parts.inside(e),
+        }
+    }
+    found
+}
+
+fn let_of(k: &Kernel, s: Stmt) -> Option<(Value, Expr)> {
+    match k.stmts[s] {
+        StmtData::Let { value, init } => Some((value, init)),
+        _ => None,
     }
 }
 
@@ -95,6 +127,8 @@ fn is_elementwise(k: &Kernel, e: Expr) -> bool {
             | ExprData::Int(_)
             | ExprData::Float(_)
             | ExprData::Cast { .. }
+            | ExprData::Bits { .. }
+            | ExprData::Round { .. }
     );
     own && (resolve_view(k, e).is_some() || k.children(e).into_iter().all(|e| is_elementwise(k, e)))
 }

@@ -6,6 +6,7 @@ use super::state::Lower;
 use super::uses::uses;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::names::mentions;
 use tilec_ir::print::print_expr;
 use tilec_ir::types::TensorTy;
 use tilec_ir::typing::{ResolvedView, layout_of, resolve_view};
@@ -47,16 +48,6 @@ pub(super) fn alike(k: &Kernel, one: Value, other: Value) -> bool {
     // Padding moves all elements, so padded tensors never alias.
     let unmoved = a.padded.is_empty() && b.padded.is_empty();
     other != one && unmoved && a.elem == b.elem && a.pointers == b.pointers && same_shape && same_modes
-}
-
-/// Whether an expression names a value.
-fn mentions(k: &Kernel, e: Expr, v: Value) -> bool {
-    let own = match &k.exprs[e] {
-        ExprData::Ref(named) => *named == v,
-        ExprData::View(view) => view.base == v,
-        _ => false,
-    };
-    own || k.children(e).into_iter().any(|child| mentions(k, child, v))
 }
 
 /// Whether each element of an expression is computed of the elements at its own place.

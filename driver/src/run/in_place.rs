@@ -91,6 +91,8 @@ mod tests {
             format!("let c = C{AT}\nlet y = x * c\ncopy y + c -> D{AT}"),
             format!("if s == 0.0 {{ copy x -> D{AT} }} else {{ copy x + s * C{AT} -> D{AT} }}"),
             format!("copy x + C{AT} + cast<f32>(R{AT}) + D{AT} -> D{AT}"),
+            // One warp of the four loads the row, and stores it.
+            "var c = reg f32[1, 32]\ncopy C[i.., j * 32..] -> c\ncopy c + 1.0 -> D[i.., j * 32..]".to_owned(),
             "for t in 0..4 {\ncopy C[i * 32 + t * 8..i * 32 + t * 8 + 8, j * 32..] + 1.0 -> D[i * 32.., j * 32..]\n}"
                 .replace("copy C", "var y = reg f32[8, 32] = 1.0\ncopy y + C")
                 .replace("..i * 32 + t * 8 + 8", "..")
@@ -111,7 +113,7 @@ mod tests {
                 "var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + c -> D{AT}\ncopy C{AT} -> c\ncopy c -> E[j * 32.., i * 32..]"
             ),
             format!("var c = reg f32[32, 32]\ncopy C{AT} -> c\ncopy x + transpose(c) -> D{AT}"),
-            "var c = reg f32[1, 32]\ncopy C[i.., j * 32..] -> c\ncopy c + 1.0 -> D[i.., j * 32..]".to_owned(),
+            format!("var c = reg f32[1, 32]\ncopy C{AT} -> c\ncopy x + c -> D{AT}"),
             format!(
                 "var c = reg f32[32, 32]\nfor t in 0..2 {{\ncopy C[i * 32.., j * 32 + t..] -> c\n}}\ncopy x + c -> D{AT}"
             ),

@@ -295,17 +295,17 @@ impl Writer<'_> {
         }
     }
 
-    /// The element of a tile of truth values that has one, such as `any(x > 0.0, 0)`: a copy of `e`, or an element of
-    /// a variable in front.
+    /// The element of a tile of truth values that has one, such as `any(x > 0.0, 0)` or `sum(x, 0) > 3.0`: a copy of
+    /// `e`, or an element of a variable in front.
     fn single_truth(&mut self, e: Expr) -> Option<Expr> {
         let span = self.k.expr_spans[e];
         let ty = type_of(self.k, e).ok()?;
-        let is_operation = matches!(self.k.exprs[e], ExprData::Op { .. });
-        if ty.elem() != Some(ElemRef::Known(Elem::Bool)) || ty == Type::Bool || is_operation {
+        if ty.elem() != Some(ElemRef::Known(Elem::Bool)) || ty == Type::Bool {
             return None;
         }
+        let is_operation = matches!(self.k.exprs[e], ExprData::Op { .. });
         match ty {
-            Type::View(view) if view.rank == 0 => {
+            Type::View(view) if view.rank == 0 && !is_operation => {
                 let own = self.k.exprs[e].clone();
                 Some(self.k.expr(own, span))
             }

@@ -13,7 +13,7 @@ use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::{
     aliases, broadcast, broadcast_vectors, dimension_order, elements, fill_values, implicit_tiles, inferred_extents,
-    old_values, output_operands, persistent_axes, strided,
+    loop_conditions, old_values, output_operands, persistent_axes, strided,
 };
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
@@ -94,6 +94,7 @@ impl<'s> Parser<'s, '_> {
             persistent_axes::write_out(&mut self.kernel, walks);
             dimension_order::write_out(&mut self.kernel, &said);
             aliases::write_out(&mut self.kernel, &mut said);
+            loop_conditions::write_out(&mut self.kernel, &mut said);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = broadcast_vectors::write_out(&mut self.kernel, &mut said);
             wrong.extend(inferred_extents::check(&self.kernel, &said));

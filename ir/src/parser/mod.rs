@@ -23,6 +23,7 @@ mod header;
 mod implicit_tiles;
 mod inferred_extents;
 mod layout;
+mod loop_conditions;
 mod mistaken_tokens;
 mod names;
 mod old_values;

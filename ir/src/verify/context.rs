@@ -4,6 +4,7 @@ use crate::codes;
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::{Kernel, ValueDef};
+use crate::types::{Elem, ElemRef};
 use crate::typing::{Type, TypeError, Types, const_int};
 use crate::verify::structure;
 use std::collections::BTreeSet;
@@ -106,8 +107,13 @@ pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
         Some(other) => {
             let span = cx.k.expr_spans[cond];
             let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
-            let d = Diagnostic::error(codes::BAD_CONDITION, span, message)
-                .with_note("compare scalars, or choose element by element with `select(c, a, b)`");
+            let note = match &other {
+                Type::Tile(tile) if tile.elem == ElemRef::Known(Elem::Bool) && !tile.shape.is_empty() => {
+                    "reduce the tile to one truth value with `any` or `all` along each dimension, or choose element by element with `select(c, a, b)`"
+                }
+                _ => "compare scalars, or choose element by element with `select(c, a, b)`",
+            };
+            let d = Diagnostic::error(codes::BAD_CONDITION, span, message).with_note(note);
             cx.report(if other == Type::Index { d.with_fix_around(span, "(", ") != 0") } else { d });
         }
     }

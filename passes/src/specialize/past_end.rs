@@ -21,6 +21,7 @@ use crate::analysis::inequalities::{Inequalities, Outside};
 use crate::analysis::uses::all_stmts;
 use flow::Flow;
 use found::{Past, TaintedExpr};
+use tilec_ir::diag::Span;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::typing::resolve_view;
 
@@ -43,12 +44,15 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
     }
     let mut found: Vec<TaintedExpr> = places.iter().flat_map(|of| Flow::of(&known, &facts, of)).collect();
     found.sort_by_key(|one| whole.expr_spans[one.at].start);
-    let mut said: Vec<Past> = Vec::new();
+    let mut said: Vec<(Past, Span)> = Vec::new();
     for one in found {
-        // A mask for the first one also fixes the others.
+        // A mask for the first one also fixes the others. Conditions of loops are computed in two places.
         let place = |past: &Past| (direct(&whole, past.window), past.dim, past.end.is_none());
-        if said.iter().all(|past| place(past) != place(&one.past)) {
-            said.push(one.past);
+        let span = whole.expr_spans[one.at];
+        let is_said =
+            |&(past, at): &(Past, Span)| place(&past) == place(&one.past) || at == span && past.dim == one.past.dim;
+        if !said.iter().any(is_said) {
+            said.push((one.past, span));
             cx.warn(report::warning(&whole, &facts, &one));
         }
     }

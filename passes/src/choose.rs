@@ -11,6 +11,7 @@
 //! tiles.
 
 mod block;
+mod cached;
 mod cards;
 mod choice_dependence;
 mod choice_independent;

@@ -232,6 +232,9 @@ impl SearchContext<'_> {
         cost.room = if scratch { 0 } else { limit - cost.block.shared };
         cost.beside = cost.fed && stages >= LEAST_BESIDE && cost.block.shared <= slots_of(self.target, 2);
         cost.resident = if self.warpgroups.is_some() { 1 } else { self.resident(cost) };
+        if self.products().next().is_none() {
+            self.serve_from_caches(env, cost);
+        }
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,

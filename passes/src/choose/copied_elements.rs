@@ -19,6 +19,8 @@ pub struct Place {
     pub store: bool,
     /// Bytes of a launch.
     pub bytes: f64,
+    /// The share of them that no other load of the same iteration has in common.
+    pub once: f64,
 }
 
 /// A loop whose number of iterations depends on data.
@@ -69,14 +71,15 @@ impl Work<'_> {
         let k = self.k;
         let place = |at: Stmt, v: Value, global, store, bytes| {
             let (span, of) = (k.stmt_spans[at], k.values[v].name.clone());
-            Place { span, of, global, store, bytes }
+            Place { span, of, global, store, bytes, once: 1.0 }
         };
         let mut out: Vec<Place> = Vec::new();
         for region in &self.regions {
             let often = blocks * self.trips(env, region);
             let moved = region.moves.iter().map(|m| {
                 let elements = self.elements(env, &m.shape).unwrap_or(0) as f64 * self.inside(env, region, m);
-                place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements))
+                let once = if m.load { self.loaded_once(env, region, m.tensor) } else { 1.0 };
+                Place { once, ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements)) }
             });
             let accessed = region.accesses.iter().map(|a| {
                 let elements = self.elements(env, &a.shape).unwrap_or(0) as f64;

@@ -30,6 +30,11 @@ pub(super) struct Part {
     /// Bytes read from global memory, and written.
     pub(super) loads: f64,
     pub(super) stores: f64,
+    /// For kernels without products: of the bytes read, those that a cache serves, and of these those that an iteration
+    /// reads again from the first-level cache; the bytes of each copy.
+    pub(super) cached: f64,
+    pub(super) near: f64,
+    pub(super) copied: Vec<f64>,
     /// Bytes of each operand from memory, if one is converted: a partly used line serves the next iteration. And bytes
     /// of a row of the operands that are multiplied. (16x8192x8192 of W4A16 on an H100 without arithmetic: 16.9 us, in
     /// steps of 64 and of 128 4-bit elements.)
@@ -61,6 +66,11 @@ impl Part {
     /// The shares of the operands in the loads of a tile, in bytes or proportional to bytes.
     pub(super) fn weights(&self, (rows, cols): (u64, u64)) -> [f64; 2] {
         self.sides.unwrap_or([rows as f64, cols as f64])
+    }
+
+    /// Bytes between memory and the second-level cache, for kernels without products.
+    pub(super) fn moved(&self) -> f64 {
+        self.loads - self.cached + self.stores
     }
 
     /// Bytes of an iteration from memory.

@@ -84,8 +84,10 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     let unspread = if warps < SCHEDULERS { UNSPREAD } else { 1.0 };
     let products = together * product.max(part.issued / SCHEDULERS) * (1.0 + starved) * unspread;
     let shared = together * part.shared / SHARED * if part.scalar { c.ports } else { 1.0 };
-    let l2 = together * (part.loads + part.stores) / (card.l2 / active).min(L2_PORT);
-    let most = products.max(shared).max(l2);
+    // Loads of the same elements in one iteration meet in the first-level cache, which is as wide as shared memory.
+    let l1 = if part.near > 0.0 { together * (part.loads + part.stores) / SHARED } else { 0.0 };
+    let l2 = together * (part.loads - part.near + part.stores) / (card.l2 / active).min(L2_PORT);
+    let most = products.max(shared).max(l1).max(l2);
     let busy = most + c.overlap * (products + shared + l2 - most);
     let sync = if part.staged { c.sync_staged } else { c.sync };
     // If tiles pass through registers, all warps of a block wait for the same loads, and other blocks fill the gap.
@@ -94,7 +96,7 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, acti
     let mut clocks = (busy + barriers).max(part.chain);
     if part.loads > 0.0 {
         // A load lands after the latency plus the transfer time of everything that was requested.
-        let landing = card.latency + l2;
+        let landing = card.latency + l1.max(l2);
         clocks = match part.ahead {
             0.0 => clocks.max(landing) + (clocks.min(landing)) / together,
             ahead => clocks.max(landing / ahead),
@@ -140,7 +142,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
                 sum.barriers += part.trips * t.barriers;
                 ends += card.latency + part.loads / (card.l2 / active).min(L2_PORT);
             } else {
-                let moved = together * (part.loads + part.stores) / (dram_share * sms / active).min(L2_PORT);
+                let moved = together * part.moved() / (dram_share * sms / active).min(L2_PORT);
                 ends += part.trips * t.clocks.max(moved);
             }
         }

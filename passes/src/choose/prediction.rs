@@ -69,16 +69,23 @@ impl Prediction {
     fn learn_copies(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
         let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
-        let used: f64 = all(true).map(|place| place.bytes).sum();
-        let moved: f64 = all(true).map(|place| place.bytes * times(place)).sum();
+        let used: f64 = all(true).map(|place| place.bytes * place.once).sum();
+        let moved: f64 = all(true).map(|place| place.bytes * place.once * times(place)).sum();
         let cache = L2_PORT.min(card.l2 / sms) * sms * clock;
+        // Elements that an iteration loads more than once: sectors with all of them pass the first-level cache.
+        let again = all(true).any(|place| place.once < 1.0);
+        let first = |of: &dyn Fn(&Place) -> f64| {
+            let bytes: f64 = all(true).map(|place| place.bytes * of(place)).sum();
+            if again { bytes / (SHARED * sms * clock) } else { 0.0 }
+        };
+        let (l1, all_l1) = (first(&|_| 1.0), first(&times));
         // Neighbouring blocks usually share a sector that is read once: memory moves what the model says.
         let memory = self.bytes.min(used).max(self.least_bytes) / (card.dram * 1e9);
-        let needed = memory.max(used / cache);
-        let sectors = (self.terms.memory.max(moved / cache) - needed).max(0.0);
+        let needed = memory.max(used / cache).max(l1);
+        let sectors = (self.terms.memory.max(moved / cache).max(all_l1) - needed).max(0.0);
         let extra: f64 = all(false).map(|place| place.bytes * (times(place) - 1.0)).sum();
         let conflicts = extra / SHARED / sms / clock;
-        self.terms = Terms { memory, l2: used / cache, sectors, conflicts, ..self.terms };
+        self.terms = Terms { memory, l1, l2: used / cache, sectors, conflicts, ..self.terms };
         self.seconds =
             self.seconds.max(self.started(needed + sectors)).max(self.started(self.terms.shared + conflicts));
     }
@@ -270,8 +277,14 @@ mod tests {
     use tilec_ir::diag::Span;
 
     fn prediction(flops: f64) -> Prediction {
-        let place =
-            |global: bool| Place { span: Span::default(), of: "A".to_owned(), bytes: 1e9, store: false, global };
+        let place = |global: bool| Place {
+            span: Span::default(),
+            of: "A".to_owned(),
+            bytes: 1e9,
+            once: 1.0,
+            store: false,
+            global,
+        };
         Prediction {
             flops,
             terms: Terms { products: 9e-3, memory: 1e-3, l2: 1e-3, shared: 1e-3, ..Terms::default() },

@@ -84,7 +84,8 @@ impl SearchContext<'_> {
             let run = m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?)).unwrap_or(1);
             let run = m.elem.bytes_of(run);
             // The model of products is fitted with their padding.
-            let inside = if self.products().next().is_none() { self.work.inside(env, region, m) } else { 1.0 };
+            let plain = self.products().next().is_none();
+            let inside = if plain { self.work.inside(env, region, m) } else { 1.0 };
             let mut fetched = bytes * inside * (32.0 / run as f64).max(1.0);
             // A TMA load requests two lines if a row of the tile crosses a line boundary.
             let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
@@ -100,6 +101,7 @@ impl SearchContext<'_> {
                 brought.push((m.buffer, bytes));
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
+            part.copied.extend(plain.then_some(fetched));
             if self.warpgroups.is_some() && !m.load && access < 16 {
                 part.pieces += elements;
             }

@@ -65,7 +65,7 @@ pub(super) struct Product {
 /// A tensor.
 #[derive(Clone, Debug)]
 pub(super) struct Tensor {
-    value: Value,
+    pub(super) value: Value,
     /// Its extents in memory.
     pub(super) shape: Vec<Expr>,
     /// Size of an element.
@@ -100,6 +100,8 @@ pub(super) struct Move {
     pub(super) modes: bool,
     /// The distance of rows of the tensor in elements, without padding.
     pub(super) pitch: Option<Expr>,
+    /// Start (a sum) and extent along each dimension of the tensor; no extent: one element. `None`: indices from memory.
+    pub(super) window: Option<Vec<(Vec<Expr>, Option<Expr>)>>,
     /// Start and end along each dimension; elements beyond are padding that nothing moves.
     pub(super) bounds: Vec<Bound>,
     /// For a store: instructions to compute an element, and how many of them use the special function units.
@@ -727,6 +729,11 @@ impl Reader<'_> {
             Bound { starts, ends: whole.into_iter().chain(end).collect() }
         };
         let bounds = view.base_dims().into_iter().map(bound).collect();
+        let along = |(d, dim): (usize, &ViewDim)| {
+            let extent = view.base_dims().iter().position(|&kept| kept == d).map(|i| shape[i]);
+            (!matches!(dim, ViewDim::Gather(_))).then(|| (dim.starts().to_vec(), extent))
+        };
+        let window = view.dims.iter().enumerate().map(along).collect();
         let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
         Some(Move {
@@ -742,6 +749,7 @@ impl Reader<'_> {
             plain: false,
             modes,
             pitch,
+            window,
             bounds,
             computed: (0.0, 0.0),
         })

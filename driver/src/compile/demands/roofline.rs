@@ -145,7 +145,8 @@ fn missed_path(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Products => &[FastPath::Wgmma],
         Term::Ends => &[FastPath::StagedStores],
         Term::Conflicts => &[FastPath::Banks],
-        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Sectors | Term::Issue | Term::Launch => &[],
+        Term::L1 | Term::L2 | Term::Memory | Term::Barriers | Term::Uneven => &[],
+        Term::Sectors | Term::Issue | Term::Launch => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
@@ -157,6 +158,7 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
         Term::Shared if code.report.mma.iter().any(|m| !asynchronous(&m.atom)) => {
             "each warp loads its rows and columns of both tiles into registers"
         }
+        Term::L1 => "a block loads the same elements again, for other elements of its result",
         Term::L2 if p.atom.is_some() => "a block loads its rows and columns of the operands for itself",
         Term::Memory if p.bytes > 1.05 * p.least_bytes => {
             return Some(format!(
@@ -198,7 +200,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
             let text = "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout";
             if conflicts { vec![text.to_owned()] } else { Vec::new() }
         }
-        Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Launch => Vec::new(),
+        Term::L1 | Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Launch => Vec::new(),
         Term::Products => {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {

@@ -10,7 +10,7 @@ pub(in crate::choose) const SHARED: f64 = 128.0;
 /// Most bytes per clock that a multiprocessor loads from the second-level cache.
 pub(in crate::choose) const L2_PORT: f64 = 64.0;
 /// The share of the second-level cache that holds operands.
-const L2_SHARE: f64 = 0.6;
+pub(in crate::choose) const L2_SHARE: f64 = 0.6;
 
 /// Properties of a launch besides its blocks.
 #[derive(Copy, Clone, Debug)]
@@ -33,6 +33,7 @@ pub(in crate::choose) struct Launch {
 pub enum Term {
     Products,
     Shared,
+    L1,
     L2,
     Memory,
     Latency,
@@ -47,12 +48,13 @@ pub enum Term {
 
 impl Term {
     /// The units of the card.
-    pub const UNITS: [Term; 4] = [Term::Products, Term::Shared, Term::L2, Term::Memory];
+    pub const UNITS: [Term; 5] = [Term::Products, Term::Shared, Term::L1, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 12] = [
+    pub const ALL: [Term; 13] = [
         Term::Products,
         Term::Shared,
+        Term::L1,
         Term::L2,
         Term::Memory,
         Term::Latency,
@@ -70,6 +72,7 @@ impl Term {
         match self {
             Term::Products => "products",
             Term::Shared => "shared memory",
+            Term::L1 => "first-level cache",
             Term::L2 => "second-level cache",
             Term::Memory => "memory bandwidth",
             Term::Latency => "latency",
@@ -91,6 +94,8 @@ pub struct Terms {
     pub products: f64,
     /// Shared memory.
     pub shared: f64,
+    /// The first-level cache, for copies without products.
+    pub l1: f64,
     /// The second-level cache.
     pub l2: f64,
     /// Memory.
@@ -119,6 +124,7 @@ impl Terms {
         match term {
             Term::Products => self.products,
             Term::Shared => self.shared,
+            Term::L1 => self.l1,
             Term::L2 => self.l2,
             Term::Memory => self.memory,
             Term::Latency => self.latency,
@@ -133,13 +139,13 @@ impl Terms {
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 12] {
+    pub fn list(&self) -> [(&'static str, f64); 13] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
     /// [`Self::list`] without terms of known code that are 0.
     pub fn shown(&self) -> impl Iterator<Item = (Term, f64)> + use<> {
-        let (all, of_code) = (*self, [Term::Sectors, Term::Conflicts, Term::Issue]);
+        let (all, of_code) = (*self, [Term::L1, Term::Sectors, Term::Conflicts, Term::Issue]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
         shown.map(move |t| (t, all.of(t)))
     }
@@ -179,7 +185,7 @@ pub(in crate::choose) struct Time {
 /// Bytes between memory and the second-level cache.
 pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) -> f64 {
     let Some(tile) = cost.tile else {
-        let moved: f64 = cost.parts.iter().map(|p| p.trips * (p.loads + p.stores)).sum();
+        let moved: f64 = cost.parts.iter().map(|p| p.trips * p.moved()).sum();
         return (blocks * moved).max(launch.bytes);
     };
     if launch.bytes <= L2_SHARE * card.l2_size * 1e6 || cost.parts.iter().all(|p| p.product == 0.0) {

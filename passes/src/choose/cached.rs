@@ -1,0 +1,203 @@
+//! Loads of kernels without products that a cache serves, because the launch has loaded the bytes before.
+//!
+//! A line comes from memory once, and again only if more bytes than the second-level cache holds are moved in between.
+//! So the windows of a tensor are compared as boxes: those of one iteration, those of all loops of a block, and those
+//! of neighbouring blocks along each axis of the grid.
+
+use super::cost::Cost;
+use super::model::launch::L2_SHARE;
+use super::search_context::SearchContext;
+use super::work::{Env, Move, Region, Work};
+use std::collections::BTreeMap;
+use tilec_ir::entities::Value;
+use tilec_ir::index;
+
+/// Elements of a tensor from a first one to the one behind the last, along each dimension.
+#[derive(Clone, PartialEq, Debug)]
+struct Elements(Vec<(f64, f64)>);
+
+impl Elements {
+    fn count(&self) -> f64 {
+        self.0.iter().map(|(from, to)| (to - from).max(0.0)).product()
+    }
+
+    /// The smallest box around both.
+    fn around(&self, other: &Elements) -> Elements {
+        Elements(self.0.iter().zip(&other.0).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))).collect())
+    }
+
+    /// The elements of both.
+    fn common(&self, other: &Elements) -> Elements {
+        Elements(self.0.iter().zip(&other.0).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1))).collect())
+    }
+}
+
+/// The share of elements that are distinct, of `count` elements in a box.
+fn distinct(around: &Elements, count: f64) -> f64 {
+    if count > 0.0 { (around.count() / count).min(1.0) } else { 1.0 }
+}
+
+/// The loads of a tensor by a block, if the places of all windows are known.
+struct Loaded {
+    /// Loads: region, copy in the region, bytes in all iterations.
+    by: Vec<(usize, usize, f64)>,
+    /// The share of the bytes of each region that its windows have not in common.
+    near: BTreeMap<usize, f64>,
+    /// The share of what remains that all loops of the block have not in common.
+    far: f64,
+    /// The elements that the block loads.
+    around: Elements,
+}
+
+impl Loaded {
+    /// Bytes of the block, each once in an iteration.
+    fn near_bytes(&self) -> f64 {
+        self.by.iter().map(|&(region, _, bytes)| bytes * self.near_share(region)).sum()
+    }
+
+    fn near_share(&self, region: usize) -> f64 {
+        self.near.get(&region).copied().unwrap_or(1.0)
+    }
+}
+
+impl SearchContext<'_> {
+    /// Finds which loads of each part a cache serves.
+    pub(super) fn serve_from_caches(&self, env: &Env, cost: &mut Cost) {
+        let (work, card) = (self.work, self.card);
+        cost.parts.iter_mut().for_each(|part| (part.cached, part.near) = (0.0, 0.0));
+        let copied: Vec<Vec<f64>> = cost.parts.iter().map(|part| part.copied.clone()).collect();
+        let trips: Vec<f64> = cost.parts.iter().map(|part| part.trips).collect();
+        let tensors: Vec<Value> = work.tensors.iter().map(|tensor| tensor.value).collect();
+        let loaded = |env: &Env| -> Vec<Option<Loaded>> {
+            tensors.iter().map(|&v| work.loaded(env, v, &copied, &trips)).collect()
+        };
+        let mut of = loaded(env);
+        let counts: Vec<i64> = work.k.grid.iter().map(|axis| work.int(env, axis.extent).unwrap_or(1).max(1)).collect();
+        let blocks: f64 = counts.iter().map(|&n| n as f64).product();
+        let active = blocks.min(f64::from(card.sms) * cost.resident as f64);
+        let room = L2_SHARE * card.l2_size * 1e6;
+        let stored: f64 = cost.parts.iter().map(|part| part.trips * part.stores).sum();
+        let unknown: f64 = cost.parts.iter().map(|part| part.trips * part.loads).sum::<f64>()
+            - of.iter().flatten().flat_map(|t| &t.by).map(|(_, _, bytes)| bytes).sum::<f64>();
+        // Blocks that run at the same time share the cache.
+        let footprint = |of: &[Option<Loaded>]| -> f64 { of.iter().flatten().map(|t| t.far * t.near_bytes()).sum() };
+        if active * footprint(&of) > room {
+            of.iter_mut().flatten().for_each(|t| t.far = 1.0);
+        }
+        let block = footprint(&of) + stored + unknown.max(0.0);
+        let mut across = vec![1.0; tensors.len()];
+        let mut between = 1.0;
+        for (axis, &count) in work.k.grid.iter().zip(&counts) {
+            // Blocks that are neighbours along an axis run one sweep of the axes before it apart.
+            if count > 1 && between * block <= room {
+                let mut next = env.clone();
+                next[axis.index] = Some(count / 2 + 1);
+                for ((t, other), share) in of.iter().zip(loaded(&next)).zip(&mut across) {
+                    let (Some(t), Some(other)) = (t, other) else { continue };
+                    let common = t.around.common(&other.around).count() / t.around.count();
+                    *share *= (1.0 + (count - 1) as f64 * (1.0 - common)) / count as f64;
+                }
+            }
+            between *= count as f64;
+        }
+        for (t, share) in of.iter().zip(across) {
+            for &(region, copy, _) in t.iter().flat_map(|t| &t.by) {
+                let Some(t) = t else { continue };
+                let (part, near) = (&mut cost.parts[region], t.near_share(region));
+                part.near += copied[region][copy] * (1.0 - near);
+                part.cached += copied[region][copy] * (1.0 - near * t.far * share);
+            }
+        }
+    }
+}
+
+impl Work<'_> {
+    /// The loads of a tensor by the block of `env`; `None`: there are none, or the place of a window is not known.
+    /// `copied`: bytes of each copy of each region. `trips`: iterations of each region.
+    fn loaded(&self, env: &Env, tensor: Value, copied: &[Vec<f64>], trips: &[f64]) -> Option<Loaded> {
+        let (mut by, mut near, mut around, mut all) = (Vec::new(), BTreeMap::new(), None, 0.0);
+        for (r, region) in self.regions.iter().enumerate().filter(|&(r, _)| trips[r] > 0.0) {
+            let own = region.moves.iter().enumerate().filter(|(_, m)| m.load && m.tensor == tensor);
+            let before = by.len();
+            by.extend(own.map(|(i, _)| (r, i, trips[r] * copied[r][i])));
+            if by.len() == before {
+                continue;
+            }
+            let (first, last) = self.iterations(env, region)?;
+            let ((one, count), (end, _)) =
+                (self.windows_of(&first, region, tensor)?, self.windows_of(&last, region, tensor)?);
+            let share = distinct(&one, count);
+            all += trips[r] * count * share;
+            near.insert(r, share);
+            let swept = one.around(&end);
+            around = Some(around.map_or_else(|| swept.clone(), |around: Elements| around.around(&swept)));
+        }
+        let around = around?;
+        Some(Loaded { by, near, far: distinct(&around, all), around })
+    }
+
+    /// The share of what a region loads from a tensor in an iteration that its windows have not in common.
+    pub(super) fn loaded_once(&self, env: &Env, region: &Region, tensor: Value) -> f64 {
+        let first = self.iterations(env, region).map(|(first, _)| first);
+        let windows = first.and_then(|env| self.windows_of(&env, region, tensor));
+        windows.map_or(1.0, |(around, count)| distinct(&around, count))
+    }
+
+    /// The box around all windows of a tensor that a region loads, and the sum of their elements.
+    fn windows_of(&self, env: &Env, region: &Region, tensor: Value) -> Option<(Elements, f64)> {
+        let (mut around, mut count): (Option<Elements>, f64) = (None, 0.0);
+        for m in region.moves.iter().filter(|m| m.load && m.tensor == tensor) {
+            let own = self.window(env, m)?;
+            count += own.count();
+            around = Some(around.map_or_else(|| own.clone(), |around| around.around(&own)));
+        }
+        Some((around?, count))
+    }
+
+    /// The values of `env` in the first and in the last iteration of a region's loops.
+    fn iterations(&self, env: &Env, region: &Region) -> Option<(Env, Env)> {
+        if region.endless {
+            return None;
+        }
+        let (mut first, mut last) = (env.clone(), env.clone());
+        for (&v, &[start, end, step]) in region.variables.iter().zip(&region.loops) {
+            first[v] = Some(self.int(&first, start)?);
+            let [start, end, step] = [start, end, step].map(|e| self.int(&last, e));
+            let (start, step) = (start?, step?);
+            let count = i64::try_from(index::trips(start, end?, step)?).ok()?;
+            last[v] = Some(start.checked_add((count - 1).checked_mul(step)?)?);
+        }
+        Some((first, last))
+    }
+
+    /// The elements of a copy's window.
+    fn window(&self, env: &Env, m: &Move) -> Option<Elements> {
+        let along = |(starts, extent): &(Vec<_>, Option<_>)| {
+            let from = starts.iter().try_fold(0.0, |sum, &e| Some(sum + self.int(env, e)? as f64))?;
+            Some((from, from + extent.map_or(Some(1), |e| self.extent(env, e))? as f64))
+        };
+        m.window.as_ref()?.iter().map(along).collect::<Option<Vec<_>>>().map(Elements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn along(x: (f64, f64), y: (f64, f64)) -> Elements {
+        Elements(vec![x, y])
+    }
+
+    #[test]
+    fn elements_of_boxes_in_common_count_once() {
+        // Windows of 16 x 64 elements, one row and one column apart in every direction.
+        let (up, down) = (along((-1.0, 15.0), (0.0, 64.0)), along((1.0, 17.0), (0.0, 64.0)));
+        let around = up.around(&down);
+        assert_eq!(around, along((-1.0, 17.0), (0.0, 64.0)));
+        assert_eq!(distinct(&around, up.count() + down.count()), 18.0 / 32.0);
+        assert_eq!(up.common(&down).count(), 14.0 * 64.0);
+        // Windows apart from each other: all elements are distinct, whatever is between them.
+        let far = along((1000.0, 1016.0), (0.0, 64.0));
+        assert_eq!((distinct(&up.around(&far), 2048.0), up.common(&far).count()), (1.0, 0.0));
+    }
+}

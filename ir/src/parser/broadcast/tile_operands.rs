@@ -1,6 +1,6 @@
 //! Places of tiles: numbers of what is gathered, operands of products that are windows, single elements, and windows of what is computed.
 
-use super::super::window_notes::{Notes, leaves, window};
+use super::super::window_notes::{Notes, Window, leaves, window};
 use super::{Writer, extent};
 use crate::attributes::CopyAttrs;
 use crate::codes;
@@ -25,9 +25,9 @@ impl Writer<'_> {
         }
     }
 
-    /// Operands of a product that are windows. A window of a register tile becomes a separate tile, whose extents
-    /// follow from the product if they are not given. A window of memory next to a tile is an operand itself. If both
-    /// operands are windows of memory, the first becomes a tile.
+    /// Operands of a product that are windows, or are computed of windows. A window of a register tile becomes a
+    /// separate tile, whose extents follow from the product if they are not given. What is read in memory next to a
+    /// tile is an operand itself. If both operands are in memory, the first becomes a tile.
     pub(super) fn operands(&mut self, k: &mut Kernel, m: &Mma) {
         let (a, b) = (extents_of_operand(k, self.notes, m.a), extents_of_operand(k, self.notes, m.b));
         let of_sum = match type_of(k, m.c) {
@@ -42,14 +42,18 @@ impl Writer<'_> {
                 ExprData::Transpose(inner) => (true, inner),
                 _ => (false, e),
             };
-            let ExprData::View(view) = &k.exprs[inner] else { continue };
-            let written = m.atom.is_some() && k.tile_ty(view.base).is_some_and(|tile| tile.reg_layout.is_some());
-            if written {
-                continue;
-            }
-            let in_memory = !matches!(k.values[view.base].def, ValueDef::Var(_));
+            let in_memory = match &k.exprs[inner] {
+                ExprData::View(view) => {
+                    if m.atom.is_some() && k.tile_ty(view.base).is_some_and(|tile| tile.reg_layout.is_some()) {
+                        continue;
+                    }
+                    !matches!(k.values[view.base].def, ValueDef::Var(_))
+                }
+                _ if is_computed_of_windows(k, inner) => true,
+                _ => continue,
+            };
             if in_memory && matches!(type_of(k, beside), Ok(Type::Tile(_))) {
-                self.agrees(k, inner, own, other);
+                self.agrees(k, e, own, other);
                 continue;
             }
             // A register tile is an operand in either order, what is loaded has the order of the operand.
@@ -60,6 +64,9 @@ impl Writer<'_> {
             }
             let ([Some(rows), Some(columns)], Ok(ty @ Type::View(_))) = (extents, type_of(k, of)) else { continue };
             let Some(elem) = ty.elem().filter(|_| ty.rank() == 2) else { continue };
+            if in_memory {
+                self.agrees(k, e, own, extents);
+            }
             let span = k.expr_spans[of];
             let shape = [rows, columns].into_iter().map(|n| extent(k, n, of)).collect();
             let src = k.expr(k.exprs[of].clone(), span);
@@ -71,22 +78,29 @@ impl Writer<'_> {
         }
     }
 
-    /// The extents of a window of memory that also follow from the other operand and the sum.
-    fn agrees(&mut self, k: &Kernel, window: Expr, own: [Option<Extent>; 2], other: [Option<Extent>; 2]) {
-        // A step is more than an extent.
-        if self.notes.get(&window).is_none_or(|said| said.iter().any(|said| said.step.is_some())) {
-            return;
-        }
-        let said = self.notes.remove(&window).unwrap_or_default();
-        for (at, (own, other)) in own.into_iter().zip(other).enumerate() {
-            if let (Some(own), Some(other)) = (own, other)
-                && own.same(k, other) != Some(true)
-            {
-                let (own, other) = (shape_text(k, &[own]), shape_text(k, &[other]));
-                let message = format!("this window has {own} elements, the product {other} there");
-                let note = "leave the extent out: a window has as many elements as the product";
-                let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[window], message).with_note(note);
-                self.wrong.push(d.with_left_out(said.get(at).and_then(|said| said.written)));
+    /// The extents of windows of memory that also follow from the other operand and the sum.
+    fn agrees(&mut self, k: &Kernel, operand: Expr, own: [Option<Extent>; 2], other: [Option<Extent>; 2]) {
+        for (window, transposed) in windows_of_operand(k, self.notes, operand) {
+            let Some(at) = window.from.first().copied() else { continue };
+            // A step is more than an extent.
+            if self.notes.get(&at).is_none_or(|said| said.iter().any(|said| said.step.is_some())) {
+                continue;
+            }
+            self.notes.remove(&at);
+            let mut wanted = [0, 1].map(|d: usize| other[d].or(own[d]));
+            if transposed {
+                wanted.reverse();
+            }
+            for (dim, wanted) in window.dims.iter().rev().zip(wanted.into_iter().rev()) {
+                if let (Some(own), Some(wanted)) = (dim.extent, wanted)
+                    && own.same(k, wanted) != Some(true)
+                {
+                    let (own, wanted) = (shape_text(k, &[own]), shape_text(k, &[wanted]));
+                    let message = format!("this window has {own} elements, the product {wanted} there");
+                    let note = "leave the extent out: a window has as many elements as the product";
+                    let d = Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[at], message).with_note(note);
+                    self.wrong.push(d.with_left_out(dim.written));
+                }
             }
         }
     }
@@ -139,13 +153,37 @@ impl Writer<'_> {
     }
 }
 
+/// Whether an operand of a product is computed element by element of windows of memory, which have no extents.
+fn is_computed_of_windows(k: &Kernel, e: Expr) -> bool {
+    let computed = matches!(k.exprs[e], ExprData::Op { .. } | ExprData::Cast { .. } | ExprData::Bits { .. });
+    computed && matches!(type_of(k, e), Ok(Type::View(view)) if view.rank == 2)
+}
+
+/// The windows of which an operand of a product is computed, and whether the operand is transposed after that.
+fn windows_of_operand(k: &Kernel, notes: &Notes, e: Expr) -> Vec<(Window, bool)> {
+    let (inner, transposed) = match k.exprs[e] {
+        ExprData::Transpose(inner) if window(k, notes, e).is_none() => (inner, true),
+        _ => (e, false),
+    };
+    let mut found = Vec::new();
+    leaves(k, inner, &mut found);
+    found.into_iter().filter_map(|e| Some((window(k, notes, e)?, transposed))).collect()
+}
+
 /// The given extents of an operand of a product.
 fn extents_of_operand(k: &Kernel, notes: &Notes, e: Expr) -> [Option<Extent>; 2] {
-    match type_of(k, e) {
-        Ok(Type::Tile(tile)) if tile.shape.len() == 2 => [Some(tile.shape[0]), Some(tile.shape[1])],
-        _ => match window(k, notes, e).map(|window| window.dims) {
-            Some(dims) if dims.len() == 2 => [0, 1].map(|d: usize| dims[d].given_extent().or(dims[d].all)),
-            _ => [None, None],
-        },
+    if let Ok(Type::Tile(tile)) = type_of(k, e)
+        && tile.shape.len() == 2
+    {
+        return [Some(tile.shape[0]), Some(tile.shape[1])];
     }
+    let mut found = [None, None];
+    for (window, transposed) in windows_of_operand(k, notes, e) {
+        let dims: Vec<_> = window.dims.iter().rev().map(|dim| dim.given_extent().or(dim.all)).collect();
+        for (from_last, own) in dims.into_iter().enumerate().take(2) {
+            let at = if transposed { from_last } else { 1 - from_last };
+            found[at] = found[at].or(own);
+        }
+    }
+    found
 }

@@ -10,6 +10,7 @@
 //! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
 //! the error has the reason.
 
+mod operands;
 mod rows;
 mod tuples;
 
@@ -104,6 +105,9 @@ fn odd_extents(k: &Kernel, stay: &[u64]) -> Vec<u64> {
 /// [`extents`] without messages: the padded tiles, with old and new extent.
 pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
     let odd = odd_extents(k, stay);
+    if windows == Windows::Any {
+        operands::as_tiles(k, &odd);
+    }
     if let Some(why) = odd.iter().find_map(|&n| why_not_padded(k, n, windows)) {
         return Err(why);
     }
@@ -239,6 +243,10 @@ pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(E
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {
             fixed_shape(k, arg).iter().for_each(|shape| in_context(k, arg, shape, f));
         }
+        ExprData::Transpose(arg) => {
+            let reversed: Vec<u64> = shape.iter().rev().copied().collect();
+            in_context(k, arg, &reversed, f);
+        }
         ExprData::Op { .. }
         | ExprData::Cast { .. }
         | ExprData::Bits { .. }
@@ -251,8 +259,8 @@ pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(E
 }
 
 /// Calls `f` for the windows among the operands of products in an expression.
-fn operands(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
-    k.children(e).into_iter().for_each(|child| operands(k, child, f));
+fn operand_windows(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
+    k.children(e).into_iter().for_each(|child| operand_windows(k, child, f));
     let ExprData::Mma(mma) = k.exprs[e] else { return };
     let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
     let along = |shape: &Option<Vec<u64>>, d: usize| shape.as_ref().filter(|s| s.len() == 2).map(|s| s[d]);
@@ -286,7 +294,7 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
         _ => {}
     }
     for e in stmt_exprs(k, s) {
-        operands(k, e, &mut |e, shape| found.push((e, shape.to_vec())));
+        operand_windows(k, e, &mut |e, shape| found.push((e, shape.to_vec())));
     }
     found
 }
@@ -529,6 +537,7 @@ fn zero_within(k: &Kernel, e: Expr, along: Option<usize>, asked: &mut PadQuery) 
     match &k.exprs[e] {
         _ if literal(e).is_some() => literal(e) == Some(0.0),
         ExprData::Cast { arg, .. } => zero_within(k, *arg, along, asked),
+        ExprData::Transpose(arg) if resolve_view(k, e).is_none() => zero_within(k, *arg, along.map(|d| 1 - d), asked),
         ExprData::Reshape { arg, numbered: None, .. } | ExprData::Permute { arg, .. } => {
             zero_within(k, *arg, None, asked)
         }

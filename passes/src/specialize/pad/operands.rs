@@ -8,7 +8,7 @@
 //!     ->  var part = reg f16[24, 64]   copy max(w[q.., 0..], 1.0) -> part   acc = mma(a, part, acc)
 //! ```
 
-use super::zero;
+use super::zeros::zero;
 use crate::analysis::uses::stmt_exprs;
 use crate::specialize::transposed::remove_transpositions;
 use tilec_ir::entities::{Expr, Stmt};

@@ -344,7 +344,8 @@ pub enum Range {
         /// One past the last element that exists.
         end: Option<Expr>,
     },
-    /// Gathered elements, at the indices in a register tile of integers: `A[idx, k..]`. Elements outside the extent of the base read as zero and are
+    /// Gathered elements, at the indices in a register tile of integers: `A[idx, k..]`. The tile has one dimension, or with the dimensions
+    /// of the window an index for each element. Elements outside the extent of the base read as zero and are
     /// not written.
     Gather(Expr),
 }

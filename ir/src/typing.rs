@@ -35,4 +35,6 @@ pub use types::{
     Extent, TileType, Type, TypeError, Types, ViewType, const_int, elem_name, factor_list, factors, fixed_shape,
     let_init, positive, same_expr, same_product, scalar_shape, shape_text, type_of,
 };
-pub use view::{ResolvedView, ViewDim, copy_shape, resolve_view, window_of_registers, window_of_registers_at};
+pub use view::{
+    ResolvedView, ViewDim, copy_shape, is_by_element, resolve_view, window_of_registers, window_of_registers_at,
+};

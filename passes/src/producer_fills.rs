@@ -249,6 +249,9 @@ fn producible(k: &Kernel, fill: Stmt) -> Result<(), Refused> {
         let s = k.blocks[block][index];
         let exprs = match &k.stmts[s] {
             StmtData::Copy { src, .. } => {
+                if resolve_view(k, *src).is_some_and(|view| view.gathers_by_element(k)) {
+                    return Err(refused(k, s, "each of its elements has an index of its own".to_owned()));
+                }
                 let mut gathered = index_tiles(k, *src);
                 gathered.retain(|&rows| numbers(k, fill, rows).is_some());
                 k.children(*src).into_iter().filter(|&e| !is_name(k, e, &gathered)).collect()

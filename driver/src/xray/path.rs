@@ -27,7 +27,7 @@ use tilec_ir::kernel::{CopyAttrs, Kernel, StmtData, ValueDef};
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::typing::{ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
 use tilec_ptx::report::Report;
-use windows::{Coords, Numbers, gathered, in_base, place_in, repeated, variables};
+use windows::{Coords, Numbers, gathered, in_base, name_of, place_in, repeated, variables};
 
 /// Ways that are followed at most: an element may be read by many copies.
 const MOST: usize = 24;
@@ -367,7 +367,10 @@ impl<'a> PathBuilder<'a> {
             if let Some((d, rows)) = gathered(k, &view).first() {
                 let named = print_expr(k, *rows);
                 let mut asked: Vec<String> = coords.iter().map(u64::to_string).collect();
-                asked[*d] = format!("{named}[0]");
+                let first = vec![Some(0); view.base_dims().len()];
+                let first: Vec<String> =
+                    name_of(k, &view, (*d, *rows), &first).iter().map(|_| "0".to_owned()).collect();
+                asked[*d] = format!("{named}[{}]", first.join(","));
                 let text = format!(
                     "gathered: wherever `{named}` names {}, which memory says at run time; `element:{}[{}]` is the element that the first index names",
                     coords[*d],

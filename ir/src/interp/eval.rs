@@ -79,8 +79,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The integers of a tile, which number elements of a window.
-    pub(super) fn numbers(&mut self, e: Expr) -> Result<Vec<i64>, Fail> {
+    /// The extents and the integers of a tile, which number elements of a window.
+    pub(super) fn numbers(&mut self, e: Expr) -> Result<(Vec<usize>, Vec<i64>), Fail> {
         let t = self.tile(e, None)?;
         if t.poison.as_ref().is_some_and(|poison| poison.contains(&true)) {
             return Err(fail(codes::UNWRITTEN, self.span(e), "an index of this tile was never written"));
@@ -88,6 +88,7 @@ impl Machine<'_> {
         (0..t.data.len())
             .map(|i| t.data.get(i).map(|x| index::of_value(x.to_i128())))
             .collect::<Option<Vec<i64>>>()
+            .map(|numbers| (t.shape.clone(), numbers))
             .ok_or_else(|| fail(codes::ILL_FORMED, self.span(e), "these are no indices"))
     }
 

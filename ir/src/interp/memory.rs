@@ -13,7 +13,7 @@ use crate::entities::{Expr, Value};
 use crate::index_values::is_of_value;
 use crate::interp::machine::{Fail, Machine, fail};
 use crate::interp::tile::Tile;
-use crate::interp::window::{Axis, Plan, PlannedLines, Root, Window, dense_strides};
+use crate::interp::window::{Axis, Cells, Plan, PlannedLines, Root, Twice, Window, dense_strides, for_each_element};
 use crate::kernel::{ExprData, Range, Slot, View};
 use crate::numerics::cast;
 use crate::types::Elem;
@@ -56,7 +56,7 @@ impl Machine<'_> {
             (Binding::Channel(_), Some(slot)) => Root::Slot(v, slot),
             _ => return Ok(None),
         };
-        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride, modes: None, rows: None };
+        let axis = |extent, stride| Axis { start: 0, end: None, extent, stride, modes: None, rows: None, cells: None };
         let axes = match root {
             Root::Global(g) => {
                 let g = &self.globals[g];
@@ -91,6 +91,7 @@ impl Machine<'_> {
             return Err(fail(codes::ILL_FORMED, span, message));
         }
         let mut window = Window { axes: Vec::new(), ..base.clone() };
+        let rank = view.ranges.iter().filter(|range| !matches!(range, Range::At(_))).count();
         for (range, axis) in view.ranges.iter().zip(base.axes) {
             let moved = |x: i64| {
                 let overflow = || fail(codes::INDEX_ARITHMETIC, span, "an index of this view does not fit 64 bits");
@@ -123,8 +124,15 @@ impl Machine<'_> {
                     window.axes.push(Axis { start, end, ..axis });
                 }
                 Range::Gather(e) => {
-                    let rows = self.numbers(e)?.into_iter().map(moved).collect::<Result<Vec<i64>, Fail>>()?;
-                    window.axes.push(Axis { start: 0, rows: Some(Rc::new(rows)), ..axis });
+                    let (shape, numbers) = self.numbers(e)?;
+                    let numbers = numbers.into_iter().map(moved).collect::<Result<Vec<i64>, Fail>>()?;
+                    let w = window.axes.len();
+                    let others = |(d, &n): (usize, &usize)| d != w && n != 1;
+                    let axis = Axis { start: 0, ..axis };
+                    window.axes.push(match shape.len() == rank && shape.iter().enumerate().any(others) {
+                        true => Axis { cells: Some(Rc::new(Cells { shape, numbers })), ..axis },
+                        false => Axis { rows: Some(Rc::new(numbers)), ..axis },
+                    });
                 }
             }
         }
@@ -142,6 +150,7 @@ impl Machine<'_> {
     /// The addresses of `n` elements along an axis from `start` on that are not a stride apart; `None` for one that does not exist.
     fn addresses(&self, root: Root, axis: &Axis, start: i64, n: usize) -> Option<Addresses> {
         match &axis.rows {
+            _ if axis.cells.is_some() => None,
             Some(rows) => {
                 let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
                 Some(rows.iter().map(|&row| (0..limit).contains(&row).then(|| self.along(root, axis, row))).collect())
@@ -150,6 +159,22 @@ impl Machine<'_> {
                 .modes
                 .map(|_| (0..n as i64).map(|i| Some(self.along(root, axis, start.saturating_add(i)))).collect()),
         }
+    }
+
+    /// What the indices of elements one by one add to their addresses, in the order of elements of a tile; `None` inside: there is no such element.
+    fn cells(&self, w: &Window, shape: &[usize]) -> Option<Addresses> {
+        let named = || w.axes.iter().filter_map(|axis| Some((axis, axis.cells.as_ref()?)));
+        named().next()?;
+        let mut all = Vec::new();
+        for_each_element(shape, |at| {
+            let own = named().try_fold(0, |sum: i128, (axis, cells)| {
+                let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
+                let index = Some(cells.at(at)).filter(|index| (0..limit).contains(index))?;
+                Some(sum + self.along(w.root, axis, index))
+            });
+            all.push(own);
+        });
+        Some(all)
     }
 
     /// The number of existing elements along each dimension of a window, and of missing ones before them.
@@ -173,6 +198,19 @@ impl Machine<'_> {
             };
             if let Some(rows) = &axis.rows {
                 let outside = outside(rows, n, limit, w.span)?.filter(|_| !checked(d));
+                violation = violation.or(outside.map(|index| (d, index, limit)));
+                valid.push(if self.outside { 0 } else { n });
+                skipped.push(0);
+                continue;
+            }
+            if let Some(cells) = &axis.cells {
+                let repeats = |at: usize, own: usize| at != d && own == 1;
+                let mut sides = cells.shape.iter().zip(shape).enumerate();
+                if sides.any(|(at, (&own, &n))| own != n && !repeats(at, own)) {
+                    let message = format!("indices of extents {:?} for a tile of {shape:?}", cells.shape);
+                    return Err(fail(codes::ILL_FORMED, w.span, message));
+                }
+                let outside = cells.numbers.iter().copied().find(|n| !(0..limit).contains(n) && !checked(d));
                 violation = violation.or(outside.map(|index| (d, index, limit)));
                 valid.push(if self.outside { 0 } else { n });
                 skipped.push(0);
@@ -227,7 +265,7 @@ impl Machine<'_> {
         for ((axis, &n), &skipped) in w.axes.iter().zip(&valid).zip(&skipped) {
             let stride = i128::from(axis.stride);
             let start = axis.start.saturating_add(skipped as i64);
-            if axis.rows.is_none() {
+            if axis.rows.is_none() && axis.cells.is_none() {
                 first += i128::from(start) * stride;
                 last += (i128::from(start) + n as i128 - 1) * stride;
             }
@@ -235,6 +273,8 @@ impl Machine<'_> {
             last += table.iter().flatten().flatten().max().copied().unwrap_or(0);
             tables.push(table);
         }
+        let cells = self.cells(w, shape);
+        last += cells.iter().flatten().flatten().max().copied().unwrap_or(0);
         let padded = self.padded(w, &valid, &skipped);
         let len = match w.root {
             Root::Global(g) => self.globals[g].data.len(),
@@ -250,7 +290,8 @@ impl Machine<'_> {
             return Err(self.out_of_bounds(message, w.span));
         }
         // An unused stride may be any 64-bit number; the used ones lead to addresses below `len`.
-        let strides = w.axes.iter().zip(&valid).map(|(a, &n)| if n > 1 { a.stride as usize } else { 0 });
+        let steps = |a: &Axis, n: usize| a.cells.is_none() && n > 1;
+        let strides = w.axes.iter().zip(&valid).map(|(a, &n)| if steps(a, n) { a.stride as usize } else { 0 });
         let mut strides: Vec<usize> = strides.collect();
         if let (Some(step), Some(1)) = (strides.last_mut(), valid.last()) {
             *step = 1;
@@ -258,7 +299,8 @@ impl Machine<'_> {
         let mut shape = shape.to_vec();
         let narrow = |table: Addresses| table.into_iter().map(|x| x.map(|x| usize::try_from(x).unwrap_or(0))).collect();
         let mut tables: Vec<Option<Vec<Option<usize>>>> = tables.into_iter().map(|t| t.map(narrow)).collect();
-        if let Some(Some(_)) = tables.last() {
+        let cells: Option<Vec<Option<usize>>> = cells.map(narrow);
+        if cells.is_some() || matches!(tables.last(), Some(Some(_))) {
             // Rows have one step: here they are of one element.
             shape.push(1);
             skipped.push(0);
@@ -267,7 +309,7 @@ impl Machine<'_> {
             tables.push(None);
         }
         let base = if padded.is_empty() { usize::try_from(first).unwrap_or(0) } else { first as usize };
-        let plan = Plan { shape, skipped, valid, strides, tables, base, padded, absent };
+        let plan = Plan { shape, skipped, valid, strides, tables, cells, base, padded, absent };
         let mut beyond = None;
         if !plan.padded.is_empty() {
             plan.rows(|_, address| beyond = beyond.or((address >= len).then_some(address)));
@@ -398,12 +440,10 @@ impl Machine<'_> {
         self.work(tile.data.len(), w.span)?;
         let plan = self.plan(w, &tile.shape, check)?;
         let exists = !plan.absent && !plan.valid.contains(&0);
-        if let Some((row, rows)) = w.twice().filter(|_| exists) {
+        if let Some(Twice { elements: [one, other], index }) = w.twice(&tile.shape).filter(|_| exists) {
+            let name = self.root_name(w.root);
             let message = format!(
-                "elements {} and {} of the tile are stored to index {row} of {}: which one stays is open",
-                rows[0],
-                rows[1],
-                self.root_name(w.root)
+                "elements {one} and {other} of the tile are stored to index {index} of {name}: which one stays is open"
             );
             return Err(fail(codes::STORED_TWICE, self.at, message)
                 .with_note("combine them (`add`, `min`, `max`), or have each index but once")

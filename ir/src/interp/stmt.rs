@@ -288,7 +288,7 @@ impl Machine<'_> {
                 self.round(Rc::make_mut(&mut value), elem);
             }
             let mut old = attrs.old.map(|_| Tile::new(elem, shape.clone(), Numbers::zeros(elem, value.data.len())));
-            for to in to.rounds() {
+            for to in to.rounds(&shape) {
                 if let Some(old) = &mut old {
                     let check = self.check.clone();
                     self.load_over(&to, check.as_deref(), old)?;

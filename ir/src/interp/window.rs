@@ -58,6 +58,44 @@ pub(super) struct Axis {
     pub(super) modes: Option<usize>,
     /// The indices of the elements along it, in place of those from `start` on.
     pub(super) rows: Option<Rc<Vec<i64>>>,
+    /// The index along it of each element of the window, in place of those.
+    pub(super) cells: Option<Rc<Cells>>,
+}
+
+/// Indices of elements one by one.
+#[derive(Debug)]
+pub(super) struct Cells {
+    /// The extents of the tile of indices: those of the window, or 1.
+    pub(super) shape: Vec<usize>,
+    pub(super) numbers: Vec<i64>,
+}
+
+impl Cells {
+    /// The index of the element at these coordinates of the window.
+    pub(super) fn at(&self, coordinates: &[usize]) -> i64 {
+        let place = |place: usize, (&n, &c): (&usize, &usize)| place * n + if n == 1 { 0 } else { c };
+        self.numbers.get(self.shape.iter().zip(coordinates).fold(0, place)).copied().unwrap_or(-1)
+    }
+}
+
+/// Calls `f` with the coordinates of each element of a tile, in row-major order.
+pub(super) fn for_each_element(shape: &[usize], mut f: impl FnMut(&[usize])) {
+    if shape.contains(&0) {
+        return;
+    }
+    let mut at = vec![0; shape.len()];
+    loop {
+        f(&at);
+        let Some(d) = (0..shape.len()).rev().find(|&d| at[d] + 1 < shape[d]) else { return };
+        at[d] += 1;
+        at[d + 1..].fill(0);
+    }
+}
+
+/// Two elements of a tile that are stored to one.
+pub(super) struct Twice {
+    pub(super) elements: [String; 2],
+    pub(super) index: String,
 }
 
 /// A box of a tensor or tile.
@@ -76,10 +114,50 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The window in parts without repeated elements, in the order of elements.
-    pub(super) fn rounds(&self) -> Vec<Window> {
+    /// The window of a tile of extents `shape` in parts without repeated elements, in the order of elements.
+    pub(super) fn rounds(&self, shape: &[usize]) -> Vec<Window> {
+        if let Some(d) = self.axes.iter().position(|axis| axis.cells.is_some()) {
+            return self.rounds_of_cells(d, shape);
+        }
         let gathered = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some());
         gathered.fold(vec![self.clone()], |parts, d| parts.iter().flat_map(|part| part.rounds_along(d)).collect())
+    }
+
+    /// The coordinates in the root of the window's element at `at`; `None`: it does not exist.
+    fn coordinates(&self, at: &[usize]) -> Option<Vec<i64>> {
+        let along = |(axis, &c): (&Axis, &usize)| {
+            let own = match (&axis.cells, &axis.rows) {
+                (Some(cells), _) => cells.at(at),
+                (None, Some(rows)) => *rows.get(c)?,
+                (None, None) => axis.start.checked_add(c as i64)?,
+            };
+            let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
+            // Along a dimension that repeats all are one.
+            let place = if axis.stride == 0 && axis.modes.is_none() { 0 } else { own };
+            (0..limit).contains(&own).then_some(place)
+        };
+        self.axes.iter().zip(at).map(along).collect()
+    }
+
+    /// The same where each element has its own index along dimension `d`.
+    fn rounds_of_cells(&self, d: usize, shape: &[usize]) -> Vec<Window> {
+        let mut times: BTreeMap<Vec<i64>, usize> = BTreeMap::new();
+        let (mut numbers, mut rounds) = (Vec::new(), Vec::new());
+        for_each_element(shape, |at| {
+            let own = self.coordinates(at);
+            numbers.push(own.as_ref().map_or(NOWHERE, |own| own[d]));
+            rounds.push(own.map_or(0, |own| {
+                let before = times.entry(own).or_insert(0);
+                std::mem::replace(before, *before + 1)
+            }));
+        });
+        let of = |round: usize| {
+            let own = numbers.iter().zip(&rounds).map(|(&n, &r)| if r == round { n } else { NOWHERE });
+            let mut window = self.clone();
+            window.axes[d].cells = Some(Rc::new(Cells { shape: shape.to_vec(), numbers: own.collect() }));
+            window
+        };
+        (0..=rounds.iter().copied().max().unwrap_or(0)).map(of).collect()
     }
 
     /// The same where elements are gathered along a dimension.
@@ -94,7 +172,6 @@ impl Window {
             })
             .collect();
         let of = |round: usize| {
-            const NOWHERE: i64 = -1;
             let own = rows.iter().zip(&rounds).map(|(&row, &r)| if r == round { row } else { NOWHERE });
             let mut window = self.clone();
             window.axes[d].rows = Some(Rc::new(own.collect()));
@@ -106,8 +183,11 @@ impl Window {
         (0..=last).map(of).collect()
     }
 
-    /// An index that several elements have along a dimension, and two of these elements.
-    pub(super) fn twice(&self) -> Option<(i64, [usize; 2])> {
+    /// An index to which several elements of a tile of extents `shape` are stored, and two of these elements.
+    pub(super) fn twice(&self, shape: &[usize]) -> Option<Twice> {
+        if self.axes.iter().any(|axis| axis.cells.is_some()) {
+            return self.twice_of_cells(shape);
+        }
         let exists = |axis: &Axis, row: i64| (0..axis.extent).contains(&row);
         // What names nothing along one dimension is stored nowhere, however often it is named along another.
         let some = |axis: &Axis| axis.rows.as_ref().is_none_or(|rows| rows.iter().any(|&row| exists(axis, row)));
@@ -118,11 +198,27 @@ impl Window {
             let mut seen = BTreeMap::new();
             axis.rows.iter().flat_map(|rows| rows.iter().enumerate()).find_map(|(i, &row)| {
                 let other = seen.insert(row, i).filter(|_| exists(axis, row))?;
-                Some((row, [other, i]))
+                Some(Twice { elements: [other.to_string(), i.to_string()], index: row.to_string() })
             })
         })
     }
+
+    /// The same where elements have their own indices.
+    fn twice_of_cells(&self, shape: &[usize]) -> Option<Twice> {
+        let mut seen: BTreeMap<Vec<i64>, Vec<usize>> = BTreeMap::new();
+        let mut found = None;
+        for_each_element(shape, |at| {
+            let Some(own) = self.coordinates(at).filter(|_| found.is_none()) else { return };
+            let index = format!("({})", own.iter().map(i64::to_string).collect::<Vec<_>>().join(", "));
+            let text = |at: &[usize]| format!("({})", at.iter().map(usize::to_string).collect::<Vec<_>>().join(", "));
+            found = seen.insert(own, at.to_vec()).map(|other| Twice { elements: [text(&other), text(at)], index });
+        });
+        found
+    }
 }
+
+/// An index that names no element.
+const NOWHERE: i64 = -1;
 
 /// Where the existing elements of a tile are.
 #[derive(Debug)]
@@ -135,6 +231,8 @@ pub(super) struct Plan {
     pub(super) strides: Vec<usize>,
     /// The addresses along dimensions of several modes, and of gathered elements, in place of strides; `None`: there is no such element.
     pub(super) tables: Vec<Option<Vec<Option<usize>>>>,
+    /// What the indices of elements one by one add to their addresses, by their places in the tile; `None`: there is no such element.
+    pub(super) cells: Option<Vec<Option<usize>>>,
     pub(super) base: usize,
     /// Of padded tensors.
     pub(super) padded: Vec<PlannedLines>,
@@ -179,6 +277,10 @@ impl Plan {
                 address = address.zip(own).map(|(sum, own)| sum.wrapping_add(own));
             }
             let row = at * self.shape.last().copied().unwrap_or(1);
+            // Rows are of one element then.
+            if let Some(cells) = &self.cells {
+                address = address.zip(cells[row]).map(|(sum, own)| sum.wrapping_add(own));
+            }
             if let Some(address) = address.filter(|_| self.padded.iter().all(|lines| lines.holds(&index))) {
                 f(row + self.skipped.last().copied().unwrap_or(0), address);
             }
@@ -247,6 +349,7 @@ impl Plan {
         self.base == 0
             && !self.absent
             && self.tables.iter().all(Option::is_none)
+            && self.cells.is_none()
             && self.padded.is_empty()
             && self.valid == self.shape
             && in_order

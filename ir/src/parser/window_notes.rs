@@ -6,8 +6,8 @@
 
 use crate::diag::Span;
 use crate::entities::{Expr, Value};
-use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef};
-use crate::typing::{Extent, Type, let_init, type_of};
+use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef, View};
+use crate::typing::{Extent, Type, is_by_element, let_init, type_of};
 use std::collections::BTreeMap;
 
 /// The sign of a dimension along which a tensor is broadcast.
@@ -91,7 +91,11 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
                 _ => return None,
             };
             let said = notes.get(&e);
+            let by_element = by_element(k, view);
+            let mut kept = 0;
             let dims = view.ranges.iter().enumerate().filter_map(|(d, range)| {
+                let along = by_element.as_ref().and_then(|all| all.get(kept).copied().flatten());
+                kept += usize::from(!matches!(*range, Range::At(at) if indices(k, at).is_none()));
                 let said = said.map_or_else(RangeNote::default, |said| said[d]);
                 let extent = said.extent.map(|n| Extent::of(k, n));
                 match *range {
@@ -99,10 +103,14 @@ fn within(k: &Kernel, notes: &Notes, e: Expr, names: usize) -> Option<Window> {
                         let begins = end.is_none() && said.step.is_none() && k.as_int(start) == Some(0);
                         let all = k.tile_ty(base).filter(|t| begins && t.shape.len() == view.ranges.len());
                         let all = all.map(|t| Extent::of(k, t.shape[d]));
-                        Some(Dim { extent, written: said.written, all, gathered: None, repeats: said.repeats })
+                        // Elements with indices of their own do not repeat.
+                        let repeats = said.repeats && along.is_none();
+                        Some(Dim { extent, written: said.written, all, gathered: along, repeats })
                     }
                     Range::At(at) | Range::Gather(at) => {
-                        gathered_count(k, at).map(|n| Dim { gathered: Some(n), ..Dim::default() })
+                        let own = indices(k, at)?;
+                        let n = along.or_else(|| own.into_iter().find(|n| n.known() != Some(1)));
+                        Some(Dim { gathered: n.or(Some(Extent::Known(1))), ..Dim::default() })
                     }
                 }
             });
@@ -126,12 +134,37 @@ fn whole(k: &Kernel, notes: &Notes, v: Value, names: usize) -> Option<Window> {
     }
 }
 
-/// How many elements a tile of integers names.
-fn gathered_count(k: &Kernel, at: Expr) -> Option<Extent> {
+/// The extents of a tile of integers that names elements of a window.
+fn indices(k: &Kernel, at: Expr) -> Option<Vec<Extent>> {
     match type_of(k, at) {
-        Ok(Type::Tile(t)) => t.shape.into_iter().find(|n| n.known() != Some(1)).or(Some(Extent::Known(1))),
+        Ok(Type::Tile(t)) => Some(t.shape),
         _ => None,
     }
+}
+
+/// The extents that tiles with an index for each element give the dimensions of a window, where they are not 1; `None`: no such tile
+/// names its elements.
+fn by_element(k: &Kernel, view: &View) -> Option<Vec<Option<Extent>>> {
+    let named = |range: &Range| match *range {
+        Range::At(at) | Range::Gather(at) => indices(k, at),
+        Range::From { .. } => None,
+    };
+    let kept = view.ranges.iter().filter(|r| matches!(r, Range::From { .. }) || named(r).is_some());
+    let kept: Vec<Option<Vec<Extent>>> = kept.map(named).collect();
+    let rank = kept.len();
+    let mut given = vec![None; rank];
+    let mut any = false;
+    for (w, shape) in kept.iter().enumerate() {
+        let Some(shape) = shape.as_ref().filter(|shape| is_by_element(shape, w, rank)) else { continue };
+        any = true;
+        for (d, &n) in shape.iter().enumerate() {
+            // Along its own dimension a tile has all indices, be it one.
+            if d == w || given[d].is_none() && n != Extent::Known(1) {
+                given[d] = Some(n);
+            }
+        }
+    }
+    any.then_some(given)
 }
 
 /// The parts of an expression that are combined element by element: what is read, reduced or multiplied.

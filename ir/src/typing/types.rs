@@ -428,17 +428,17 @@ impl<'k> Types<'k> {
             }
             .into());
         }
+        let rank = v.ranges.iter().filter(|r| !matches!(r, Range::At(_))).count();
         for r in &v.ranges {
             match *r {
                 Range::At(i) => self.index(i)?,
-                Range::Gather(i) => self.numbers(i)?,
+                Range::Gather(i) => self.numbers(i, rank)?,
                 Range::From { start, end } => {
                     self.index(start)?;
                     end.map_or(Ok(()), |end| self.index(end))?;
                 }
             }
         }
-        let rank = v.ranges.iter().filter(|r| !matches!(r, Range::At(_))).count();
         Ok(Type::View(ViewType { base, elem, rank, space }))
     }
 
@@ -477,25 +477,27 @@ impl<'k> Types<'k> {
         }
     }
 
-    /// Checks that `e` is a tile of integers along one dimension, which number elements of a window.
-    fn numbers(&self, e: Expr) -> Result<(), TypeError> {
+    /// Checks that `e` is a tile of integers, which number elements of a window of `rank` dimensions: along one dimension, or one for each element.
+    fn numbers(&self, e: Expr, rank: usize) -> Result<(), TypeError> {
         let ty = self.type_of(e)?;
         if let Type::Tile(t) = &ty
             && t.space.in_registers()
             && may_count(self.k, t.elem)
-            && t.shape.iter().filter(|&&n| n != Extent::Known(1)).count().max(1) == 1
+            && (t.shape.len() == rank || t.shape.iter().filter(|&&n| n != Extent::Known(1)).count() <= 1)
         {
             return Ok(());
         }
-        let message = format!(
-            "elements are gathered by a register tile of integers along one dimension, found {}",
-            ty.describe(self.k)
-        );
-        let d = self.error(codes::NOT_INDEX, e, message);
+        let found = ty.describe(self.k);
         if matches!(&ty, Type::Tile(t) if t.space.in_registers() && t.shape.len() > 1 && may_count(self.k, t.elem)) {
-            let note = "give the numbers extents of 1 along the other dimensions, as in `iota(row, 1)` of `var row = reg i32[1, 64]`";
-            return Err(d.with_note(note).into());
+            let message = format!("elements of a window of {} are gathered by {found}", counted(rank, "dimension"));
+            let note = "a tile of indices has one dimension, or those of the window, and then an index for each element: `T[_, p]` of a vector `T` and `p: reg i32[32, 64]`";
+            return Err(self.error(codes::NOT_INDEX, e, message).with_note(note).into());
         }
+        let d = self.error(
+            codes::NOT_INDEX,
+            e,
+            format!("elements are gathered by a register tile of integers, found {found}"),
+        );
         Err(d.with_note("copy the numbers into one first: `var rows = reg i32[64]`, `copy P[i * 64..] -> rows`, `copy X[rows, j..] -> x`").into())
     }
 

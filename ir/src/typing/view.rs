@@ -1,6 +1,6 @@
 //! What a window looks at: aliases followed, windows of windows composed.
 
-use super::types::{Type, Types, const_int, let_init, type_of};
+use super::types::{Extent, Type, Types, const_int, let_init, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::layout::{RegLayout, shape_bits};
@@ -58,6 +58,18 @@ impl ResolvedView {
             ViewDim::Fixed(_) | ViewDim::From { .. } => None,
         };
         self.base_dims().into_iter().enumerate().filter_map(tile_of).collect()
+    }
+
+    /// Whether the tile of indices `numbers` of dimension `w` of the window has an index for each element, not for each
+    /// coordinate along the dimension: it has the window's dimensions, and extends along another one than `w`.
+    pub fn is_by_element(&self, k: &Kernel, w: usize, numbers: Expr) -> bool {
+        let Ok(Type::Tile(tile)) = type_of(k, numbers) else { return false };
+        is_by_element(&tile.shape, w, self.base_dims().len())
+    }
+
+    /// Whether some dimension of the window has an index for each element.
+    pub fn gathers_by_element(&self, k: &Kernel) -> bool {
+        self.gathered_dims().into_iter().any(|(w, numbers)| self.is_by_element(k, w, numbers))
     }
 
     /// Whether elements are gathered or scattered along a dimension of the window.
@@ -123,6 +135,13 @@ impl ResolvedView {
         }
         Some(())
     }
+}
+
+/// Whether a tile of indices of this shape has an index for each element of a window of `rank` dimensions, whose dimension `w` it
+/// names.
+#[must_use]
+pub fn is_by_element(shape: &[Extent], w: usize, rank: usize) -> bool {
+    shape.len() == rank && shape.iter().enumerate().any(|(d, &n)| d != w && n != Extent::Known(1))
 }
 
 /// What `e` looks at, if it is a place, a tensor, a window of one, such a thing transposed, or a `let` that names a window

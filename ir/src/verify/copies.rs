@@ -162,6 +162,10 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
 /// Reports several elements that are stored to the only element along a broadcast dimension.
 fn once(cx: &mut Cx<'_, '_>, s: Stmt, from: &Type, target: &ResolvedView) {
     let (Some(tensor), Type::Tile(tile)) = (cx.k.tensor_ty(target.base), from) else { return };
+    // Elements that have indices of their own are apart, or combined.
+    if target.gathers_by_element(cx.k) {
+        return;
+    }
     let kept = target.base_dims();
     let several = kept.iter().zip(&tile.shape).any(|(d, n)| tensor.repeats.contains(d) && n.known() != Some(1));
     if several && kept.len() == tile.shape.len() {

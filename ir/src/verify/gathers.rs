@@ -23,8 +23,8 @@ pub(super) fn check(
         (_, Type::Tile(t)) | (Type::Tile(t), _) => Some(t.shape.clone()),
         _ => None,
     };
-    for Gathered { seen: e, .. } in found {
-        window(cx, e, shape.as_deref());
+    for Gathered { window: own, seen: e } in found {
+        window(cx, (own, e), shape.as_deref());
         if attrs.is_tensor() || attrs.unaligned().is_some() || attrs.is_prefetch() || attrs.is_fragment() {
             let message = "`tma`, `unaligned`, `prefetch` and `fragment` cannot be used with gathered windows";
             cx.report(
@@ -58,16 +58,43 @@ fn is_gathered(cx: &Cx<'_, '_>, e: Expr) -> bool {
     matches!(&cx.k.exprs[e], ExprData::View(view) if view.ranges.iter().any(|r| matches!(r, Range::Gather(_))))
 }
 
-fn window(cx: &mut Cx<'_, '_>, e: Expr, shape: Option<&[Extent]>) {
+fn window(cx: &mut Cx<'_, '_>, (own, e): (Expr, Expr), shape: Option<&[Extent]>) {
     let k = cx.k;
     let Some(view) = cx.types.resolve_view(e) else { return };
     let name = cx.name(view.base).to_owned();
-    if k.tensor_ty(view.base).is_none() {
+    let tensor = k.tensor_ty(view.base);
+    if tensor.is_none() {
         let message = format!("`{name}` is not a tensor, and elements are gathered from tensors");
         cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
     }
     for (w, numbers) in view.gathered_dims() {
-        indices(cx, (w, numbers), shape);
+        if !view.is_by_element(k, w, numbers) {
+            indices(cx, (w, numbers), shape);
+        } else if own != e {
+            let message = "a transposed window that is gathered element by element";
+            let note = "copy the elements into a tile first, and transpose that: `copy X[i.., p] -> x`, `transpose(x)`";
+            cx.error_at(codes::BAD_VIEW, e, message, note);
+        } else if tensor.is_some_and(|t| !t.padded.is_empty()) {
+            let message = format!("`{name}` has padding, and elements of it are not gathered one by one");
+            cx.error_at(codes::BAD_VIEW, e, message, "give each row one index: `X[rows, j..]` of a vector `rows`");
+        } else {
+            of_elements(cx, (w, numbers), shape);
+        }
+    }
+}
+
+/// Checks that a tile of indices, of dimension `w` of the copied window, has an index for each element.
+fn of_elements(cx: &mut Cx<'_, '_>, (w, numbers): (usize, Expr), shape: Option<&[Extent]>) {
+    let k = cx.k;
+    let (Ok(Type::Tile(tile)), Some(shape)) = (cx.types.type_of(numbers), shape) else { return };
+    let repeats = |d: usize, n: Extent| d != w && n == Extent::Known(1);
+    let mut sides = tile.shape.iter().copied().zip(shape).enumerate();
+    if sides.any(|(d, (own, &all))| own.same(k, all) == Some(false) && !repeats(d, own)) {
+        let (own, all) = (shape_text(k, &tile.shape), shape_text(k, shape));
+        let message = format!("indices of extents {own} for dimension {w} of a tile of extents {all}");
+        cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, k.expr_spans[numbers], message).with_note(
+            "there is an index for each element of the tile; an extent of 1 along another dimension repeats the indices",
+        ));
     }
 }
 

@@ -72,8 +72,9 @@
 //! Windows (`pointers.rs`, `gathers.rs`)
 //!
 //! 23. A window of an array of pointers selects one of them, by a single index.
-//! 33. A window of a tensor gathers elements along at most one dimension. A register variable with the tile's extent
-//!     there has the indices. Only copies use such windows, not reductions or products.
+//! 33. A window of a tensor gathers elements along any dimensions. A register variable with the tile's extent there has
+//!     the indices, or one with the tile's extents an index for each element. Only copies use such windows, not
+//!     reductions or products.
 //!
 //! Contents (`definite_assignment.rs`)
 //!

@@ -101,6 +101,9 @@ pub(crate) fn global_width_up_to(
     if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
         limit(u64::from(elem.per(align)), &|| format!("`{name}` is declared with `align {align}`"), &String::new);
     }
+    if view.gathers_by_element(k) {
+        limit(1, &|| format!("elements of `{name}` are gathered one by one"), &String::new);
+    }
     let extent = shape[window_dim];
     limit(
         extent,

@@ -179,7 +179,8 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
 
 /// The shape of the non-repeated part of a window; `None` if nothing repeats.
 fn repeated_shape(k: &Kernel, reader: &Reader, e: Expr) -> Option<Vec<u64>> {
-    let view = resolve_view(k, e)?;
+    // Elements that have indices of their own do not repeat.
+    let view = resolve_view(k, e).filter(|view| !view.gathers_by_element(k))?;
     let kept = view.base_dims();
     let tensor = k.tensor_ty(view.base)?;
     // The extents come from the other tiles in the expression, not from the windows.

@@ -122,7 +122,8 @@ pub(super) enum Relation {
     /// `b` is a window of the tile `a`, copied to or from it, with the dimensions of `a` in the mask `kept`. Along
     /// dimensions in `shifted`, it may begin at other places than multiples of its extent.
     Window { kept: u32, shifted: u32 },
-    /// The integers of `b` are the indices in memory of elements of the context `a` along this dimension.
+    /// The integers of `b` are the indices in memory of elements of the context `a` along this dimension: of all with one coordinate
+    /// there, or with the dimensions of `a` those of single elements.
     Rows(usize),
     /// `b` has the totals of segments of the rows of `a`, which is scanned.
     Totals,

@@ -74,6 +74,10 @@ pub(super) fn required_layout(edge: &Edge, a: &Node, b: &Node, of_a: &RegLayout)
             let first: Vec<u64> = (0..a.shape.len()).map(|d| u64::from(shifted >> d & 1)).collect();
             of_a.window(&log2_shape(&a.shape), &first, &bits).map(|(layout, _)| layout)
         }
+        // An index for each element, or for each coordinate along the dimension.
+        Relation::Rows(_) if a.shape.len() == b.shape.len() => {
+            of_a.repeated(&log2_shape(&a.shape), &log2_shape(&b.shape))
+        }
         Relation::Rows(dim) => of_a.alone(&log2_shape(&a.shape), dim),
         Relation::Totals => of_a.of_totals(&a.shape, a.axis?, a.parts.count_ones()),
     }

@@ -202,7 +202,10 @@ fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, window
     }
     let can_end = match view.dims[d] {
         ViewDim::From { .. } => true,
-        ViewDim::Gather(rows) => rows::counts(k, n, rows),
+        ViewDim::Gather(rows) => {
+            let w = view.base_dims().iter().position(|&own| own == d);
+            w.is_some_and(|w| rows::counts(k, n, (view, w), rows))
+        }
         _ => false,
     } && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
     (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end past them"))
@@ -375,7 +378,8 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
         let (start, end) = match of.ranges[d] {
             Range::From { start, end } => (start, end),
             Range::Gather(rows) => {
-                of.ranges[d] = Range::Gather(rows::ended(k, n, s, rows));
+                let w = kept.iter().position(|&own| own == d).expect("it is a dimension of the window");
+                of.ranges[d] = Range::Gather(rows::ended(k, n, s, (&view, w), rows));
                 continue;
             }
             Range::At(_) => panic!("bug: a single element has no extent"),

@@ -57,23 +57,31 @@ impl Lower<'_> {
         let Some((_, e)) = view.gathered_dims().into_iter().find(|&(at, _)| at == w) else { return Ok(None) };
         let ExprData::Ref(v) = self.k.exprs[e] else { panic!("bug: rows are gathered by what is no variable") };
         let tile = self.tiles[v].clone().expect("bug: a tile of indices is declared in front of its use");
-        let wanted = layout.alone(window, w);
+        let by_element = view.is_by_element(self.k, w, e);
+        // Log2 extents of the window along the dimensions on which an index depends.
+        let own: Vec<u32> = match by_element {
+            true => tile.dim_bits.to_vec(),
+            false => window.iter().enumerate().map(|(d, &bits)| if d == w { bits } else { 0 }).collect(),
+        };
+        let wanted = layout.repeated(window, &own);
         if wanted.is_none_or(|wanted| wanted.thread() != tile.layout.thread()) {
             return Err(self.unfit(e, "a tile of indices that other threads hold than those that move their elements"));
         }
-        let (shift, mask) = (window[..w].iter().sum::<u32>(), (1u64 << window[w]) - 1);
-        let mut rows = Rows::new();
+        let places = Places::of(window, &own);
+        let mut rows = Rows { by: places.by, indices: Vec::new(), by_element };
         for i in 0..1usize << layout.value_bits() {
-            let c = layout.at(0, i as u64) >> shift & mask;
-            if rows.iter().any(|(known, _)| *known == c) {
+            let c = layout.at(0, i as u64) & rows.by;
+            if rows.indices.iter().any(|(known, _)| *known == c) {
                 continue;
             }
             // If the extent is no power of two, some elements do not exist.
-            let held = tile.elements().into_iter().find(|&i| tile.layout.at(0, i as u64) == c);
+            let place = places.packed(c);
+            let held = tile.elements().into_iter().find(|&i| tile.layout.at(0, i as u64) == place);
             let Some(i) = held else { continue };
             let reg = if tile.elem.bits() < 32 { self.get(&tile, i) } else { tile.regs[i] };
             let reg = self.immutable_register(v, reg);
-            rows.push((c, self.whole_number(reg, tile.elem)));
+            let index = self.whole_number(reg, tile.elem);
+            rows.indices.push((c, index));
         }
         Ok(Some(rows))
     }
@@ -103,6 +111,36 @@ impl Lower<'_> {
             Repr::R32(r) | Repr::R64(r) => self.emit.depth_of(r),
             Repr::Const(_) => 0,
         };
-        rows.iter().map(|(_, int)| depth(int)).max().unwrap_or(0)
+        rows.indices.iter().map(|(_, int)| depth(int)).max().unwrap_or(0)
+    }
+}
+
+/// Places of elements in a window, and in a tile that has some of its dimensions.
+struct Places {
+    /// The bits of these dimensions in the window's index of an element.
+    by: u64,
+    /// For each dimension its first bit there, and how many bits the tile has.
+    parts: Vec<(u32, u32)>,
+}
+
+impl Places {
+    /// `own`: log2 extents of the tile, 0 along dimensions that it does not have.
+    fn of(window: &[u32], own: &[u32]) -> Places {
+        let mut shift = 0;
+        let mut places = Places { by: 0, parts: Vec::new() };
+        for (&bits, &part) in window.iter().zip(own) {
+            places.by |= ((1 << part) - 1) << shift;
+            places.parts.push((shift, part));
+            shift += bits;
+        }
+        places
+    }
+
+    /// The place in the tile of an element of the window.
+    fn packed(&self, place: u64) -> u64 {
+        let add = |(sum, to): (u64, u32), &(shift, bits): &(u32, u32)| {
+            (sum | (place >> shift & ((1 << bits) - 1)) << to, to + bits)
+        };
+        self.parts.iter().fold((0, 0), add).0
     }
 }

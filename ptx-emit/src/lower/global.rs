@@ -14,7 +14,7 @@
 
 use super::ranged_ints::{Int, Repr};
 use super::state::Lower;
-use super::windows::{GlobalWindow, WORD, WindowDim, row_of};
+use super::windows::{GlobalWindow, WORD, WindowDim};
 use crate::inst::{Class, Operand, Reg, Special};
 use crate::ops::Op as P;
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,11 @@ impl Lower<'_> {
             // Coordinate bits that both thread and register index set do not add up. So each such part has its own
             // pointer.
             let value = layout.value().cols().iter().fold(0, |a, c| a | c >> shift & mask);
-            let blocks = if rows.is_some() { mask } else { self.blocks(view, d, mask) | reach & value };
+            let blocks = match &rows {
+                Some(rows) if rows.by_element => 0,
+                Some(_) => mask,
+                None => self.blocks(view, d, mask) | reach & value,
+            };
             let extent = self.k.tensor_ty(tensor).map(|t| t.shape[d]).expect("a tensor");
             let mut limit = self.index(extent)?;
             if let ViewDim::From { end: Some(end), .. } = view.dims[d] {
@@ -214,8 +218,8 @@ impl Lower<'_> {
             return self.first_pointer(w, base, blocks);
         };
         let (var, depth, loop_start, step) = moving;
-        let rows =
-            w.dims.iter().filter_map(|d| d.rows.as_ref()).map(|rows| self.depth_of_rows(rows)).max().unwrap_or(0);
+        let rows = w.dims.iter().filter_map(|d| d.rows.as_ref()).filter(|rows| !rows.by_element);
+        let rows = rows.map(|rows| self.depth_of_rows(rows)).max().unwrap_or(0);
         if self.emit.depth_of(base).max(rows) >= depth {
             return self.first_pointer(w, base, blocks);
         }
@@ -336,10 +340,10 @@ impl Lower<'_> {
         // The terms of each dimension.
         let mut terms: Vec<Vec<(Int, Int)>> = Vec::new();
         let mut several = false;
-        for (dim, &block) in w.dims.iter().zip(blocks) {
+        for (dim, &block) in w.dims.iter().zip(blocks).filter(|(dim, _)| !dim.is_by_element()) {
             let start = self.window_start(view, dim.dim)?;
             if let Some(rows) = &dim.rows {
-                let row = row_of(rows, block);
+                let row = rows.of(block << dim.shift);
                 if self.k.tensor_ty(view.base).is_some_and(|t| t.modes(dim.dim).is_some()) {
                     several = true;
                     terms.push(self.digits(view.base, dim.dim, row)?);
@@ -501,7 +505,7 @@ impl Lower<'_> {
         for dim in &w.dims {
             let c = index >> dim.shift & ((1 << dim.bits) - 1);
             blocks.push(c & dim.blocks);
-            let c = c & !dim.blocks;
+            let c = if dim.is_by_element() { 0 } else { c & !dim.blocks };
             match dim.stride.as_const() {
                 Some(s) => {
                     immediate += c as i64 * s * w.bytes;
@@ -512,6 +516,7 @@ impl Lower<'_> {
         }
         let pointer = self.block_pointer(w, &blocks)?;
         let (mut reg, mut rest) = (self.chained(w, pointer, &blocks, &runtime), immediate);
+        reg = self.own_place(w, index, reg)?;
         if rest >= REACH {
             reg = self.emit.pure(Class::B64, P::AddS64, [reg.into(), Operand::Imm(rest)]);
             rest = 0;
@@ -521,6 +526,45 @@ impl Lower<'_> {
             rest -= 1;
         }
         Ok((reg, rest))
+    }
+
+    /// The place of the element at `place` in a window: `reg`, moved along the dimensions in which each element has its own index.
+    pub(super) fn own_place(&mut self, w: &GlobalWindow, place: u64, mut reg: Reg) -> Result<Reg, Reported> {
+        let tensor = w.view.base;
+        for (dim, rows) in
+            w.dims.iter().filter_map(|dim| Some((dim, dim.rows.as_ref().filter(|rows| rows.by_element)?)))
+        {
+            let index = rows.of(place);
+            let terms = match self.k.tensor_ty(tensor).is_some_and(|t| t.modes(dim.dim).is_some()) {
+                true => self.digits(tensor, dim.dim, index)?,
+                false => vec![(index, dim.stride)],
+            };
+            for (index, stride) in terms {
+                reg = self.moved(reg, index, stride, w.bytes);
+            }
+        }
+        Ok(reg)
+    }
+
+    /// A pointer moved by `index * stride` elements of so many bytes.
+    fn moved(&mut self, pointer: Reg, index: Int, stride: Int, bytes: i64) -> Reg {
+        let step = stride.as_const().and_then(|stride| stride.checked_mul(bytes));
+        if step == Some(0) {
+            return pointer;
+        }
+        if let (Repr::R32(index), Some(step)) = (index.repr, step.filter(|&step| i32::try_from(step).is_ok())) {
+            return self.emit.pure(Class::B64, P::MadWideS32, [index.into(), Operand::Imm(step), pointer.into()]);
+        }
+        let (index, stride) = (self.as64(index), self.as64(stride));
+        let stride: Operand = match stride {
+            Operand::Imm(n) => Operand::Imm(n.wrapping_mul(bytes)),
+            stride if bytes == 1 => stride,
+            stride => {
+                self.emit.pure(Class::B64, P::ShlB64, [stride, Operand::Imm(bytes.trailing_zeros().into())]).into()
+            }
+        };
+        let (a, b) = if matches!(index, Operand::Imm(_)) { (stride, index) } else { (index, stride) };
+        self.emit.pure(Class::B64, P::MadLoS64, [a, b, pointer.into()])
     }
 
     /// The pointer moved by register coordinates along run-time strides. It starts from the last pointer if only one
@@ -578,7 +622,7 @@ impl Lower<'_> {
             for dim in w.dims.iter().filter(|d| d.checked) {
                 let c = index >> dim.shift & ((1 << dim.bits) - 1);
                 let coordinate = match dim.thread {
-                    _ if let Some(rows) = &dim.rows => row_of(rows, c),
+                    _ if let Some(rows) = &dim.rows => rows.of(index),
                     // Bits that both the thread and the register index set are combined by XOR.
                     Some(t) if dim.reach & c != 0 => {
                         let x = self.emit.pure(Class::B32, P::XorB32, [t.into(), Operand::Imm(c as i64)]);

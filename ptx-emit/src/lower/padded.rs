@@ -6,7 +6,7 @@
 
 use super::ranged_ints::Int;
 use super::state::Lower;
-use super::windows::{GlobalWindow, row_of};
+use super::windows::GlobalWindow;
 use crate::inst::{Class, Operand, Reg};
 use crate::launch::Im2colMap;
 use crate::ops::Op as P;
@@ -71,7 +71,7 @@ impl Lower<'_> {
         for dim in &w.dims {
             let c = index >> dim.shift & ((1 << dim.bits) - 1);
             if let Some(rows) = &dim.rows {
-                let row = row_of(rows, c);
+                let row = rows.of(index);
                 self.add_lines(view.base, dim.dim, (row, Int::constant(0)), &mut lines)?;
                 continue;
             }

@@ -55,7 +55,8 @@ impl Lower<'_> {
         let Some(first) = access.groups.first() else { return AccessSectors { used: 1.0, sectors: 1, ..alone } };
         let dims = self.along(view, access);
         let rows = |d: usize| matches!(view.dims[view.base_dims()[d]], ViewDim::Gather(_));
-        let gathered = self.contiguous(view).is_some_and(|d| dims[d].stride.is_none() && rows(d));
+        let gathered = view.gathers_by_element(self.k)
+            || self.contiguous(view).is_some_and(|d| dims[d].stride.is_none() && rows(d));
         let place = |index: u64| -> Option<Place> {
             let (mut run, mut at) = (Vec::new(), 0i64);
             for d in &dims {
@@ -102,6 +103,7 @@ impl Lower<'_> {
     fn along(&self, view: &ResolvedView, access: &Access) -> Vec<Along> {
         let mut shift = 0;
         let mut all = Vec::new();
+        let by_element = view.gathers_by_element(self.k);
         for (w, &d) in view.base_dims().iter().enumerate() {
             let bits = access.dim_bits[w];
             let mut inside = 0..i128::from(access.dim_bits.extents()[w]);
@@ -119,7 +121,9 @@ impl Lower<'_> {
                 }
                 ViewDim::From { .. } | ViewDim::Fixed(_) => Some(stride),
             });
-            let run = if stride.is_none() { self.run_of_modes(view, d, 1 << bits) } else { None };
+            // Elements with indices of their own are far apart, and those that these indices name.
+            let stride = stride.filter(|_| !by_element);
+            let run = if stride.is_none() && !by_element { self.run_of_modes(view, d, 1 << bits) } else { None };
             all.push(Along { shift, mask: (1u64 << bits) - 1, stride: stride.or(run.map(|_| 1)), run, inside });
             shift += bits;
         }

@@ -63,16 +63,34 @@ pub(super) struct WindowDim {
     pub(super) checked: bool,
     pub(super) bits: u32,
     pub(super) shift: u32,
-    /// Indices of gathered elements instead of those from `start` on; each register coordinate is a block.
+    /// Indices of gathered elements instead of those from `start` on; each register coordinate is a block, unless each element has its
+    /// own index.
     pub(super) rows: Option<Rows>,
 }
 
-/// The indices of a thread's elements along a dimension, by their register coordinates.
-pub(super) type Rows = Vec<(u64, Int)>;
+impl WindowDim {
+    /// Whether each element has its own index along the dimension.
+    pub(super) fn is_by_element(&self) -> bool {
+        self.rows.as_ref().is_some_and(|rows| rows.by_element)
+    }
+}
 
-/// The index of an element.
-pub(super) fn row_of(rows: &Rows, coordinate: u64) -> Int {
-    rows.iter().find(|(c, _)| *c == coordinate).expect("bug: a thread holds no index of an element that it moves").1
+/// The indices of a thread's elements along a dimension.
+pub(super) struct Rows {
+    /// The register coordinates on which they depend: bits of the index of an element in the window.
+    pub(super) by: u64,
+    /// The indices, by these coordinates.
+    pub(super) indices: Vec<(u64, Int)>,
+    /// Each element has its own: it is added to the place of the element with index 0 along the dimension.
+    pub(super) by_element: bool,
+}
+
+impl Rows {
+    /// The index of the element at `place` in the window, as the coordinates of a thread's registers have it.
+    pub(super) fn of(&self, place: u64) -> Int {
+        let own = self.indices.iter().find(|(c, _)| *c == place & self.by);
+        own.expect("bug: a thread holds no index of an element that it moves").1
+    }
 }
 
 /// A run-time loop that is being built.

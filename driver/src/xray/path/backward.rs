@@ -1,6 +1,6 @@
 //! The way back of an element of a result: the store, what it computes with, the product, and what that reads.
 
-use super::windows::{Coords, Numbers, gathered, place_in, spaced, spot_in, sum};
+use super::windows::{Coords, Numbers, gathered, name_of, place_in, spaced, spot_in, sum};
 use super::{Link, PathBuilder, by, element, when};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
@@ -9,11 +9,21 @@ use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_v
 
 impl PathBuilder<'_> {
     /// The place of an element along a dimension of a tensor, as text.
-    pub(super) fn along(k: &Kernel, dim: &ViewDim, inside: Option<Option<u64>>, numbers: &Numbers) -> String {
+    pub(super) fn along(
+        k: &Kernel,
+        (view, d): (&ResolvedView, usize),
+        spot: &[Option<u64>],
+        numbers: &Numbers,
+    ) -> String {
+        let dim = &view.dims[d];
+        let inside = view.base_dims().iter().position(|&kept| kept == d).and_then(|i| spot.get(i).copied());
         let Some(spaced) = spaced(k, dim) else {
-            let rows = dim.starts().iter().map(|&e| print_expr(k, e)).collect::<String>();
-            let at = inside.flatten().map_or("..".to_owned(), |n| n.to_string());
-            return format!("{rows}[{at}]");
+            let named = |&e: &Expr| {
+                let at = name_of(k, view, (d, e), spot).into_iter();
+                let at: Vec<String> = at.map(|n| n.map_or("..".to_owned(), |n| n.to_string())).collect();
+                format!("{}[{}]", print_expr(k, e), at.join(", "))
+            };
+            return dim.starts().iter().map(named).collect();
         };
         let start = sum(k, dim, numbers);
         let text = || {
@@ -61,8 +71,8 @@ impl PathBuilder<'_> {
                 let mut back = BackwardPath { way, numbers, seen: Vec::new() };
                 back.of(src, &spot);
                 // What names the places is on the way, too.
-                for (_, rows) in gathered(k, &view) {
-                    back.of(rows, &[None]);
+                for (d, rows) in gathered(k, &view) {
+                    back.of(rows, &name_of(k, &view, (d, rows), &spot));
                 }
             });
         }
@@ -177,12 +187,12 @@ impl BackwardPath<'_, '_> {
             // As the tensor is declared, without a dimension along which it repeats.
             let repeats = |d: &usize| k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(d));
             let declared = view.dims.iter().enumerate().filter(|(d, _)| !repeats(d));
-            let dims = declared.map(|(d, dim)| PathBuilder::along(k, dim, own(d), &self.numbers));
+            let dims = declared.map(|(d, _)| PathBuilder::along(k, (view, d), spot, &self.numbers));
             let what = format!("{name}[{}]", dims.collect::<Vec<_>>().join(", "));
             let read = self.way.push("global memory", what, "read".to_owned(), k.values[view.base].span);
             // What names the rows that are gathered is on the way, too.
             for (d, rows) in gathered(k, view) {
-                self.from(read, |back| back.of(rows, &[own(d).flatten()]));
+                self.from(read, |back| back.of(rows, &name_of(k, view, (d, rows), spot)));
             }
             return;
         }

@@ -183,10 +183,8 @@ impl<'a> PathBuilder<'a> {
         let Some(to) = resolve_view(k, dst) else { return };
         let span: Span = k.stmt_spans[s];
         let name = &k.values[to.base].name;
-        let kept = to.base_dims();
-        let inside = |d: usize| kept.iter().position(|&kept| kept == d).and_then(|i| own.spot.get(i).copied());
         let dims: Vec<String> =
-            to.dims.iter().enumerate().map(|(d, dim)| PathBuilder::along(k, dim, inside(d), &own.numbers)).collect();
+            (0..to.dims.len()).map(|d| PathBuilder::along(k, (&to, d), &own.spot, &own.numbers)).collect();
         let what = format!("{name}[{}]", dims.join(", "));
         let copied = print_head(k, s);
         let how =

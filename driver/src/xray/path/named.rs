@@ -110,12 +110,13 @@ fn accesses(k: &Kernel, s: Stmt, v: Value, coords: &[Coord]) -> Vec<Access> {
         let shape = copy_shape(k, src, dst)?;
         let kept = view.base_dims();
         let (mut any, mut at, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        let mut known = Numbers::new();
+        let (mut known, mut elements) = (Numbers::new(), Vec::new());
         for (d, coord) in coords.iter().enumerate() {
             let Coord::Named(name, own) = coord else { continue };
-            let by = named_by(k, &view.dims[d], name, own)?;
+            let by = named_by(k, &view, d, name, own)?;
             any.push(d);
             at.push((d, by.inside));
+            elements.extend(by.element);
             names.push((by.rows, by.spot));
             known.extend(by.numbers);
         }
@@ -130,6 +131,10 @@ fn accesses(k: &Kernel, s: Stmt, v: Value, coords: &[Coord]) -> Vec<Access> {
             None => *n,
         };
         let inside = spot.iter().enumerate().map(inside).collect::<Option<Vec<u64>>>()?;
+        // What names one element is at its place along all dimensions.
+        if elements.iter().any(|(w, n): &(usize, u64)| inside.get(*w) != Some(n)) {
+            return None;
+        }
         Some(Access { copy: s, store, numbers, inside, names })
     };
     [(src, false), (dst, true)].into_iter().filter_map(of).collect()
@@ -152,6 +157,8 @@ fn begun(k: &Kernel, view: &ResolvedView, d: usize, numbers: &mut Numbers) {
 struct NamedBy {
     /// Where the window has what it names.
     inside: u64,
+    /// If it names one element: where that is along the dimensions of the window.
+    element: Vec<(usize, u64)>,
     /// The tile of indices, or the element of a tensor that is read as an index, and which element of it.
     rows: Expr,
     spot: Coords,
@@ -160,10 +167,19 @@ struct NamedBy {
 }
 
 /// Where a window has what an element of `name` names along a dimension.
-fn named_by(k: &Kernel, dim: &ViewDim, name: &str, own: &[u64]) -> Option<NamedBy> {
+fn named_by(k: &Kernel, view: &ResolvedView, d: usize, name: &str, own: &[u64]) -> Option<NamedBy> {
+    let dim = &view.dims[d];
     match dim {
         ViewDim::Gather(e) if matches!(k.exprs[*e], ExprData::Ref(v) if k.values[v].name == name) => {
             let shape = fixed_shape(k, *e);
+            let spot = own.iter().copied().map(Some).collect();
+            let w = view.base_dims().iter().position(|&kept| kept == d)?;
+            if view.is_by_element(k, w, *e) {
+                let extends = shape?.into_iter().map(|n| n > 1).collect::<Vec<bool>>();
+                let at = own.iter().copied().enumerate().filter(|&(i, _)| extends.get(i) == Some(&true));
+                let (inside, element) = (*own.get(w)?, at.collect());
+                return Some(NamedBy { inside, element, rows: *e, spot, numbers: Numbers::new() });
+            }
             // Indices may have dimensions of one element beside their own.
             let along: Vec<u64> = match &shape {
                 Some(shape) if shape.len() == own.len() => {
@@ -176,8 +192,7 @@ fn named_by(k: &Kernel, dim: &ViewDim, name: &str, own: &[u64]) -> Option<NamedB
                 [] if !own.is_empty() => 0,
                 _ => return None,
             };
-            let spot = own.iter().copied().map(Some).collect();
-            Some(NamedBy { inside, rows: *e, spot, numbers: Numbers::new() })
+            Some(NamedBy { inside, element: Vec::new(), rows: *e, spot, numbers: Numbers::new() })
         }
         ViewDim::Fixed(_) | ViewDim::From { .. } => dim.starts().iter().find_map(|&e| {
             let (rows, view) = read_index(k, e).filter(|(_, view)| k.values[view.base].name == name)?;
@@ -185,7 +200,7 @@ fn named_by(k: &Kernel, dim: &ViewDim, name: &str, own: &[u64]) -> Option<NamedB
             let coords = if own.is_empty() { vec![0; view.dims.len()] } else { own.to_vec() };
             let (numbers, spot) =
                 spot_beside(k, &view, &shape, &coords, &[]).filter(|_| coords.len() == view.dims.len())?;
-            Some(NamedBy { inside: 0, rows, spot, numbers })
+            Some(NamedBy { inside: 0, element: Vec::new(), rows, spot, numbers })
         }),
         ViewDim::Gather(_) => None,
     }

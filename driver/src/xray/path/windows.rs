@@ -6,7 +6,7 @@ use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
 use tilec_ir::progression::{Progression, progression};
-use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 /// Coordinates; `None`: every one along that dimension.
 pub(in crate::xray) type Coords = Vec<Option<u64>>;
@@ -47,6 +47,18 @@ pub(super) fn gathered(k: &Kernel, view: &ResolvedView) -> Vec<(usize, Expr)> {
         _ => None,
     };
     view.dims.iter().enumerate().filter_map(rows).collect()
+}
+
+/// Where the tile `rows`, which names elements along dimension `d` of a window's base, has the name of the element at `spot` in the
+/// window.
+pub(super) fn name_of(k: &Kernel, view: &ResolvedView, (d, rows): (usize, Expr), spot: &[Option<u64>]) -> Coords {
+    let Some(w) = view.base_dims().iter().position(|&kept| kept == d) else { return vec![None] };
+    if !view.is_by_element(k, w, rows) {
+        return vec![spot.get(w).copied().flatten()];
+    }
+    let shape = fixed_shape(k, rows).unwrap_or_default();
+    let own = |(i, &n): (usize, &Option<u64>)| if shape.get(i) == Some(&1) { Some(0) } else { n };
+    spot.iter().enumerate().map(own).collect()
 }
 
 /// Where the elements of a window are along a dimension of its base; `None`: wherever memory says.

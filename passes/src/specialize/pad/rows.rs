@@ -13,18 +13,21 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
-use tilec_ir::typing::type_of;
+use tilec_ir::typing::{ResolvedView, type_of};
 
-/// The dimension of the tile of numbers that has `n` of them.
-fn axis(k: &Kernel, n: u64, rows: Expr) -> Option<usize> {
+/// The dimension of the tile of numbers that has `n` of them, if they name dimension `w` of a window.
+fn axis(k: &Kernel, n: u64, (view, w): (&ResolvedView, usize), rows: Expr) -> Option<usize> {
     let ExprData::Ref(v) = k.exprs[rows] else { return None };
     let shape = k.const_shape(&k.tile_ty(v)?.shape)?;
+    if view.is_by_element(k, w, rows) {
+        return (shape[w] == n).then_some(w);
+    }
     shape.iter().position(|&own| own == n)
 }
 
-/// Whether the numbers of `n` rows are those of a register tile.
-pub(super) fn counts(k: &Kernel, n: u64, rows: Expr) -> bool {
-    axis(k, n, rows).is_some() && elem(k, rows).is_some()
+/// Whether the numbers of `n` rows, or of elements along a dimension `w` of a window, are those of a register tile.
+pub(super) fn counts(k: &Kernel, n: u64, of: (&ResolvedView, usize), rows: Expr) -> bool {
+    axis(k, n, of, rows).is_some() && elem(k, rows).is_some()
 }
 
 fn elem(k: &Kernel, rows: Expr) -> Option<Elem> {
@@ -35,8 +38,10 @@ fn elem(k: &Kernel, rows: Expr) -> Option<Elem> {
 }
 
 /// The numbers of `n` rows for the statement `s`, with none beyond them.
-pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, rows: Expr) -> Expr {
-    let (Some(axis), Some(from)) = (axis(k, n, rows), elem(k, rows)) else { panic!("bug: the rows are in the way") };
+pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, of: (&ResolvedView, usize), rows: Expr) -> Expr {
+    let (Some(axis), Some(from)) = (axis(k, n, of, rows), elem(k, rows)) else {
+        panic!("bug: the rows are in the way")
+    };
     let ExprData::Ref(v) = k.exprs[rows] else { unreachable!("it has dimensions") };
     let span = k.expr_spans[rows];
     let (elem, none) = match from {

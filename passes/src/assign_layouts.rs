@@ -38,6 +38,7 @@ mod row_vectors;
 mod sliced_operands;
 mod sorts;
 mod storage_types;
+mod thread_counts;
 pub(crate) mod threads;
 mod transposing_copies;
 mod window_starts;
@@ -75,6 +76,10 @@ use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 pub(crate) const NAME: &str = "assign-layouts";
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
+    thread_counts::run(k, cx, assign)
+}
+
+fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     let threads = Threads::of(k);
     if cx.enabled {
         sorts::distribute_sorts(k, cx, threads);

@@ -33,6 +33,8 @@ use tilec_ptx::report::Report;
 pub const PARSED: &str = "parse";
 /// The pass after which the parameters of a kernel are bound, and nothing else is decided.
 const SPECIALIZED: &str = "specialize";
+/// The pass after which layouts are decided, and loops are still as they are written.
+const LAID_OUT: &str = "swizzle";
 /// The pass in front of which loops have schedules and are not yet laid out by them.
 const SCHEDULED: &str = "residue";
 /// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
@@ -113,6 +115,8 @@ pub struct OptimizedKernel {
     pub iteration_times: Vec<IterationTime>,
     /// The kernel with scheduled loops, before `expand`, if source lines are stored.
     pub scheduled: Option<Kernel>,
+    /// The kernel with layouts, fragments and partial results, before loops are pipelined, if source lines are stored.
+    pub laid_out: Option<Kernel>,
     /// After the last pass.
     pub kernel: Kernel,
     /// Name of a pass and the program after it, for the passes requested, in order.
@@ -446,10 +450,13 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
     let mut sink = Sink::new();
     let mut texts = Texts::new();
     let mut places = Vec::new();
-    let (mut specialized, mut scheduled) = (None, None);
+    let (mut specialized, mut laid_out, mut scheduled) = (None, None, None);
     let result = tilec_passes::run(&mut kernel, &pass_options, &mut sink, &mut |pass, kernel| {
         if pass == SPECIALIZED {
             specialized = Some(kernel.clone());
+        }
+        if pass == LAID_OUT && options.keep_places {
+            laid_out = Some(kernel.clone());
         }
         if pass == SCHEDULED && options.keep_places {
             scheduled = Some(kernel.clone());
@@ -479,6 +486,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             missed: lost,
             iteration_times: paces,
             scheduled,
+            laid_out,
             kernel,
             texts,
             places,

@@ -21,13 +21,24 @@ type Answered = (Vec<String>, Vec<Part>);
 
 /// The way of an element.
 pub(super) fn element(known: &Known<'_>, element: &path::Element) -> Result<Answered, String> {
-    let steps = path::path(known.program, element)?.steps;
-    let facts = steps.iter().map(|s| {
+    let path = path::path(known.program, element)?;
+    let (ahead, behind) = path.in_order();
+    let fact = |s: &path::Step| {
         let line = if s.line == 0 { String::new() } else { format!(" ({}:{})", known.program.source.name(), s.line) };
         format!("{:<13}  {}{line}\n    {}", s.at, s.what, s.text)
-    });
-    let part = Part { title: "Path of the element".to_owned(), facts: facts.collect(), decisions: Vec::new() };
-    let mut parts = vec![part];
+    };
+    let part = |title: &str, steps: &[&path::Step]| {
+        let mut facts: Vec<String> = steps.iter().map(|s| fact(s)).collect();
+        if path.is_cut() {
+            facts.push(format!("(these are the first {} steps that were found)", path.steps.len()));
+        }
+        Part { title: title.to_owned(), facts, decisions: Vec::new() }
+    };
+    let mut parts = vec![part("Path of the element", &ahead)];
+    if !behind.is_empty() {
+        parts.push(part("What the element is made of, in the order of execution", &behind));
+    }
+    let steps: Vec<&path::Step> = ahead.into_iter().chain(behind).collect();
     // What decided where it lies: the passes, about the tiles on the way.
     let mut lines: Vec<usize> =
         steps.iter().filter(|s| matches!(s.at, "shared memory" | "registers") && s.line > 0).map(|s| s.line).collect();

@@ -10,7 +10,7 @@ use tilec_ptx::report::CopyReport;
 impl PathBuilder<'_> {
     /// What an access of a warp touches of the tensor that a copy reads, or to which it stores; empty: threads do not access it.
     pub(super) fn sectors(&self, s: Stmt, stores: bool) -> String {
-        let k = self.written;
+        let k = self.k;
         let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return String::new() };
         let Some(view) = resolve_view(k, if stores { dst } else { src }) else { return String::new() };
         let (span, tensor) = (k.stmt_spans[s], &k.values[view.base].name);

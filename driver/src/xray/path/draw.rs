@@ -19,7 +19,7 @@ const TOP: f64 = 28.0;
 
 /// Pictures of the ways of elements: one of each tensor that a kernel loads.
 pub(in crate::xray) fn pictures(program: &Compiled, kernel: &CompiledKernel, prefix: &str) -> Vec<Picture> {
-    let k = &kernel.tile.specialized;
+    let k = super::followed(kernel);
     let mut out = Vec::new();
     for (v, value) in k.values.iter() {
         let ValueDef::Tensor(t) = &value.def else { continue };
@@ -29,6 +29,8 @@ pub(in crate::xray) fn pictures(program: &Compiled, kernel: &CompiledKernel, pre
             .map(|d| if t.repeats.contains(&d) { 0 } else { [3, 5].get(d + 2 - rank.min(d + 2)).copied().unwrap_or(0) })
             .collect();
         let mut way = PathBuilder::new(program, kernel);
+        // A tensor that is smaller: its last element.
+        let coords = way.within(v, coords);
         way.of_tensor(v, &coords);
         if way.path.steps.len() > 2 {
             let name = format!("{prefix}path-{}", value.name);

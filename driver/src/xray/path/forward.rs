@@ -1,334 +1,283 @@
-//! The way of an element onwards: fragments and products that read it, what is computed with it, and where that is stored.
+//! The way of an element onwards: the program is walked in its order, with the tiles and names that hold what is made of the element. What overwrites a tile ends
+//! it; loops carry it from the end of their body to its head; behind a conditional it is what either branch leaves.
 
-use super::places::in_tile;
-use super::windows::{Coords, Numbers, in_base, place_in};
-use super::{PathBuilder, by, element};
+use super::graph::{ALL_PARTS, Graph, Node, What};
+use super::solve::Solver;
+use super::spot::{Spot, contains, whole};
+use super::state::{Held, add, join};
+use super::uses::{Use, Uses};
+use super::windows::{Numbers, Window, from_memory};
 use std::collections::BTreeMap;
-use tilec_ir::ctas;
-use tilec_ir::diag::Span;
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::print::{print_expr, print_head};
-use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view, type_of};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::typing::{Type, copy_shape, fixed_shape, resolve_view, type_of};
 
-/// Where an expression has what is computed with an element.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Use {
-    /// Its coordinates; `None`: every one along that dimension.
-    spot: Coords,
-    /// It is one of several elements that this one is made of.
-    reduced: bool,
-    /// A product multiplies it.
-    product: bool,
-    /// The numbers at which windows have the element.
-    numbers: Numbers,
+/// Walks of a loop's body until nothing changes, at most.
+const WALKS: usize = 12;
+
+/// Where the way begins.
+#[derive(Clone, Debug)]
+pub(super) enum From {
+    /// A statement reads it in a window of a tensor.
+    Read { stmt: Stmt, window: Expr, spot: Spot },
+    /// A tile or a name has it, whatever writes it.
+    Place { place: Value, spot: Spot },
 }
 
-/// What names have that were followed, by the extents of what they are copied to.
-type Named = BTreeMap<(Value, Option<Vec<u64>>), Vec<Use>>;
+/// A walk.
+pub(super) struct Forward<'s, 'k> {
+    pub(super) k: &'k Kernel,
+    pub(super) solver: &'s Solver<'k>,
+    pub(super) loops: &'s BTreeMap<Stmt, Vec<Value>>,
+    pub(super) from: From,
+    pub(super) numbers: Numbers,
+    pub(super) graph: Graph,
+    after: Numbers,
+    further: Vec<Value>,
+    begun: bool,
+}
 
-impl<'a> PathBuilder<'a> {
-    /// What reads an element of a tile.
-    pub(super) fn readers(&mut self, v: Value, shape: &[u64], coords: &[u64]) {
-        let k = self.last;
-        let mut seen: Vec<(Span, Vec<u64>)> = Vec::new();
-        for s in PathBuilder::statements(k) {
-            match &k.stmts[s] {
-                StmtData::Copy { src, dst, attrs } => {
-                    let Some(view) = resolve_view(k, *src).filter(|view| view.base == v) else { continue };
-                    let Some(window) = copy_shape(k, *src, *dst) else { continue };
-                    let Some((numbers, inside)) = place_in(k, &view, &window, coords) else { continue };
-                    let Some(to) = resolve_view(k, *dst).filter(|to| k.tile_ty(to.base).is_some()) else { continue };
-                    let mark = (k.stmt_spans[s], inside.clone());
-                    if seen.contains(&mark) || to.base == v {
-                        continue;
-                    }
-                    seen.push(mark);
-                    let everywhere = match ctas::ctas(k) > 1 && ctas::stores_shared(k, s) {
-                        true => ", to the shared memory of every block of the cluster",
-                        false => "",
-                    };
-                    let how = by(attrs) + everywhere;
-                    let copied = self.push("copy", print_head(k, s), how, k.stmt_spans[s]);
-                    let name = k.values[to.base].name.clone();
-                    let Some(inside) = in_base(k, &to, &inside, &numbers) else { continue };
-                    // The copy of the program as it is written, if it has one here.
-                    let same = |t: &Stmt| self.written.stmt_spans[*t] == k.stmt_spans[s];
-                    let came = PathBuilder::statements(self.written).into_iter().find(same);
-                    let before = std::mem::replace(&mut self.came, came);
-                    self.from(copied, false, |way| way.tile(&name, &inside));
-                    self.came = before;
-                }
-                StmtData::Assign { dst, src } => {
-                    let ExprData::Mma(mma) = k.exprs[*src] else { continue };
-                    for (operand, other, right) in [(mma.a, mma.b, false), (mma.b, mma.a, true)] {
-                        let Some(view) = resolve_view(k, operand).filter(|view| view.base == v) else { continue };
-                        if let &[row, column] = coords
-                            && shape.len() == 2
-                        {
-                            let own = if view.transposed { [column, row] } else { [row, column] };
-                            self.product((s, *dst), other, right, &own);
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
+/// What a statement writes.
+pub(super) enum Target {
+    /// A name, or all of a register variable.
+    Whole(Value),
+    /// A window of a tile or a tensor.
+    Window(Expr),
+}
 
-    /// What a product makes of an element of its left operand, or of its `right` one, with the `other`.
-    fn product(&mut self, (s, sum): (Stmt, Value), other: Expr, right: bool, coords: &[u64]) {
-        let k = self.last;
-        let (name, other) = (&k.values[sum].name, print_expr(k, other));
-        let (which, text) = match right {
-            false => (
-                coords[0],
-                format!("{name}[{}, j] for every j, multiplied with `{other}`[{}, j]", coords[0], coords[1]),
-            ),
-            true => (
-                coords[1],
-                format!("{name}[i, {}] for every i, multiplied with `{other}`[i, {}]", coords[1], coords[0]),
-            ),
-        };
-        let first = if right { [0, which] } else { [which, 0] };
-        let product = self.push("product", print_head(k, s), format!("added into {text}"), k.stmt_spans[s]);
-        let Some(("registers", text)) = in_tile(k, sum, &first) else { return };
-        let span = k.values[sum].span;
-        self.from(product, false, |way| {
-            let before = way.path.steps.len();
-            let here = way.push("registers", element(name, &first), text, span);
-            let written = way.written.values.keys().find(|&v| way.written.values[v].name == *name);
-            if let Some(v) = written.filter(|_| way.path.steps.len() > before) {
-                way.from(here, false, |way| {
-                    way.onward(way.written, v, &first);
-                });
-            }
-        });
-    }
-
-    /// What is computed with an element of a tensor or a tile, statement by statement, and where it is stored. Whether there is something. Copies to tiles and
-    /// products are followed in the program after the last pass ([`Way::readers`]).
-    pub(super) fn onward(&mut self, k: &'a Kernel, v: Value, coords: &[u64]) -> bool {
-        let coords: Coords = coords.iter().copied().map(Some).collect();
-        let mut found = false;
-        for s in PathBuilder::statements(k) {
-            if self.is_overwritten(k, v, s) {
-                continue;
-            }
-            let (src, dst) = match k.stmts[s] {
-                StmtData::Copy { src, dst, .. } => match resolve_view(k, dst) {
-                    // A copy as it is to a tile is no computation.
-                    Some(to) if k.tile_ty(to.base).is_some() && resolve_view(k, src).is_some() => continue,
-                    Some(_) => (src, Err(dst)),
-                    None => continue,
-                },
-                StmtData::Assign { dst, src } => (src, Ok(dst)),
-                StmtData::Var { value, init: Some(init) } => (init, Ok(value)),
-                _ => continue,
+/// What a statement computes, where it goes, and of what extents it is; `None`: it computes nothing, or names a window.
+pub(super) fn computes(k: &Kernel, s: Stmt) -> Option<(Expr, Target, Option<Vec<u64>>)> {
+    let of_place = |v: Value| k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape));
+    match k.stmts[s] {
+        StmtData::Let { value, init } => {
+            let tensor = resolve_view(k, init).is_some_and(|view| k.tile_ty(view.base).is_none());
+            let shape = match type_of(k, init) {
+                Ok(Type::Tile(t)) => t.known_shape(),
+                _ => fixed_shape(k, init),
             };
-            let shape = dst.err().and_then(|dst| copy_shape(k, src, dst));
-            let mut uses = self.uses(k, src, (v, &coords), shape.as_deref());
-            // Where the element itself goes on, what it is one of many for is not told, too.
-            if uses.iter().any(|own| !own.reduced) {
-                uses.retain(|own| !own.reduced);
+            (!tensor).then_some((init, Target::Whole(value), shape))
+        }
+        StmtData::Var { value, init } => Some((init?, Target::Whole(value), of_place(value))),
+        StmtData::Assign { dst, src } => Some((src, Target::Whole(dst), of_place(dst))),
+        StmtData::Copy { src, dst, .. } => Some((src, Target::Window(dst), copy_shape(k, src, dst))),
+        _ => None,
+    }
+}
+
+/// Whether a statement adds a product to the tile that it writes.
+pub(super) fn accumulates(k: &Kernel, e: Expr, dst: Value) -> bool {
+    matches!(k.exprs[e], ExprData::Mma(mma) if resolve_view(k, mma.c).is_some_and(|view| view.base == dst))
+}
+
+impl<'s, 'k> Forward<'s, 'k> {
+    pub(super) fn new(
+        (k, solver, loops): (&'k Kernel, &'s Solver<'k>, &'s BTreeMap<Stmt, Vec<Value>>),
+        from: From,
+        numbers: Numbers,
+    ) -> Forward<'s, 'k> {
+        let (after, further) = (Numbers::new(), Vec::new());
+        Forward { k, solver, loops, from, numbers, graph: Graph::default(), after, further, begun: false }
+    }
+
+    pub(super) fn run(mut self) -> Graph {
+        let mut state = Vec::new();
+        self.block(self.k.body, &mut state);
+        self.graph
+    }
+
+    fn block(&mut self, block: Block, state: &mut Vec<Held>) {
+        let k = self.k;
+        let stmts = &k.blocks[block];
+        let roles = stmts.iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+        loop {
+            let before = (roles, state.len(), self.graph.nodes.len());
+            stmts.iter().for_each(|&s| self.stmt(s, state));
+            // Roles run side by side: a later one hands channels to an earlier one.
+            if before == (false, before.1, before.2) || (state.len(), self.graph.nodes.len()) == (before.1, before.2) {
+                return;
             }
-            for own in uses {
-                found = true;
-                match dst {
-                    Ok(dst) => self.computed(k, s, dst, &own),
-                    Err(dst) => self.stored(k, s, dst, &own),
+        }
+    }
+
+    fn stmt(&mut self, s: Stmt, state: &mut Vec<Held>) {
+        match self.k.stmts[s] {
+            StmtData::For { var, start, end, body, .. } => self.repeated(s, (var, start, end, body), state),
+            StmtData::If { cond, then, otherwise } => {
+                let holds = self.solver.truth(cond, &self.numbers);
+                let mut other = state.clone();
+                if holds != Some(false) {
+                    self.block(then, state);
+                }
+                if holds != Some(true) {
+                    otherwise.into_iter().for_each(|block| self.block(block, &mut other));
+                }
+                match holds {
+                    Some(true) => {}
+                    Some(false) => *state = other,
+                    None => join(state, other),
                 }
             }
-        }
-        found
-    }
-
-    /// Whether another copy than the one that brought the element fills the tile in front of a statement, in the same block.
-    fn is_overwritten(&self, k: &Kernel, v: Value, s: Stmt) -> bool {
-        let fills = |t: &Stmt| match k.stmts[*t] {
-            StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|view| view.base == v),
-            _ => false,
-        };
-        let Some(came) = self.came.filter(|came| std::ptr::eq(k, self.written) && fills(came)) else { return false };
-        let block = k.blocks.values().find(|block| block.contains(&s));
-        let before = block.map_or(&[][..], |block| &block[..block.iter().position(|t| *t == s).unwrap_or(0)]);
-        before.iter().rfind(|t| fills(t)).is_some_and(|t| *t != came)
-    }
-
-    /// What a statement makes of an element in a variable.
-    fn computed(&mut self, k: &'a Kernel, s: Stmt, dst: Value, own: &Use) {
-        let name = k.values[dst].name.as_str();
-        let what = in_words(name, &own.spot);
-        let text = match (own.reduced, own.product) {
-            (true, _) => format!("one of those that {what} is made of"),
-            (false, true) => format!("added into {what}, of which the first is followed"),
-            (false, false) => format!("{what} is computed with it"),
-        };
-        let at = if own.product { "product" } else { "computed" };
-        let here = self.push(at, print_head(k, s), text, k.stmt_spans[s]);
-        let coords: Option<Vec<u64>> = match own.product {
-            true => Some(own.spot.iter().map(|n| n.unwrap_or(0)).collect()),
-            false => own.spot.iter().copied().collect(),
-        };
-        if let Some(coords) = coords.filter(|_| !own.reduced) {
-            let name = name.to_owned();
-            let before = std::mem::replace(&mut self.numbers, own.numbers.clone());
-            self.from(here, false, |way| way.tile(&name, &coords));
-            self.numbers = before;
+            StmtData::Role { body, .. } | StmtData::Ordered { body } => self.block(body, state),
+            StmtData::Alloc { value, ref over } => {
+                state.retain(|h| h.place != value && !over.contains(&h.place) || self.is_seed(h));
+            }
+            StmtData::Var { value, init: None } => state.retain(|h| h.place != value || self.is_seed(h)),
+            _ => self.computed(s, state),
         }
     }
 
-    /// Where a copy of what is computed with an element stores it.
-    fn stored(&mut self, k: &'a Kernel, s: Stmt, dst: Expr, own: &Use) {
-        let Some(to) = resolve_view(k, dst) else { return };
-        let span: Span = k.stmt_spans[s];
-        let name = &k.values[to.base].name;
-        let dims: Vec<String> =
-            (0..to.dims.len()).map(|d| PathBuilder::along(k, (&to, d), &own.spot, &own.numbers)).collect();
-        let what = format!("{name}[{}]", dims.join(", "));
-        let copied = print_head(k, s);
-        let how =
-            self.copy_at(span, k.tensor_ty(to.base).is_some()).map_or("stored".to_owned(), |(_, attrs)| by(attrs));
-        let part = if own.reduced { "; one of those that the element is made of" } else { "" };
-        if k.tensor_ty(to.base).is_some() {
-            self.push("result", what, format!("{how}{part}: {copied}"), span);
+    /// A loop: the iteration in which the way begins, then further ones until nothing changes.
+    fn repeated(&mut self, s: Stmt, (var, start, end, body): (Value, Expr, Expr, Block), state: &mut Vec<Held>) {
+        let own = self.loops.get(&s).map_or(0, Vec::len);
+        let inside =
+            !self.begun && matches!(&self.from, From::Read { stmt, .. } if self.loops[stmt].get(own) == Some(&var));
+        let seeds = matches!(self.from, From::Place { .. });
+        if state.is_empty() && !inside && !seeds {
             return;
         }
-        let here = self.push("copy", copied, format!("to {what}: {how}{part}"), span);
-        let inside: Option<Vec<u64>> = own.spot.iter().copied().collect();
-        let coords = inside.and_then(|inside| in_base(k, &to, &inside, &own.numbers));
-        if let Some(coords) = coords.filter(|_| !own.reduced) {
-            let name = name.clone();
-            self.from(here, false, |way| way.tile(&name, &coords));
+        let before = state.clone();
+        let number = self.numbers.get(&var).copied();
+        if inside {
+            self.block(body, state);
+            self.numbers.remove(&var);
+            self.further.push(var);
+            self.after.extend(number.map(|n| (var, n)));
         }
-    }
-
-    /// Where an expression has what is computed with an element of `v`; `shape`: of what it is copied to, where it has none of its own.
-    fn uses(&self, k: &Kernel, e: Expr, of: (Value, &Coords), shape: Option<&[u64]>) -> Vec<Use> {
-        self.uses_in(k, e, of, shape, &mut Named::new())
-    }
-
-    /// Where an operand has an element of `v`, if it has.
-    pub(super) fn spot_of(&self, k: &Kernel, e: Expr, of: (Value, &Coords)) -> Option<Coords> {
-        self.uses(k, e, of, None).into_iter().find(|own| !own.reduced && !own.product).map(|own| own.spot)
-    }
-
-    /// The same; `named` has what names have, of which each is followed once.
-    fn uses_in(&self, k: &Kernel, e: Expr, of: (Value, &Coords), shape: Option<&[u64]>, named: &mut Named) -> Vec<Use> {
-        let (v, coords) = of;
-        if let Some(view) = resolve_view(k, e) {
-            if view.base != v {
-                return Vec::new();
+        let forget = |state: &mut Vec<Held>| {
+            state.iter_mut().for_each(|h| {
+                h.numbers.remove(&var);
+            });
+            join(state, Vec::new());
+        };
+        forget(state);
+        let mut left = state.clone();
+        for walk in 0..WALKS {
+            let known = (state.clone(), self.graph.nodes.len());
+            self.block(body, state);
+            forget(state);
+            if walk == 0 && !inside {
+                left.clone_from(state);
             }
-            let own = fixed_shape(k, e).or_else(|| shape.map(<[u64]>::to_vec)).or_else(|| copy_shape(k, e, e));
-            let coords: Option<Vec<u64>> = coords.iter().copied().collect();
-            let place = own.zip(coords).and_then(|(shape, coords)| place_in(k, &view, &shape, &coords));
-            let own = |(own, inside): (Numbers, Vec<u64>)| {
-                // What is known already stays: the element is there.
-                let mut numbers = own;
-                numbers.extend(self.numbers.iter().map(|(v, n)| (*v, *n)));
-                // Along a dimension that repeats it is every element of the tile.
-                let repeats = |d: &usize| k.tensor_ty(view.base).is_some_and(|t| t.repeats.contains(d));
-                let spot = inside.into_iter().zip(view.base_dims()).map(|(n, d)| (!repeats(&d)).then_some(n)).collect();
-                Use { spot, reduced: false, product: false, numbers }
-            };
-            return place.map(own).into_iter().collect();
+            join(&mut left, state.clone());
+            join(state, known.0.clone());
+            if (state.len(), self.graph.nodes.len()) == (known.0.len(), known.1) {
+                break;
+            }
+            if walk == 0 && !inside {
+                self.further.push(var);
+            }
         }
-        let through = |arg: Expr, named: &mut Named| self.uses_in(k, arg, of, None, named);
-        match &k.exprs[e] {
-            // A name itself, of what is computed.
-            ExprData::Ref(r) if *r == v => {
-                vec![Use { spot: coords.clone(), reduced: false, product: false, numbers: self.numbers.clone() }]
-            }
-            ExprData::Ref(r) => {
-                let key = (*r, shape.map(<[u64]>::to_vec));
-                if let Some(known) = named.get(&key) {
-                    return known.clone();
+        self.further.retain(|v| *v != var);
+        self.after.remove(&var);
+        let runs = self.solver.range(start, &self.numbers).zip(self.solver.range(end, &self.numbers));
+        if !inside && runs.is_none_or(|(start, end)| start.hi >= end.lo) {
+            join(&mut left, before);
+        }
+        *state = left;
+    }
+
+    fn is_seed(&self, h: &Held) -> bool {
+        h.node.is_none() && matches!(&self.from, From::Place { place, .. } if *place == h.place)
+    }
+
+    fn computed(&mut self, s: Stmt, state: &mut Vec<Held>) {
+        let Some((src, target, shape)) = computes(self.k, s) else { return };
+        let uses = self.uses(s, src, &target, shape.as_deref(), state);
+        let (place, spots) = match &target {
+            Target::Whole(place) => {
+                if !accumulates(self.k, src, *place) {
+                    state.retain(|h| h.place != *place || self.is_seed(h));
                 }
-                let all = k.let_init(*r).map_or(Vec::new(), |init| self.uses_in(k, init, of, shape, named));
-                named.insert(key, all.clone());
-                all
+                (*place, uses.iter().map(|own| Some((own.spot.clone(), own.spot.clone()))).collect::<Vec<_>>())
             }
-            ExprData::Reduce { axis, arg, .. } => {
-                let mut all = through(*arg, named);
-                for own in &mut all {
-                    own.spot.get_mut(*axis as usize).into_iter().for_each(|n| *n = Some(0));
-                    own.reduced = true;
-                }
-                all
-            }
-            ExprData::Scan { arg, .. } => {
-                through(*arg, named).into_iter().map(|own| Use { reduced: true, ..own }).collect()
-            }
-            ExprData::Transpose(arg) => {
-                let turned = |own: Use| Use { spot: own.spot.into_iter().rev().collect(), ..own };
-                through(*arg, named).into_iter().map(turned).collect()
-            }
-            // Operands that are tiles are followed in the program after the last pass.
-            ExprData::Mma(mma) => {
-                let mut computed = |operand: Expr| match resolve_view(k, operand) {
-                    Some(_) => Vec::new(),
-                    None => through(operand, named),
-                };
-                let row =
-                    |own: Use| Use { spot: vec![own.spot.first().copied().flatten(), None], product: true, ..own };
-                let column =
-                    |own: Use| Use { spot: vec![None, own.spot.last().copied().flatten()], product: true, ..own };
-                let (a, b) = (computed(mma.a), computed(mma.b));
-                a.into_iter().map(row).chain(b.into_iter().map(column)).collect()
-            }
-            ExprData::Permute { arg, order } => {
-                let turned = |own: Use| {
-                    let spot = order.iter().map(|&axis| own.spot.get(axis as usize).copied().flatten()).collect();
-                    Use { spot, ..own }
-                };
-                through(*arg, named).into_iter().map(turned).collect()
-            }
-            // Which element of these comes from which is no question of one coordinate each.
-            ExprData::Concat { .. }
-            | ExprData::Reshape { .. }
-            | ExprData::Combine(_)
-            | ExprData::Part { .. }
-            | ExprData::Index(_)
-            | ExprData::Iota { .. } => Vec::new(),
-            _ => {
-                let rank = type_of(k, e).map_or(0, |ty| ty.rank());
-                let own_shape = fixed_shape(k, e).or_else(|| shape.map(<[u64]>::to_vec));
-                let mut all: Vec<Use> = Vec::new();
-                for child in k.children(e) {
-                    for own in self.uses_in(k, child, of, shape, named) {
-                        let own = Use { spot: spread(k, child, own.spot, (rank, own_shape.as_deref())), ..own };
-                        if !all.contains(&own) {
-                            all.push(own);
-                        }
+            Target::Window(dst) => {
+                let Some(to) = resolve_view(self.k, *dst) else { return };
+                let Some(shape) = shape else { return };
+                let Some(tile) = self.k.tile_ty(to.base) else {
+                    for own in uses {
+                        self.node(s, What::Write(to.base, own.spot.clone()), &own);
                     }
-                }
-                all
+                    return;
+                };
+                let extents = self.k.const_shape(&tile.shape).unwrap_or_default();
+                let window = Window { solver: self.solver, k: self.k, view: &to, shape: &shape };
+                self.overwrite(s, &window, &extents, state);
+                let base = |own: &Use| Some((own.spot.clone(), window.in_base(&own.spot, &own.numbers, &extents)?));
+                (to.base, uses.iter().map(base).collect())
             }
+        };
+        for (own, spots) in uses.into_iter().zip(spots) {
+            let Some((_, spot)) = spots else { continue };
+            let node = self.node(s, What::Write(place, spot.clone()), &own);
+            let Use { parts, level, numbers, .. } = own;
+            add(state, Held { place, spot, parts, level, numbers, node: Some(node) });
         }
+        self.seed(&target, state);
     }
-}
 
-/// Where an element of an operand is wanted: operands align at their last dimensions, and repeat where they have one element and the other has more.
-fn spread(k: &Kernel, operand: Expr, spot: Coords, (rank, shape): (usize, Option<&[u64]>)) -> Coords {
-    let mut out: Coords = vec![None; rank.saturating_sub(spot.len())];
-    let own = fixed_shape(k, operand);
-    let front = out.len();
-    for (d, n) in spot.into_iter().enumerate() {
-        let one = own.as_ref().and_then(|own| own.get(d)) == Some(&1);
-        let more = shape.and_then(|shape| shape.get(front + d)).is_some_and(|&n| n > 1);
-        out.push(if one && more { None } else { n });
+    /// What a statement has of the element; of a product added to its own tile what is added.
+    fn uses(&mut self, s: Stmt, src: Expr, target: &Target, shape: Option<&[u64]>, state: &[Held]) -> Vec<Use> {
+        let read = match &self.from {
+            From::Read { stmt, window, spot } if *stmt == s && !self.begun => {
+                Some((*window, spot.clone(), &self.numbers))
+            }
+            _ => None,
+        };
+        let begins = read.is_some();
+        if !begins && state.is_empty() {
+            return Vec::new();
+        }
+        let held = Uses { k: self.k, solver: self.solver, state, read, after: &self.after };
+        let mut all = match (&self.k.exprs[src], target) {
+            (ExprData::Mma(_), Target::Whole(dst)) if accumulates(self.k, src, *dst) => {
+                // What the tile has already stays there.
+                held.of(src, shape).into_iter().filter(|own| own.via.iter().any(|via| via.e == src)).collect()
+            }
+            _ => held.of(src, shape),
+        };
+        if let (Target::Window(dst), Some(shape)) = (target, shape)
+            && let Some(view) = resolve_view(self.k, *dst)
+        {
+            all.extend(held.names(*dst, &view, shape));
+        }
+        self.begun |= begins;
+        all
     }
-    out
-}
 
-/// `m[3, ..]`.
-pub(super) fn in_words(name: &str, spot: &Coords) -> String {
-    match spot.iter().copied().collect::<Option<Vec<u64>>>() {
-        Some(coords) => element(name, &coords),
-        None => {
-            let dims: Vec<String> = spot.iter().map(|n| n.map_or("..".to_owned(), |n| n.to_string())).collect();
-            format!("{name}[{}]", dims.join(", "))
+    fn node(&mut self, stmt: Stmt, what: What, own: &Use) -> usize {
+        let further = self.further.clone();
+        let (via, numbers) = (own.via.clone(), own.numbers.clone());
+        self.graph.add(Node { stmt, what, level: own.level, further, on: own.node, via, numbers })
+    }
+
+    /// A copy that fills a window of a tile ends what was there, if all of it is filled for sure.
+    fn overwrite(&self, s: Stmt, window: &Window<'_, '_>, extents: &[u64], state: &mut Vec<Held>) {
+        let (k, view) = (self.k, window.view);
+        let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return };
+        let ring = matches!(k.values[view.base].def, ValueDef::Channel { .. });
+        if ring || attrs.keep || attrs.reduce.is_some() || view.dims.iter().any(|dim| from_memory(k, dim)) {
+            return;
+        }
+        let filled = |h: &Held| {
+            let known =
+                |dim: &tilec_ir::typing::ViewDim| super::windows::sum(self.solver, k, dim, &h.numbers).is_some();
+            let sure = view.dims.iter().all(known);
+            sure && window.in_base(&whole(window.shape), &h.numbers, extents).is_some_and(|own| contains(&own, &h.spot))
+        };
+        state.retain(|h| h.place != view.base || self.is_seed(h) || !filled(h));
+    }
+
+    /// A place that the way begins at has the element wherever it is written.
+    fn seed(&mut self, target: &Target, state: &mut Vec<Held>) {
+        let From::Place { place, spot } = &self.from else { return };
+        let written = match target {
+            Target::Whole(v) => *v == *place,
+            Target::Window(dst) => resolve_view(self.k, *dst).is_some_and(|view| view.base == *place),
+        };
+        if written {
+            let (place, spot, numbers) = (*place, spot.clone(), self.numbers.clone());
+            state.retain(|h| h.place != place);
+            add(state, Held { place, spot, parts: ALL_PARTS, level: 0, numbers, node: None });
         }
     }
 }

@@ -1,24 +1,16 @@
 //! The way of an element in a row that memory names: `A[rows[3], 5]`, where `rows` is a tile of indices, or `A[P[9], 5]`, where `P[9]` is read as an index.
 
+use super::backward::{Backward, Of};
 use super::element::Coord;
-use super::windows::{Coords, Numbers, spot_beside, variables};
-use super::{Element, PathBuilder, by, places, when};
-use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::print::print_head;
-use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, fixed_shape, resolve_view};
-
-/// An access of a copy in rows that memory names.
-struct Access {
-    copy: Stmt,
-    /// It stores.
-    store: bool,
-    numbers: Numbers,
-    /// Where the element is in the window.
-    inside: Vec<u64>,
-    /// What names rows, and which of its elements.
-    names: Vec<(Expr, Coords)>,
-}
+use super::forward::{Forward, From};
+use super::solve::{Constraint, Solution};
+use super::spot::{Run, Spot, at, whole};
+use super::tensor::{Access, Place};
+use super::windows::{Numbers, Window, from_memory, gathered};
+use super::{Element, PathBuilder, places};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
 
 impl PathBuilder<'_> {
     /// An element of a tensor, of which memory names a coordinate.
@@ -26,21 +18,30 @@ impl PathBuilder<'_> {
     /// # Errors
     /// It is no tensor, or nothing accesses it so; the text says so.
     pub(super) fn of_named(&mut self, v: Option<Value>, name: &str, coords: &[Coord]) -> Result<(), String> {
-        let k = self.written;
+        let k = self.k;
         let Some(v) = v.filter(|&v| k.tensor_ty(v).is_some()) else {
             return Err(format!(
                 "`{name}` is no tensor: memory names rows of tensors alone, and coordinates of tiles are numbers"
             ));
         };
         let asked = Element { kernel: None, name: name.to_owned(), coords: coords.to_vec() };
-        let all: Vec<Access> = PathBuilder::statements(k).into_iter().flat_map(|s| accesses(k, s, v, coords)).collect();
+        let mut all = Vec::new();
+        for (access, store) in
+            self.reads(v).into_iter().map(|a| (a, false)).chain(self.stores(v).into_iter().map(|a| (a, true)))
+        {
+            if let Some(named) = self.named_access(&access, coords) {
+                all.push((access, store, named));
+            }
+        }
         if all.is_empty() {
             let others = self.names_of(v);
             let those = match others.is_empty() {
                 true => format!("memory names no coordinate of `{name}`"),
                 false => format!("memory names these: {}", others.join(", ")),
             };
-            return Err(format!("no copy accesses `{asked}` at a place that can be told before the launch; {those}"));
+            return Err(format!(
+                "no statement accesses `{asked}` at a place that can be told before the launch; {those}"
+            ));
         }
         let numbers: Vec<u64> = coords.iter().map(|c| if let Coord::Number(n) = c { *n } else { 0 }).collect();
         let named: Vec<usize> =
@@ -48,26 +49,22 @@ impl PathBuilder<'_> {
         let bytes = places::in_named_rows(k, v, &numbers, &named);
         let text = format!("an element of the tensor, in the row that memory names{bytes}");
         let root = self.push("global memory", asked.to_string(), text, k.values[v].span);
-        for access in all {
+        for (access, store, NamedAccess { place, spot, names }) in all {
             // What names the row is read first.
-            for (rows, spot) in &access.names {
-                let (rows, spot, numbers) = (*rows, spot.clone(), access.numbers.clone());
-                self.from(root, true, |way| way.made_of(rows, &spot, numbers));
+            let (when, numbers) = (self.when(&place), place.numbers);
+            for (rows, spot) in names {
+                let of = Of::Rows { stmt: access.stmt, rows, spot };
+                let graph = Backward::new((k, &self.solver, &self.loops), of, numbers.clone()).run();
+                self.from(root, true, |way| way.show_backward(&graph, &when));
             }
-            let StmtData::Copy { src, dst, .. } = k.stmts[access.copy] else { continue };
-            match access.store {
-                false => self.from(root, false, |way| way.loaded(access.copy, dst, &access.numbers, &access.inside)),
-                true => {
-                    let span = k.stmt_spans[access.copy];
-                    let how = self.copy_at(span, true).map_or("stored".to_owned(), |(_, attrs)| by(attrs));
-                    let sectors = self.sectors(access.copy, true);
-                    let text = format!("{}: {how}{sectors}", when(k, &access.numbers));
-                    self.from(root, true, |way| {
-                        let stored = way.push("result", print_head(k, access.copy), text, span);
-                        let spot: Coords = access.inside.iter().copied().map(Some).collect();
-                        way.from(stored, true, |way| way.made_of(src, &spot, access.numbers));
-                    });
-                }
+            let program = (k, &self.solver, &self.loops);
+            if store {
+                let graph = Backward::new(program, Of::Store { stmt: access.stmt, spot }, numbers).run();
+                self.from(root, true, |way| way.show_backward(&graph, &when));
+            } else {
+                let from = From::Read { stmt: access.stmt, window: access.window, spot };
+                let graph = Forward::new(program, from, numbers).run();
+                self.from(root, false, |way| way.show_forward(&graph, &when));
             }
         }
         Ok(())
@@ -75,82 +72,128 @@ impl PathBuilder<'_> {
 
     /// What memory names of a tensor, as it is asked for: `A[rows[0],0]`, `A[P[0],0]`.
     pub(super) fn names_of(&self, v: Value) -> Vec<String> {
-        let k = self.written;
+        let k = self.k;
         let zeros = |n: usize| vec!["0"; n].join(",");
         let first = |base: Value| match zeros(places::shape_of(k, base).len()) {
             none if none.is_empty() => k.values[base].name.clone(),
             zeros => format!("{}[{zeros}]", k.values[base].name),
         };
-        let named = |dim: &ViewDim| match dim {
-            ViewDim::Gather(e) => resolve_view(k, *e).map(|view| first(view.base)),
-            _ => dim.starts().iter().find_map(|&e| read_index(k, e)).map(|(_, view)| first(view.base)),
+        let named = |view: &ResolvedView, d: usize| match &view.dims[d] {
+            ViewDim::Gather(e) if gathered(k, view).iter().any(|(g, _)| *g == d) => {
+                resolve_view(k, *e).map(|view| first(view.base))
+            }
+            dim => dim.starts().iter().find_map(|&e| read_index(k, e)).map(|(_, view)| first(view.base)),
         };
         let mut out: Vec<String> = Vec::new();
-        for s in PathBuilder::statements(k) {
-            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { continue };
-            for view in [src, dst].into_iter().filter_map(|e| resolve_view(k, e)).filter(|view| view.base == v) {
-                let dims: Vec<Option<String>> = view.dims.iter().map(named).collect();
-                let any = dims.iter().any(Option::is_some);
-                let dims: Vec<String> = dims.into_iter().map(|d| d.unwrap_or_else(|| "0".to_owned())).collect();
-                let text = format!("`element:{}[{}]`", k.values[v].name, dims.join(","));
-                if any && !out.contains(&text) {
-                    out.push(text);
-                }
+        for Access { view, .. } in self.reads(v).into_iter().chain(self.stores(v)) {
+            let dims: Vec<Option<String>> = (0..view.dims.len()).map(|d| named(&view, d)).collect();
+            let any = dims.iter().any(Option::is_some);
+            let dims: Vec<String> = dims.into_iter().map(|d| d.unwrap_or_else(|| "0".to_owned())).collect();
+            let text = format!("`element:{}[{}]`", k.values[v].name, dims.join(","));
+            if any && !out.contains(&text) {
+                out.push(text);
             }
         }
         out
     }
-}
 
-/// The accesses of a copy to an element of a tensor.
-fn accesses(k: &Kernel, s: Stmt, v: Value, coords: &[Coord]) -> Vec<Access> {
-    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return Vec::new() };
-    let of = |(side, store): (Expr, bool)| {
-        let view = resolve_view(k, side).filter(|view| view.base == v)?;
-        let shape = copy_shape(k, src, dst)?;
-        let kept = view.base_dims();
-        let (mut any, mut at, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    /// Where an access has an element in rows that memory names.
+    fn named_access(&self, access: &Access, coords: &[Coord]) -> Option<NamedAccess> {
+        let (mut any, mut own, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let (mut known, mut elements) = (Numbers::new(), Vec::new());
         for (d, coord) in coords.iter().enumerate() {
-            let Coord::Named(name, own) = coord else { continue };
-            let by = named_by(k, &view, d, name, own)?;
+            let Coord::Named(name, at) = coord else { continue };
+            let by = self.named_by(&access.view, d, name, at)?;
             any.push(d);
-            at.push((d, by.inside));
+            own.push((d, by.inside));
             elements.extend(by.element);
             names.push((by.rows, by.spot));
             known.extend(by.numbers);
         }
         let numbers: Vec<u64> = coords.iter().map(|c| if let Coord::Number(n) = c { *n } else { 0 }).collect();
-        let (mut numbers, spot) = spot_beside(k, &view, &shape, &numbers, &any)?;
-        numbers.extend(known);
-        for &d in &any {
-            begun(k, &view, d, &mut numbers);
+        let Place { numbers: at_numbers, count, of_model, .. } = self.finds(access, &numbers, &any).ok()?;
+        // A tile of indices is loaded at the numbers of the grid, too: they are the first ones.
+        let mut at_first = at_numbers;
+        at_first.extend(known);
+        self.begun(access, &any, &mut at_first);
+        let mut spot = self.spot(access, &numbers, &at_first)?;
+        let kept = access.view.base_dims();
+        for (i, d) in kept.iter().enumerate() {
+            if let Some((_, inside)) = own.iter().find(|(of, _)| of == d) {
+                spot[i] = (*inside < access.shape[i]).then_some(Run::one(*inside))?;
+            }
         }
-        let inside = |(i, n): (usize, &Option<u64>)| match at.iter().find(|(d, _)| *d == kept[i]) {
-            Some((_, inside)) => (*inside < shape[i]).then_some(*inside),
-            None => *n,
-        };
-        let inside = spot.iter().enumerate().map(inside).collect::<Option<Vec<u64>>>()?;
         // What names one element is at its place along all dimensions.
-        if elements.iter().any(|(w, n): &(usize, u64)| inside.get(*w) != Some(n)) {
+        if elements.iter().any(|(w, n): &(usize, u64)| spot.get(*w).and_then(|run| run.only()) != Some(*n)) {
             return None;
         }
-        Some(Access { copy: s, store, numbers, inside, names })
-    };
-    [(src, false), (dst, true)].into_iter().filter_map(of).collect()
+        let place = Place { numbers: at_first, further: Vec::new(), count, of_model };
+        Some(NamedAccess { place, spot, names })
+    }
+
+    /// The variables on which what names the rows depends, at their first number, where the window says no other.
+    fn begun(&self, access: &Access, any: &[usize], numbers: &mut Numbers) {
+        let starts = any.iter().flat_map(|&d| access.view.dims[d].starts());
+        let all: Vec<Constraint> = starts.map(|&e| Constraint::Behind(e, -1)).collect();
+        if let Solution::At(first, _) = self.solver.solve(&all, numbers, &Numbers::new()) {
+            numbers.extend(first.into_iter().next().unwrap_or_default());
+        }
+        for axis in &self.k.grid {
+            numbers.entry(axis.index).or_insert(0);
+        }
+    }
+
+    /// Where a window has what an element of `name` names along a dimension.
+    fn named_by(&self, view: &ResolvedView, d: usize, name: &str, own: &[u64]) -> Option<NamedBy> {
+        let (k, dim) = (self.k, view.dims.get(d)?);
+        match dim {
+            ViewDim::Gather(e) if matches!(k.exprs[*e], ExprData::Ref(v) if k.values[v].name == name) => {
+                let shape = fixed_shape(k, *e);
+                let w = view.base_dims().iter().position(|&kept| kept == d)?;
+                if view.is_by_element(k, w, *e) {
+                    let extends: Vec<bool> = shape?.into_iter().map(|n| n > 1).collect();
+                    let places = own.iter().copied().enumerate().filter(|&(i, _)| extends.get(i) == Some(&true));
+                    let (inside, element, numbers) = (*own.get(w)?, places.collect(), Numbers::new());
+                    return Some(NamedBy { inside, element, rows: *e, spot: at(own), numbers });
+                }
+                // Indices may have dimensions of one element beside their own.
+                let along: Vec<u64> = match &shape {
+                    Some(shape) if shape.len() == own.len() => {
+                        shape.iter().zip(own).filter(|(extent, _)| **extent > 1).map(|(_, &n)| n).collect()
+                    }
+                    _ => own.to_vec(),
+                };
+                let inside = match along[..] {
+                    [at] => at,
+                    [] if !own.is_empty() => 0,
+                    _ => return None,
+                };
+                Some(NamedBy { inside, element: Vec::new(), rows: *e, spot: at(own), numbers: Numbers::new() })
+            }
+            ViewDim::Fixed(_) | ViewDim::From { .. } => dim.starts().iter().find_map(|&e| {
+                let (rows, view) = read_index(k, e).filter(|(_, view)| k.values[view.base].name == name)?;
+                let shape = vec![1; view.base_dims().len()];
+                let coords = if own.is_empty() { vec![0; view.dims.len()] } else { own.to_vec() };
+                if coords.len() != view.dims.len() || view.dims.iter().any(|dim| from_memory(k, dim)) {
+                    return None;
+                }
+                let window = Window { solver: &self.solver, k, view: &view, shape: &shape };
+                let (spot, numbers) = window.finds(&at(&coords), &self.sizes, &Numbers::new())?;
+                let spot = if spot.is_empty() { whole(&[]) } else { spot };
+                Some(NamedBy { inside: 0, element: Vec::new(), rows, spot, numbers })
+            }),
+            ViewDim::Gather(_) => None,
+        }
+    }
 }
 
-/// The variables on which what names the rows depends, at their first number, where the window says no other.
-fn begun(k: &Kernel, view: &ResolvedView, d: usize, numbers: &mut Numbers) {
-    let mut all = Vec::new();
-    view.dims[d].starts().iter().for_each(|&e| variables(k, e, &mut all));
-    for (v, start, _) in all {
-        numbers.entry(v).or_insert(start);
-    }
-    // A tile of indices is loaded at the numbers of the grid, too: they are the first ones.
-    for axis in &k.grid {
-        numbers.entry(axis.index).or_insert(0);
-    }
+/// An access of a statement in rows that memory names.
+struct NamedAccess {
+    place: Place,
+    /// Where the element is in the window.
+    spot: Spot,
+    /// What names rows, and which of its elements.
+    names: Vec<(Expr, Spot)>,
 }
 
 /// What names a coordinate of a window.
@@ -161,49 +204,9 @@ struct NamedBy {
     element: Vec<(usize, u64)>,
     /// The tile of indices, or the element of a tensor that is read as an index, and which element of it.
     rows: Expr,
-    spot: Coords,
+    spot: Spot,
     /// The numbers at which it is that element.
     numbers: Numbers,
-}
-
-/// Where a window has what an element of `name` names along a dimension.
-fn named_by(k: &Kernel, view: &ResolvedView, d: usize, name: &str, own: &[u64]) -> Option<NamedBy> {
-    let dim = &view.dims[d];
-    match dim {
-        ViewDim::Gather(e) if matches!(k.exprs[*e], ExprData::Ref(v) if k.values[v].name == name) => {
-            let shape = fixed_shape(k, *e);
-            let spot = own.iter().copied().map(Some).collect();
-            let w = view.base_dims().iter().position(|&kept| kept == d)?;
-            if view.is_by_element(k, w, *e) {
-                let extends = shape?.into_iter().map(|n| n > 1).collect::<Vec<bool>>();
-                let at = own.iter().copied().enumerate().filter(|&(i, _)| extends.get(i) == Some(&true));
-                let (inside, element) = (*own.get(w)?, at.collect());
-                return Some(NamedBy { inside, element, rows: *e, spot, numbers: Numbers::new() });
-            }
-            // Indices may have dimensions of one element beside their own.
-            let along: Vec<u64> = match &shape {
-                Some(shape) if shape.len() == own.len() => {
-                    shape.iter().zip(own).filter(|(extent, _)| **extent > 1).map(|(_, &n)| n).collect()
-                }
-                _ => own.to_vec(),
-            };
-            let inside = match along[..] {
-                [at] => at,
-                [] if !own.is_empty() => 0,
-                _ => return None,
-            };
-            Some(NamedBy { inside, element: Vec::new(), rows: *e, spot, numbers: Numbers::new() })
-        }
-        ViewDim::Fixed(_) | ViewDim::From { .. } => dim.starts().iter().find_map(|&e| {
-            let (rows, view) = read_index(k, e).filter(|(_, view)| k.values[view.base].name == name)?;
-            let shape = vec![1; view.base_dims().len()];
-            let coords = if own.is_empty() { vec![0; view.dims.len()] } else { own.to_vec() };
-            let (numbers, spot) =
-                spot_beside(k, &view, &shape, &coords, &[]).filter(|_| coords.len() == view.dims.len())?;
-            Some(NamedBy { inside: 0, element: Vec::new(), rows, spot, numbers })
-        }),
-        ViewDim::Gather(_) => None,
-    }
 }
 
 /// What is read from memory as an index: `P[i]` of `index(P[i])`, a number in a register.
@@ -215,7 +218,8 @@ fn read_index(k: &Kernel, e: Expr) -> Option<(Expr, ResolvedView)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::{CompileOptions, compile};
+    use crate::compile::compile;
+    use crate::xray::path::tests::options;
     use crate::xray::path::{Step, path};
     use tilec_ir::target::Target;
 
@@ -227,8 +231,7 @@ mod tests {
          copy x * 2.0 + transpose(y) + z -> B[rows, j * 64..]\n}\n";
 
     fn way(element: &str) -> Result<Vec<Step>, String> {
-        let options = CompileOptions { target: Target::Sm80, report_accesses: true, ..CompileOptions::default() };
-        let program = compile(SOURCE, &options).expect("compiles");
+        let program = compile(SOURCE, &options(Target::Sm80)).expect("compiles");
         path(&program, &Element::parse(element).expect("an element")).map(|way| way.steps)
     }
 
@@ -277,7 +280,7 @@ mod tests {
             "{}",
             said("A[row[3],5]")
         );
-        assert!(said("A[rows[64],5]").contains("no copy accesses `A[rows[64], 5]`"));
+        assert!(said("A[rows[64],5]").contains("no statement accesses `A[rows[64], 5]`"));
         assert!(said("C[rows[3],5]").contains("memory names no coordinate of `C`"));
         assert!(said("x[rows[3],5]").contains("`x` is no tensor"));
         assert!(said("A[rows[3]]").contains("2 dimensions"));

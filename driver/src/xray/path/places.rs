@@ -8,8 +8,8 @@ use tilec_ir::bits::Bits;
 use tilec_ir::diag::counted;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::facts::{Stride, contiguous_dim, strides};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::layout::{RegLayout, SmemLayout};
+use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::layout::SmemLayout;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef, Scratch};
@@ -88,19 +88,6 @@ fn bits(size: Bits, index: u64) -> String {
     }
 }
 
-/// The register tile to which all elements of a tile move for a store, with other lanes that hold them.
-fn exchanged_to(k: &Kernel, tile: Value) -> Option<(Value, &RegLayout)> {
-    let own = k.tile_ty(tile)?.reg_layout.as_ref()?;
-    k.statement_data().find_map(|s| {
-        let StmtData::Copy { src, dst, .. } = s else { return None };
-        let is_plain = |e: Expr| matches!(k.exprs[e], ExprData::Ref(_));
-        let from = resolve_view(k, *src).filter(|from| is_plain(*src) && from.base == tile && !from.transposed)?;
-        let to = resolve_view(k, *dst).filter(|to| is_plain(*dst) && to.base != from.base && !to.transposed)?;
-        let layout = k.tile_ty(to.base)?.reg_layout.as_ref()?;
-        (layout != own).then_some((to.base, layout))
-    })
-}
-
 /// The memory by which blocks pass partial sums of a tile to one another, if they do.
 fn passed_through(k: &Kernel, tile: Value) -> Option<(&str, &'static str)> {
     k.statement_data().find_map(|s| {
@@ -116,7 +103,7 @@ fn passed_through(k: &Kernel, tile: Value) -> Option<(&str, &'static str)> {
 }
 
 /// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
-pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static str, String)> {
+pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64], team: &ThreadGroup) -> Option<(&'static str, String)> {
     let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
     let tile = k.tile_ty(v)?;
     let elem = elem_of(k, v)?;
@@ -124,13 +111,8 @@ pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64]) -> Option<(&'static 
         let passed = passed_through(k, v).map_or(String::new(), |(name, memory)| {
             format!("; blocks share the reduction, and pass partial sums through `{name}` ({memory}) to the one that stores the result")
         });
-        let exchanged = exchanged_to(k, v).and_then(|(to, layout)| {
-            let (name, elem) = (&k.values[to].name, elem_of(k, to)?);
-            let there = held(&ThreadGroup::of_tile(k, to), layout, elem, &shape, coords);
-            Some(format!("; lanes exchange it before the store: in `{name}` it is {there}"))
-        });
-        let held = held(&ThreadGroup::of_tile(k, v), layout, elem, &shape, coords);
-        return Some(("registers", held + &passed + &exchanged.unwrap_or_default()));
+        let held = held(team, layout, elem, &shape, coords);
+        return Some(("registers", held + &passed));
     }
     if let Some(layout) = &tile.smem_layout {
         let index = layout.offset(coords);
@@ -164,6 +146,11 @@ pub(super) fn shape_of(k: &Kernel, v: Value) -> &[Expr] {
         ValueDef::Var(t) | ValueDef::Smem(t) | ValueDef::Channel { tile: t, .. } => &t.shape,
         _ => &[],
     }
+}
+
+/// Whether a name is an alias of a window.
+pub(super) fn is_alias(k: &Kernel, v: Value) -> bool {
+    matches!(k.values[v].def, ValueDef::Let) && k.let_init(v).is_some_and(|init| resolve_view(k, init).is_some())
 }
 
 /// Its element type, if that is known.

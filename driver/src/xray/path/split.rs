@@ -1,9 +1,11 @@
 //! Where an element of a tensor lies whose dimensions have several modes, or padding: its digits in the modes, and what they come to in memory.
 
 use super::windows::{Numbers, value_of};
+use std::collections::BTreeSet;
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
+use tilec_ir::names::Parts;
 use tilec_ir::padded::{mode_strides, step};
 use tilec_ir::print::print_expr;
 use tilec_ir::types::{DimStride, GivenStride, TensorTy};
@@ -17,13 +19,23 @@ pub(super) fn in_memory(k: &Kernel, v: Value, (elem, coords): (Bits, &[u64]), si
     Some(match place(k, t, coords, sizes) {
         Ok(place) => place.in_words(elem),
         Err(unknown) => {
-            let mut unknown = vec![unknown];
-            unknown.extend(
-                counted(k, t).into_iter().filter(|&e| value_of(k, e, sizes).is_none()).map(|e| print_expr(k, e)),
-            );
-            unknown.sort();
-            unknown.dedup();
-            format!("; its place in memory depends on sizes: give values of `{}` behind the file", unknown.join("`, `"))
+            let mut open = vec![unknown];
+            open.extend(counted(k, t).into_iter().filter(|&e| value_of(k, e, sizes).is_none()));
+            let mut names = BTreeSet::new();
+            for e in open {
+                let mut parts = Parts::of(k, e);
+                while let Some(e) = parts.take() {
+                    parts.inside(e);
+                    if let ExprData::Ref(v) = k.exprs[e]
+                        && matches!(k.values[v].def, ValueDef::Size)
+                        && !sizes.contains_key(&v)
+                    {
+                        names.insert(k.values[v].name.as_str());
+                    }
+                }
+            }
+            let names: Vec<&str> = names.into_iter().collect();
+            format!("; its place in memory depends on sizes: give values of `{}` behind the file", names.join("`, `"))
         }
     })
 }
@@ -51,9 +63,9 @@ struct Place {
     outside: Option<String>,
 }
 
-/// The place of an element, or the name of a size that must be known for it.
-fn place(k: &Kernel, t: &TensorTy, coords: &[u64], sizes: &Numbers) -> Result<Place, String> {
-    let value = |e: Expr| value_of(k, e, sizes).ok_or_else(|| print_expr(k, e));
+/// The place of an element, or what must be known for it.
+fn place(k: &Kernel, t: &TensorTy, coords: &[u64], sizes: &Numbers) -> Result<Place, Expr> {
+    let value = |e: Expr| value_of(k, e, sizes).ok_or(e);
     let mut lines = vec![0i64; t.padded.len()];
     let mut out = Place { digits: Vec::new(), constant: 0, terms: Vec::new(), outside: None };
     for (d, &at) in coords.iter().enumerate() {
@@ -90,7 +102,7 @@ fn place(k: &Kernel, t: &TensorTy, coords: &[u64], sizes: &Numbers) -> Result<Pl
         for (digit, stride) in own {
             match step(k, t, stride) {
                 Some(step) => {
-                    let factors = step.factors.iter().map(|&e| value(e)).collect::<Result<Vec<i64>, String>>()?;
+                    let factors = step.factors.iter().map(|&e| value(e)).collect::<Result<Vec<i64>, Expr>>()?;
                     let apart = factors.iter().fold(i64::try_from(step.literal).unwrap_or(0), |all, n| all * n);
                     lines[step.of] += digit * apart;
                 }

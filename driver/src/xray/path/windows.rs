@@ -1,18 +1,14 @@
 //! Windows: at which numbers of grid indices and loops one has an element, and where in it.
 
+pub(in crate::xray) use super::intervals::Numbers;
+use super::solve::{Constraint, Solution, Solver};
+use super::spot::{Run, Spot, whole};
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Expr, Value};
-use tilec_ir::index::{self, OfKernel};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::names::Parts;
+use tilec_ir::index::{self, Interval, OfKernel};
+use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::progression::{Progression, progression};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view};
-
-/// Coordinates; `None`: every one along that dimension.
-pub(in crate::xray) type Coords = Vec<Option<u64>>;
-
-/// The numbers of grid axes and loops at which a window has an element.
-pub(in crate::xray) type Numbers = BTreeMap<Value, i64>;
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape};
 
 /// The value of an index, where `numbers` has those of variables; `let`s are followed.
 pub(in crate::xray) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Option<i64> {
@@ -25,21 +21,6 @@ pub(in crate::xray) fn value_of(k: &Kernel, e: Expr, numbers: &Numbers) -> Optio
     })
 }
 
-/// That a window is the same one in further iterations of a loop, in words: `k / 128` where `k` grows by 64.
-pub(super) fn repeated(k: &Kernel, window: Expr, numbers: &Numbers) -> String {
-    let Some(view) = resolve_view(k, window) else { return String::new() };
-    let mut all = Vec::new();
-    view.dims.iter().flat_map(ViewDim::starts).for_each(|&e| variables(k, e, &mut all));
-    let same = |&(v, _, step): &(Value, i64, i64)| {
-        let mut next = numbers.clone();
-        let Some(n) = next.get_mut(&v) else { return false };
-        *n += step;
-        view.dims.iter().all(|dim| sum(k, dim, numbers).is_some_and(|at| sum(k, dim, &next) == Some(at)))
-    };
-    let names: Vec<String> = all.iter().filter(|v| same(v)).map(|(v, ..)| format!("`{}`", k.values[*v].name)).collect();
-    if names.is_empty() { String::new() } else { format!(" and further values of {}", names.join(", ")) }
-}
-
 /// The dimensions of its base along which memory names the elements of a window, and the tiles with the names.
 pub(super) fn gathered(k: &Kernel, view: &ResolvedView) -> Vec<(usize, Expr)> {
     let rows = |(d, dim): (usize, &ViewDim)| match dim {
@@ -49,16 +30,29 @@ pub(super) fn gathered(k: &Kernel, view: &ResolvedView) -> Vec<(usize, Expr)> {
     view.dims.iter().enumerate().filter_map(rows).collect()
 }
 
-/// Where the tile `rows`, which names elements along dimension `d` of a window's base, has the name of the element at `spot` in the
-/// window.
-pub(super) fn name_of(k: &Kernel, view: &ResolvedView, (d, rows): (usize, Expr), spot: &[Option<u64>]) -> Coords {
-    let Some(w) = view.base_dims().iter().position(|&kept| kept == d) else { return vec![None] };
-    if !view.is_by_element(k, w, rows) {
-        return vec![spot.get(w).copied().flatten()];
-    }
+/// Where the tile `rows`, which names elements along dimension `d` of a window's base, has the names of the elements at `spot` in the window.
+pub(super) fn name_of(k: &Kernel, view: &ResolvedView, (d, rows): (usize, Expr), spot: &[Run]) -> Spot {
     let shape = fixed_shape(k, rows).unwrap_or_default();
-    let own = |(i, &n): (usize, &Option<u64>)| if shape.get(i) == Some(&1) { Some(0) } else { n };
-    spot.iter().enumerate().map(own).collect()
+    let Some(w) = view.base_dims().iter().position(|&kept| kept == d) else { return whole(&shape) };
+    let run = spot.get(w).copied().unwrap_or(Run::all(1));
+    let by_element = view.is_by_element(k, w, rows);
+    match shape.len() {
+        0 | 1 if !by_element => vec![run],
+        _ => {
+            let own = |(i, &n): (usize, &u64)| match (n, by_element) {
+                (1, _) => Run::all(1),
+                (_, true) => spot.get(i).copied().unwrap_or(Run::all(n)),
+                (_, false) => run,
+            };
+            shape.iter().enumerate().map(own).collect()
+        }
+    }
+}
+
+/// Whether memory says where a dimension of a window begins.
+pub(super) fn from_memory(k: &Kernel, dim: &ViewDim) -> bool {
+    spaced(k, dim).is_none()
+        || dim.starts().iter().any(|&e| k.has_part(e, |part| matches!(k.exprs[part], ExprData::Index(_))))
 }
 
 /// Where the elements of a window are along a dimension of its base; `None`: wherever memory says.
@@ -74,138 +68,98 @@ pub(super) fn spaced(k: &Kernel, dim: &ViewDim) -> Option<Progression> {
     }
 }
 
-/// The coordinates, in its base, of what is `inside` a window; none: they are not known with these numbers.
-pub(super) fn in_base(k: &Kernel, view: &ResolvedView, inside: &[u64], numbers: &Numbers) -> Option<Vec<u64>> {
-    let kept = view.base_dims();
-    let place = |(d, dim): (usize, &ViewDim)| {
-        let own = kept.iter().position(|&kept| kept == d).map_or(Some(0), |i| inside.get(i).copied())?;
-        let step = spaced(k, dim)?.step.checked_mul(i64::try_from(own).ok()?)?;
-        u64::try_from(sum(k, dim, numbers)?.checked_add(step)?).ok()
-    };
-    view.dims.iter().enumerate().map(place).collect::<Option<Vec<u64>>>().filter(|_| kept.len() == inside.len())
-}
-
-/// What the start of a dimension comes to.
-pub(super) fn sum(k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
+/// What the start of a dimension comes to, where these numbers say that.
+pub(super) fn sum(solver: &Solver<'_>, k: &Kernel, dim: &ViewDim, numbers: &Numbers) -> Option<i64> {
     let Progression { terms, constant, .. } = spaced(k, dim)?;
-    let add = |sum: i64, &(e, times): &(Expr, i64)| sum.checked_add(value_of(k, e, numbers)?.checked_mul(times)?);
+    let add = |sum: i64, &(e, times): &(Expr, i64)| {
+        let own = solver.range(e, numbers).filter(|r| r.lo == r.hi)?;
+        sum.checked_add(i64::try_from(own.lo).ok()?.checked_mul(times)?)
+    };
     terms.iter().try_fold(constant, add)
 }
 
-/// Grid indices and loop variables of an expression, with what each grows by; through `let`s.
-pub(super) fn variables(k: &Kernel, e: Expr, found: &mut Vec<(Value, i64, i64)>) {
-    let mut parts = Parts::of(k, e);
-    while let Some(e) = parts.take() {
-        parts.inside(e);
-        let ExprData::Ref(v) = k.exprs[e] else { continue };
-        match &k.values[v].def {
-            ValueDef::Grid if found.iter().all(|(w, ..)| *w != v) => found.push((v, 0, 1)),
-            ValueDef::Loop if found.iter().all(|(w, ..)| *w != v) => {
-                let of = k.statement_data().find_map(|s| match s {
-                    // Numbers that are drawn are known at run time.
-                    StmtData::For { var, start, step, next: None, .. } if *var == v => {
-                        Some((value_of(k, *start, &Numbers::new())?, value_of(k, *step, &Numbers::new())?))
-                    }
-                    _ => None,
-                });
-                found.extend(of.map(|(start, step)| (v, start, step)));
-            }
-            _ => {}
-        }
-    }
+/// A window of a kernel, with its extents.
+pub(super) struct Window<'w, 'k> {
+    pub(super) solver: &'w Solver<'k>,
+    pub(super) k: &'k Kernel,
+    pub(super) view: &'w ResolvedView,
+    /// Its extents, by its own dimensions.
+    pub(super) shape: &'w [u64],
 }
 
-/// At which numbers a window has an element of its base, and where in the window; none: at none that can be told.
-pub(super) fn place_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Vec<u64>)> {
-    let (numbers, spot) = spot_in(k, view, shape, coords)?;
-    Some((numbers, spot.into_iter().collect::<Option<Vec<u64>>>()?))
-}
-
-/// The same; where memory says which elements the window has, it is any of them.
-pub(super) fn spot_in(k: &Kernel, view: &ResolvedView, shape: &[u64], coords: &[u64]) -> Option<(Numbers, Coords)> {
-    spot_beside(k, view, shape, coords, &[])
-}
-
-/// The same, wherever it is along the dimensions in `any`.
-pub(super) fn spot_beside(
-    k: &Kernel,
-    view: &ResolvedView,
-    shape: &[u64],
-    coords: &[u64],
-    any: &[usize],
-) -> Option<(Numbers, Coords)> {
-    let extents = view.extents_of_base(shape)?;
-    let mut numbers = Numbers::new();
-    let mut inside: Coords = vec![Some(0); coords.len()];
-    for (d, dim) in view.dims.iter().enumerate() {
-        let Some(Progression { step: apart, terms, .. }) = spaced(k, dim).filter(|_| !any.contains(&d)) else {
-            inside[d] = None;
-            continue;
-        };
+impl Window<'_, '_> {
+    /// That the window has something of `spot`, which is in coordinates of its base; it is anywhere along the dimensions in `any`, and where memory says.
+    pub(super) fn has(&self, spot: &[Run], any: &[usize]) -> Option<Vec<Constraint>> {
+        let extents = self.view.extents_of_base(self.shape)?;
         let mut all = Vec::new();
-        terms.iter().for_each(|&(e, _)| variables(k, e, &mut all));
-        let mut grow = Vec::new();
-        for &(v, start, step) in &all {
-            numbers.entry(v).or_insert(start);
-            grow.push((v, start, step));
-        }
-        let wanted = i64::try_from(coords[d]).ok()?;
-        let first = sum(k, dim, &numbers)?;
-        let by_one = |v: Value, step: i64, numbers: &Numbers| {
-            let mut next = numbers.clone();
-            *next.get_mut(&v)? += step;
-            sum(k, dim, &next)?.checked_sub(sum(k, dim, numbers)?)
-        };
-        let mut steps: Vec<(i64, Value, i64)> =
-            grow.iter().filter_map(|&(v, _, step)| Some((by_one(v, step, &numbers)?, v, step))).collect();
-        steps.sort_by_key(|&(delta, ..)| std::cmp::Reverse(delta));
-        let mut rest = wanted.checked_sub(first)?;
-        let before = numbers.clone();
-        for (delta, v, step) in steps.into_iter().filter(|&(delta, ..)| delta > 0) {
-            let turns = rest.max(0) / delta;
-            *numbers.get_mut(&v)? += turns * step;
-            rest -= turns * delta;
-        }
-        // The window is no such sum if this is not where it then begins.
-        let within = |numbers: &Numbers| {
-            let behind = wanted.checked_sub(sum(k, dim, numbers)?).filter(|n| n % apart == 0)?;
-            u64::try_from(behind / apart).ok().filter(|&at| at < extents[d])
-        };
-        if within(&numbers).is_none() {
-            numbers = before;
-            for &(v, _, step) in &grow {
-                let turns = turns(wanted, |n| {
-                    let mut then = numbers.clone();
-                    let at = then.get_mut(&v)?;
-                    *at = step.checked_mul(n)?.checked_add(*at)?;
-                    sum(k, dim, &then)
-                })?;
-                *numbers.get_mut(&v)? += turns * step;
+        for (d, dim) in self.view.dims.iter().enumerate() {
+            if any.contains(&d) || from_memory(self.k, dim) {
+                continue;
+            }
+            let Progression { step, terms, constant } = spaced(self.k, dim)?;
+            let run = spot.get(d)?;
+            let length = i128::from(extents[d].saturating_sub(1)) * i128::from(step);
+            let bounds = Interval::new(i128::from(run.from) - length, i128::from(run.to) - 1);
+            let apart = run.only().map(|n| (step, i128::from(n))).filter(|_| step > 1);
+            all.push(Constraint::Between { terms, constant, bounds, apart });
+            if let ViewDim::From { end: Some(end), .. } = dim {
+                all.push(Constraint::Behind(*end, i128::from(run.from)));
             }
         }
-        inside[d] = Some(within(&numbers)?);
+        Some(all)
     }
-    Some((numbers, view.base_dims().into_iter().map(|d| inside[d]).collect()))
-}
 
-/// Steps that are tried at most.
-const MOST_TURNS: i64 = 1 << 40;
-
-/// The first number of steps after which something that does not fall, such as `k / 128`, is the last that is not above `wanted`.
-fn turns(wanted: i64, at: impl Fn(i64) -> Option<i64>) -> Option<i64> {
-    let mut end = 1;
-    while end < MOST_TURNS && at(end).is_some_and(|n| n <= wanted) {
-        end *= 2;
+    /// Where the window has elements of `spot`, with these numbers, in its own coordinates; all of it where that is not known. `None`: nowhere.
+    pub(super) fn inside(&self, spot: &[Run], numbers: &Numbers) -> Option<Spot> {
+        let extents = self.view.extents_of_base(self.shape)?;
+        let own = |d: usize| {
+            let (all, dim) = (Run::all(extents[d]), &self.view.dims[d]);
+            let (Some(start), Some(p)) = (sum(self.solver, self.k, dim, numbers), spaced(self.k, dim)) else {
+                return all;
+            };
+            let step = p.step.unsigned_abs().max(1);
+            let behind = |n: u64| i64::try_from(n).unwrap_or(i64::MAX).saturating_sub(start);
+            let from = u64::try_from(behind(spot[d].from)).unwrap_or(0).div_ceil(step);
+            let to = u64::try_from(behind(spot[d].to)).unwrap_or(0).div_ceil(step);
+            Run { from, to }.meet(all)
+        };
+        let spot: Spot = self.view.base_dims().into_iter().map(own).collect();
+        (!spot.iter().any(|run| run.is_empty())).then_some(spot)
     }
-    let first = |below: &dyn Fn(i64) -> bool| {
-        let (mut from, mut to) = (0, end);
-        while from < to {
-            let middle = from + (to - from) / 2;
-            if below(at(middle).unwrap_or(i64::MAX)) { from = middle + 1 } else { to = middle }
+
+    /// Where the window has elements of `spot`, and the further numbers at which it does first.
+    pub(super) fn finds(&self, spot: &[Run], fixed: &Numbers, after: &Numbers) -> Option<(Spot, Numbers)> {
+        match self.solver.solve(&self.has(spot, &[])?, fixed, after) {
+            Solution::At(found, _) => {
+                let mut numbers = fixed.clone();
+                numbers.extend(found.into_iter().next().unwrap_or_default());
+                Some((self.inside(spot, &numbers)?, numbers))
+            }
+            Solution::Nowhere => None,
+            Solution::Unknown(_) => Some((self.inside(spot, fixed)?, fixed.clone())),
         }
-        from
-    };
-    let last = first(&|n| n <= wanted).max(1) - 1;
-    let found = at(last)?;
-    Some(first(&|n| n < found))
+    }
+
+    /// Elements of the window in coordinates of its base, wherever it is with these numbers; `extents`: those of the base.
+    pub(super) fn in_base(&self, spot: &[Run], numbers: &Numbers, extents: &[u64]) -> Option<Spot> {
+        let kept = self.view.base_dims();
+        let place = |(d, dim): (usize, &ViewDim)| {
+            let whole = Run::all(extents.get(d).copied().unwrap_or(u64::MAX));
+            let own = kept.iter().position(|&kept| kept == d).map_or(Some(Run::one(0)), |i| spot.get(i).copied())?;
+            let Some(Progression { step, terms, constant }) = spaced(self.k, dim) else { return Some(whole) };
+            let of = |e: Expr| self.solver.range(e, numbers);
+            let start = terms.iter().try_fold((constant, constant), |(lo, hi), &(e, times)| {
+                let r = of(e)?;
+                let of = |n: i128| i64::try_from(n).ok()?.checked_mul(times);
+                Some((lo.checked_add(of(r.lo)?)?, hi.checked_add(of(r.hi)?)?))
+            });
+            let Some((lo, hi)) = start else { return Some(whole) };
+            let step = step.unsigned_abs();
+            let from = lo.saturating_add_unsigned(own.from.saturating_mul(step));
+            let last = hi.saturating_add_unsigned(own.to.saturating_sub(1).saturating_mul(step));
+            let run = Run { from: u64::try_from(from.max(0)).ok()?, to: u64::try_from(last.max(-1) + 1).ok()? };
+            Some(run.meet(whole))
+        };
+        self.view.dims.iter().enumerate().map(place).collect::<Option<Spot>>().filter(|_| kept.len() == spot.len())
+    }
 }

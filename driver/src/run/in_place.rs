@@ -131,6 +131,68 @@ mod tests {
         assert!(of_every_plane.param("D").and_then(|p| p.kind.tensor()).is_some_and(|t| t.may_alias.is_empty()));
     }
 
+    /// What `D` may be in a kernel whose blocks have 32 whole rows each.
+    fn allowed_in_rows(body: &str) -> Vec<String> {
+        let source = format!(
+            "kernel k(C: gmem f32[M, 128], D: gmem f32[M, 128], P: gmem i32[M, 128]) grid (i: ceildiv(M, 32)) {{
+                var c = reg f32[32, 128]
+                var p = reg i32[32, 128]
+                copy P[i * 32.., ..] -> p fill -1
+                {body}
+            }}"
+        );
+        let compiled = crate::compile(&source, &CompileOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+        let contract = compiled.contracts().remove(0);
+        contract.param("D").and_then(|p| p.kind.tensor()).map_or_else(Vec::new, |t| t.may_alias.clone())
+    }
+
+    #[test]
+    fn rows_that_a_block_has_read_may_share_memory_behind_a_barrier() {
+        for body in [
+            // Elements that indices name, read and written.
+            "copy C[i * 32.., p] -> c\nbarrier\ncopy c -> D[i * 32.., ..]",
+            "copy C[i * 32.., ..] -> c\nbarrier\ncopy c -> D[i * 32.., p]",
+            // Written in parts, by other threads than those that read.
+            "let s = smem f32[32, 128]\ncopy C[i * 32.., ..] -> c\ncopy c -> s
+             for k in 0..128 step 32 {\ncopy s[0.., k..+32] -> D[i * 32.., k..]\n}",
+        ] {
+            assert_eq!(allowed_in_rows(body), ["C"], "{body}");
+        }
+    }
+
+    #[test]
+    fn rows_of_others_and_what_is_not_behind_a_barrier_are_not_promised() {
+        for body in [
+            "copy C[i * 32.., p] -> c\ncopy c -> D[i * 32.., ..]",
+            "copy C[i * 32.., ..] -> c\nbarrier\ncopy c -> D[i * 32.., p]\ncopy C[i * 32.., p] -> c\ncopy c -> D[i * 32.., ..]",
+            "copy C[p, 0..] -> c\nbarrier\ncopy c -> D[i * 32.., ..]",
+            "copy C[i * 32.., p] -> c\nbarrier\ncopy c -> D[p, 0..]",
+            "copy C[i * 32 + 1.., p] -> c\nbarrier\ncopy c -> D[i * 32.., ..]",
+            "copy C[i * 16.., p] -> c\nbarrier\ncopy c -> D[i * 16.., ..]",
+            // The next iteration reads what this one has written.
+            "for t in 0..2 {\ncopy C[i * 32.., p] -> c\nbarrier\ncopy c -> D[i * 32.., ..]\n}",
+            "if P[0, 0] > 0 {\ncopy C[i * 32.., p] -> c\nbarrier\n}\ncopy c -> D[i * 32.., ..]",
+        ] {
+            assert_eq!(allowed_in_rows(body), [""; 0], "{body}");
+        }
+    }
+
+    #[test]
+    fn barriers_that_wait_for_counted_bytes_alone_order_no_reads() {
+        let source = include_str!("../../../examples/cross_entropy.tile");
+        for (in_place, allowed) in [("0", vec![]), ("1", vec!["X".to_owned()])] {
+            let define = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            let defines =
+                vec![define("BN", "32768"), define("T", "bf16"), define("ALIGN", "8"), define("IN_PLACE", in_place)];
+            let target = tilec_ir::target::Target::from_name("sm_90a").expect("it is a target");
+            let options = CompileOptions { target, defines, ..CompileOptions::default() };
+            let compiled = crate::compile(source, &options).unwrap_or_else(|d| panic!("{d}"));
+            let contract = compiled.contracts().remove(0);
+            let output = contract.param("dX").and_then(|p| p.kind.tensor()).expect("the gradient");
+            assert_eq!(output.may_alias, allowed, "{in_place}");
+        }
+    }
+
     #[test]
     fn what_a_name_stands_for_is_read() {
         let c = contract(&format!("let y = x + C{AT}\ncopy y -> C{AT}"), ")");

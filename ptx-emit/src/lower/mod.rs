@@ -18,6 +18,7 @@
 mod access;
 mod access_report;
 mod accesses;
+mod alias_regions;
 mod arithmetic;
 mod asynchronous;
 mod bf16_forms;
@@ -75,6 +76,7 @@ mod power;
 mod power_f64;
 mod producer_prefetch;
 mod products;
+mod program_paths;
 mod random;
 mod ranged_ints;
 mod reduce;

@@ -13,35 +13,27 @@
 //!   dimension, past all that the others cover there; of several copies at most one is executed, as branches of an
 //!   `if`.
 //!
+//! Or each block reads and writes rows of its own, and has read all of them, with a barrier behind, before it writes
+//! (`alias_regions.rs`).
+//!
 //! The contract promises nothing in other cases, although aliasing may be correct there.
 
+use super::alias_regions::{clears, movers};
 use super::loaded_once::alike;
+use super::program_paths::{Step, in_front, names_places, reads, same_index, statement, walk};
 use super::state::Lower;
 use super::uses::{Uses, uses};
-use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::index;
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::F2Map;
-use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
-use tilec_ir::print::print_expr;
 use tilec_ir::typing::{ResolvedView, ViewDim, layout_of, resolve_view};
-
-/// A block, and the index of a statement in it.
-type Step = (Block, usize);
 
 /// A copy to the output tensor.
 struct Store {
     /// The nested blocks down to the copy, each with the index of the statement in it.
     path: Vec<Step>,
     to: ResolvedView,
-}
-
-/// A grid index or loop variable, with the number of its values, if that is known.
-struct MovingIndex {
-    var: Value,
-    step: i64,
-    times: Option<u64>,
 }
 
 impl Lower<'_> {
@@ -55,9 +47,11 @@ impl Lower<'_> {
         if candidates.is_empty() {
             return Vec::new();
         }
-        let Some(stores) = self.stores_to(written) else { return Vec::new() };
+        let stores = self.stores_to(written);
         let proved = |&other: &Value| {
-            matches!(uses(k, other), Uses { read: true, write: false }) && self.only_read_under(other, &stores)
+            matches!(uses(k, other), Uses { read: true, write: false })
+                && (stores.as_ref().is_some_and(|stores| self.only_read_under(other, stores))
+                    || self.is_read_before(other, written))
         };
         candidates.into_iter().filter(proved).map(|v| k.values[v].name.clone()).collect()
     }
@@ -93,15 +87,7 @@ impl Lower<'_> {
     /// Whether blocks, and iterations of the loops around it, write different elements.
     fn distinct_per_iteration(&self, store: &Store) -> bool {
         let k = self.k;
-        let mut movers: Vec<MovingIndex> =
-            k.grid.iter().map(|a| MovingIndex { var: a.index, step: 1, times: None }).collect();
-        for &(block, index) in &store.path {
-            if let StmtData::For { var, start, end, step, .. } = k.stmts[k.blocks[block][index]] {
-                let Some(step) = k.as_int(step).filter(|s| *s > 0) else { return false };
-                let times = k.as_int(start).zip(k.as_int(end)).and_then(|(start, end)| index::trips(start, end, step));
-                movers.push(MovingIndex { var, step, times });
-            }
-        }
+        let Some(movers) = movers(k, &store.path) else { return false };
         // Gathered rows may be any rows.
         if store.to.is_gathered() {
             return false;
@@ -124,17 +110,7 @@ impl Lower<'_> {
                 return false;
             }
         }
-        // Each move must exceed the range that all shorter moves cover.
-        moves.iter_mut().zip(extents).all(|(moves, extent)| {
-            moves.sort_unstable();
-            let mut covered = Some(extent);
-            moves.iter().all(|&(distance, times)| {
-                let clear = covered.is_some_and(|covered| distance >= covered);
-                let further = times.and_then(|n| n.checked_sub(1)?.checked_mul(distance));
-                covered = covered.zip(further).and_then(|(covered, further)| covered.checked_add(further));
-                clear
-            })
-        })
+        moves.into_iter().zip(extents).all(|(moves, extent)| clears(moves, extent))
     }
 
     /// Elements of the window along each dimension of the tensor.
@@ -169,7 +145,7 @@ impl Lower<'_> {
                     _ => false,
                 };
                 if !named {
-                    self.windows(e, tensor, &mut windows);
+                    self.windows_of(e, tensor, &mut windows);
                 }
             }
             ok &= match store {
@@ -210,22 +186,9 @@ impl Lower<'_> {
                 stored.as_ref() == Some(layout) && self.copy_shape(*src, *dst).as_ref() == Some(shape)
             });
             let loops = run_alike(k, &path[from..], &store.path[from..]);
-            (by_same_threads || behind_barrier(k, path[from], store.path[from]))
+            (by_same_threads || self.is_behind_barrier(path[from], store.path[from]))
                 && loops.is_some_and(|same| windows.iter().all(|w| same_window(k, w, &store.to, &same)))
         })
-    }
-
-    /// The windows of `tensor` in an expression, and in the deferred `let`s that it names.
-    fn windows(&self, e: Expr, tensor: Value, out: &mut Vec<ResolvedView>) {
-        let mut parts = Parts::of(self.k, e);
-        while let Some(e) = parts.take() {
-            match (resolve_view(self.k, e), &self.k.exprs[e]) {
-                (Some(view), _) => out.extend(Some(view).filter(|view| view.base == tensor)),
-                (None, ExprData::Ref(v)) if self.deferred.init(*v).is_some() => parts.named(*v),
-                (None, ExprData::Ref(_)) => {}
-                (None, _) => parts.inside(e),
-            }
-        }
     }
 }
 
@@ -243,50 +206,6 @@ fn length(k: &Kernel, starts: &[Expr], end: Expr) -> Option<u64> {
     }
 }
 
-/// Whether all threads pass a barrier between two statements of a block.
-fn behind_barrier(k: &Kernel, (block, first): Step, (_, second): Step) -> bool {
-    k.blocks[block][first + 1..second].iter().any(|&s| matches!(k.stmts[s], StmtData::Barrier))
-}
-
-/// Whether elements of a tensor are part of indices in an expression.
-fn names_places(k: &Kernel, e: Expr, tensor: Value) -> bool {
-    let element = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == tensor);
-    let own = matches!(k.exprs[e], ExprData::Index(_)) && k.children(e).into_iter().any(|c| any_part(k, c, &element));
-    own || k.children(e).into_iter().any(|c| names_places(k, c, tensor))
-}
-
-fn any_part(k: &Kernel, e: Expr, holds: &dyn Fn(Expr) -> bool) -> bool {
-    holds(e) || k.children(e).into_iter().any(|c| any_part(k, c, holds))
-}
-
-/// The expressions that a statement reads, without the destination of a copy.
-fn reads(stmt: &StmtData) -> Vec<Expr> {
-    match stmt {
-        StmtData::Copy { src, attrs, .. } => std::iter::once(*src).chain(attrs.when).collect(),
-        StmtData::Let { init, .. } => vec![*init],
-        StmtData::Var { init, .. } => init.iter().copied().collect(),
-        StmtData::Assign { src, .. } => vec![*src],
-        StmtData::If { cond, .. } => vec![*cond],
-        _ => Vec::new(),
-    }
-}
-
-/// Calls `f` with every statement under `block` and its path.
-fn walk(k: &Kernel, block: Block, path: &mut Vec<Step>, f: &mut dyn FnMut(&[Step], Stmt)) {
-    for (i, &s) in k.blocks[block].iter().enumerate() {
-        path.push((block, i));
-        f(path, s);
-        for inner in k.sub_blocks(s) {
-            walk(k, inner, path, f);
-        }
-        path.pop();
-    }
-}
-
-fn statement(k: &Kernel, path: &[Step]) -> Option<Stmt> {
-    path.last().map(|&(block, index)| k.blocks[block][index])
-}
-
 /// Whether two statements are in different branches of one `if` that no loop repeats between them.
 fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     let common = a.iter().zip(b).take_while(|(x, y)| x == y).count();
@@ -294,13 +213,6 @@ fn exclusive(k: &Kernel, a: &[Step], b: &[Step]) -> bool {
     let Some(&(block, index)) = common.checked_sub(1).and_then(|last| a.get(last)) else { return false };
     let branches = matches!(k.stmts[k.blocks[block][index]], StmtData::If { .. });
     branches && a.get(common).zip(b.get(common)).is_some_and(|(x, y)| x.0 != y.0)
-}
-
-/// The depth at which two paths diverge, if the first statement precedes the second in that block.
-fn in_front(first: &[Step], second: &[Step]) -> Option<usize> {
-    let common = first.iter().zip(second).take_while(|(x, y)| x == y).count();
-    let (&(a, i), &(b, j)) = first.get(common).zip(second.get(common))?;
-    (a == b && i < j).then_some(common)
 }
 
 /// The loop variables on two paths, pair by pair, if the loops have the same bounds.
@@ -320,17 +232,6 @@ fn run_alike(k: &Kernel, a: &[Step], b: &[Step]) -> Option<Vec<(Value, Value)>> 
         pairs.push((var, other));
     }
     (a.len() == b.len()).then_some(pairs)
-}
-
-/// Whether two indices are equal for equal values of the paired loop variables.
-fn same_index(k: &Kernel, a: Expr, b: Expr, pairs: &[(Value, Value)]) -> bool {
-    match (&k.exprs[a], &k.exprs[b]) {
-        (ExprData::Ref(v), ExprData::Ref(w)) => v == w || pairs.contains(&(*v, *w)),
-        (ExprData::Op { op: p, args: x }, ExprData::Op { op: q, args: y }) => {
-            p == q && x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| same_index(k, x, y, pairs))
-        }
-        _ => print_expr(k, a) == print_expr(k, b),
-    }
 }
 
 /// Whether two windows cover the same elements for equal values of the paired loop variables.

@@ -27,6 +27,7 @@ mod in_roles;
 pub(crate) mod k_slices;
 pub(crate) mod k_warps;
 mod missed_wgmma;
+mod operand_buffers;
 mod operand_loads;
 mod operand_sources;
 mod operands;
@@ -58,6 +59,7 @@ use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
 use atoms::{choose_atom, fits, transposed};
 pub(crate) use from_registers::keeps as keeps_in_registers;
+use from_registers::{InBuffer, WarpProduct};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
@@ -254,8 +256,7 @@ fn select(
                 .with_note("copy at least one operand into a shared-memory or register tile of fixed shape first"),
         ));
     };
-    let groups = k_warps::groups(k, acc);
-    let share = given.shares.of(k, cx, acc, span)?;
+    let (groups, share) = (k_warps::groups(k, acc), given.shares.of(k, cx, acc, span)?);
     let (wm, wn) = share.tile;
     let inputs = Inputs { a: a.elem, b: b.elem };
     let tile = (wm, wn, k_warps::depth(k, cx, span, (inputs, acc_elem), (wm, wn, k_extent), groups)?);
@@ -278,24 +279,26 @@ fn select(
     let row = atom.row();
     remark_instruction(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
-    let in_registers = a.space.in_registers() && b.space.in_registers();
-    let warp = if swap { transposed(tile) } else { tile };
-    if in_registers && from_registers::room(row, (inputs, acc_elem), swap, warp) {
+    let in_registers = [a.space.in_registers(), b.space.in_registers()];
+    let extents = if swap { transposed(tile) } else { tile };
+    let buffered = WarpProduct { row, types, swap, extents }.in_buffers(in_registers);
+    if in_registers == [true; 2] && buffered == [InBuffer::No; 2] {
         let taken = [(mma.a, !swap), (mma.b, swap)]
             .map(|operand| shared_operands::is_taken(k, s, &Mma { swap, ..mma }, operand));
         for (e, operand, taken) in [(&mut mma.a, &a, taken[0]), (&mut mma.b, &b, taken[1])] {
             if taken || plain_var(k, *e).is_none() {
-                *e = from_registers::operand(k, cx, s, *e, operand.elem, true);
+                *e = from_registers::operand(k, cx, s, *e, operand.elem, InBuffer::No);
             }
         }
         k.exprs[src] = ExprData::Mma(Mma { atom: Some(atom), swap, ..mma });
         return Ok(());
     }
     let names = [mma.a, mma.b].map(|e| format!("{}_frag", operand_name(k, e)));
-    for (e, operand, first) in [(&mut mma.a, &mut a, true), (&mut mma.b, &mut b, false)] {
+    let operands = [(&mut mma.a, &mut a, 1), (&mut mma.b, &mut b, 0)];
+    for ((e, operand, k_dim), buffered) in operands.into_iter().zip(buffered) {
         if operand.space.in_registers() {
-            *e = from_registers::operand(k, cx, s, *e, operand.elem, from_registers::keeps(row, first != swap));
-            *operand = self::operand(k, cx, *e, usize::from(first))?;
+            *e = from_registers::operand(k, cx, s, *e, operand.elem, buffered);
+            *operand = self::operand(k, cx, *e, k_dim)?;
         }
     }
     if groups > 1 && cut.is_none() {

@@ -14,12 +14,14 @@
 //! ```
 //!
 //! If lanes repeat each other's elements of an operand (`m8n8k4`, scalar products), a thread would have to hold many times its own elements. Then
-//! the operand goes through a buffer. If both operands are in registers, they stay there as long as a thread has room for them.
+//! the operand goes through a buffer. If both operands are in registers, they stay there as long as a thread has room for them. So does an
+//! operand that alone would take too many registers.
 
 use super::atoms::accumulator_registers;
+use super::operand_buffers;
 use crate::Cx;
 use crate::analysis::uses::{for_each_ref, place_of};
-use crate::analysis::views::memory_views;
+use crate::analysis::views::{memory_views, plain_var};
 use crate::select_mma::k_slices::{declare, declare_beside, insert_at};
 use crate::select_mma::operands::{known, operand_name};
 use tilec_ir::atoms::{AtomRow, Bit, Fragment, Inputs};
@@ -84,32 +86,73 @@ pub(crate) fn keeps(row: &AtomRow, first: bool) -> bool {
     row.sums() && variants.iter().all(|f| !f.lane.contains(&Bit::Same))
 }
 
-/// Whether a thread has room for both operands of a product in registers, next to its sums: operands of which lanes
-/// repeat elements may be many times the thread's own. `warp`: the instruction's rows, columns and depth in a warp.
-pub(super) fn room(
-    row: &AtomRow,
-    (inputs, acc): (Inputs, Elem),
-    swap: bool,
-    (rows, columns, depth): (u64, u64, u64),
-) -> bool {
-    if keeps(row, true) && keeps(row, false) {
-        return true;
-    }
-    let [first, second] = if swap { [inputs.b, inputs.a] } else { [inputs.a, inputs.b] };
-    let words = |fragments: &[Fragment], elem: Elem, lines: u64| {
-        let repeated = |f: &Fragment| f.lane.iter().filter(|bit| **bit == Bit::Same).count();
-        let repeats = 1u64 << fragments.iter().map(repeated).max().unwrap_or(0);
-        elem.size().bytes_of(lines.saturating_mul(depth).saturating_mul(repeats) / u64::from(WARP)) / 4
-    };
-    let sums = accumulator_registers(rows, columns, acc.size());
-    words(row.a, first, rows) + words(row.b, second, columns) + sums <= u64::from(MAX_OPERANDS)
+/// An instruction's work in a warp.
+pub(super) struct WarpProduct<'r> {
+    pub(super) row: &'r AtomRow,
+    /// Types of the operands and of the accumulator.
+    pub(super) types: (Inputs, Elem),
+    /// Whether the text's second operand is the instruction's first.
+    pub(super) swap: bool,
+    /// Rows, columns and depth, in the instruction's view.
+    pub(super) extents: (u64, u64, u64),
 }
 
-/// Registers of a thread for both operands and the sums of a product; the others are addresses and copies.
-const MAX_OPERANDS: u32 = REGISTERS_PER_THREAD / 4 * 3;
+impl WarpProduct<'_> {
+    /// Which operands in registers (the text's first and second) go through a buffer: those of which lanes repeat
+    /// elements, unless a thread has room for both, and those that would take too many registers of a thread.
+    pub(super) fn in_buffers(&self, in_registers: [bool; 2]) -> [InBuffer; 2] {
+        let sides = if self.swap { [1, 0] } else { [0, 1] };
+        let words = [0, 1].map(|operand| if in_registers[operand] { self.words(sides[operand]) } else { 0 });
+        let sums = accumulator_registers(self.extents.0, self.extents.1, self.types.1.size());
+        let keeps = sides.map(|side| keeps(self.row, side == 0));
+        let both = in_registers == [true, true] && words[0] + words[1] + sums <= u64::from(MAX_OPERANDS);
+        let mut found = [0, 1].map(|operand| match in_registers[operand] && !both && !keeps[operand] {
+            true => InBuffer::Repeated,
+            false => InBuffer::No,
+        });
+        // The larger one first.
+        let order = if words[0] > words[1] { [0, 1] } else { [1, 0] };
+        for operand in order {
+            let held: u64 = (0..2).filter(|&own| found[own] == InBuffer::No).map(|own| words[own]).sum();
+            if found[operand] == InBuffer::No && words[operand] > 0 && held + sums > u64::from(MOST_HELD) {
+                found[operand] = InBuffer::Crowded(words[operand]);
+            }
+        }
+        found
+    }
 
-/// The register tile `e` as source of fragments for the product `s`: a tile in registers if `keeps`, else a buffer.
-pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: Elem, keeps: bool) -> Expr {
+    /// Registers of a thread for one of the instruction's operands over the whole depth.
+    fn words(&self, side: usize) -> u64 {
+        let ((inputs, _), (rows, columns, depth)) = (self.types, self.extents);
+        let elems = if self.swap { [inputs.b, inputs.a] } else { [inputs.a, inputs.b] };
+        let (fragments, lines) = if side == 0 { (self.row.a, rows) } else { (self.row.b, columns) };
+        let repeated = |f: &Fragment| f.lane.iter().filter(|bit| **bit == Bit::Same).count();
+        let repeats = 1u64 << fragments.iter().map(repeated).max().unwrap_or(0);
+        let elements = lines.saturating_mul(depth).saturating_mul(repeats) / u64::from(WARP);
+        elems[side].size().bytes_of(elements) / 4
+    }
+}
+
+/// Why an operand goes through a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum InBuffer {
+    /// It stays in registers.
+    No,
+    /// Several lanes hold the same element.
+    Repeated,
+    /// It would take so many registers of a thread.
+    Crowded(u64),
+}
+
+/// Registers of a thread for both operands and the sums of a product, if lanes repeat elements; the others are
+/// addresses and copies.
+const MAX_OPERANDS: u32 = REGISTERS_PER_THREAD / 4 * 3;
+/// The same if they do not.
+const MOST_HELD: u32 = REGISTERS_PER_THREAD - 28;
+
+/// The register tile `e` as source of fragments for the product `s`: a tile in registers, or a buffer.
+pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: Elem, buffered: InBuffer) -> Expr {
+    let keeps = buffered == InBuffer::No;
     let span = k.expr_spans[e];
     let name = operand_name(k, e);
     let inner = match k.exprs[e] {
@@ -120,12 +163,18 @@ pub(super) fn operand(k: &mut Kernel, cx: &mut Cx<'_>, s: Stmt, e: Expr, elem: E
     let to = if keeps {
         declare(k, s, &format!("{name}_operand"), elem, &shape, span)
     } else {
-        let message =
-            format!("`{name}` is multiplied from shared memory: in its fragment several lanes hold the same element");
-        cx.remark(span, message);
+        let why = match buffered {
+            InBuffer::Crowded(words) => format!("its fragments would take {words} registers of each thread"),
+            _ => "in its fragment several lanes hold the same element".to_owned(),
+        };
+        cx.remark(span, format!("`{name}` is multiplied from shared memory: {why}"));
         buffer(k, s, &format!("{name}_shared"), elem, &shape)
     };
-    copy(k, s, inner, to);
+    let threads = k.schedule.threads.and_then(|e| k.as_int(e)).map_or(1, i64::unsigned_abs);
+    let filled = !keeps && plain_var(k, inner).is_some_and(|tile| operand_buffers::fill(k, s, (tile, to), threads));
+    if !filled {
+        copy(k, s, inner, to);
+    }
     let named = k.value_ref(to, span);
     if inner == e { named } else { k.expr(ExprData::Transpose(named), span) }
 }

@@ -199,6 +199,8 @@ fn products(k: &Kernel) -> Vec<Product> {
             span,
         });
     }
+    // Where rows (columns) are whole because an operand is computed, and because the accumulator is one.
+    let (mut by_operand, mut by_use) = (vec![[false; 2]; found.len()], vec![[false; 2]; found.len()]);
     for (acc, mma, _) in all {
         for (e, other, along) in [(mma.a, mma.b, 1), (mma.b, mma.a, 0)] {
             if !computed(k, e) || computed(k, other) {
@@ -206,10 +208,20 @@ fn products(k: &Kernel) -> Vec<Product> {
             }
             // The product's rows (columns) are those of the operand, and its reduction is in one warp.
             let sources = sources(k, e);
-            for p in &mut found {
-                p.whole[along] |= p.acc == acc && !warps_divide(p, along);
+            for (i, p) in found.iter().enumerate() {
+                by_operand[i][along] |= p.acc == acc && !warps_divide(p, along);
                 let transposed = resolve_view(k, e).is_some_and(|v| v.transposed);
-                p.whole[if transposed { 1 - along } else { along }] |= sources.contains(&p.acc);
+                by_use[i][if transposed { 1 - along } else { along }] |= sources.contains(&p.acc);
+            }
+        }
+    }
+    for ((p, by_operand), by_use) in found.iter_mut().zip(by_operand).zip(by_use) {
+        // What a warp has no room for is exchanged between warps.
+        let least = |extent: u64, whole: bool| if whole { extent } else { extent.min(LEAST) };
+        for needed in [by_use, by_operand] {
+            let both = [0, 1].map(|d| p.whole[d] || needed[d]);
+            if fits(p.elem.words(least(p.shape.0, both[0]) * least(p.shape.1, both[1]))) {
+                p.whole = both;
             }
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::atomics::Combining;
 use crate::entities::Expr;
+use crate::held_elements::HeldElements;
 use crate::layout::RegLayout;
 use crate::literal::Literal;
 use crate::mechanism::Mechanism;
@@ -98,6 +99,8 @@ pub struct CopyAttrs {
     pub old: Option<Expr>,
     /// No other store of the launch is to the elements that it stores to, nor itself another time: `apart`.
     pub apart: bool,
+    /// Tiles from which threads take elements instead of loading them: `held x (-1, 0)`.
+    pub held: Vec<HeldElements>,
 }
 
 /// The schedule of a statement: `@(producer, stage 1, cycle 512) s = ..`. It changes when a statement runs, never what

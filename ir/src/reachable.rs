@@ -14,7 +14,10 @@ impl StmtData {
             StmtData::Let { init, .. } => [*init].into_iter().collect(),
             StmtData::Var { init, .. } => init.iter().copied().collect(),
             StmtData::Assign { src, .. } => [*src].into_iter().collect(),
-            StmtData::Copy { src, dst, attrs } => [*src, *dst].into_iter().chain(attrs.when).chain(attrs.old).collect(),
+            StmtData::Copy { src, dst, attrs } => {
+                let held = attrs.held.iter().map(|held| held.tile);
+                [*src, *dst].into_iter().chain(attrs.when).chain(attrs.old).chain(held).collect()
+            }
             StmtData::For { start, end, step, cond, .. } => [*start, *end, *step].into_iter().chain(*cond).collect(),
             StmtData::If { cond, .. } => [*cond].into_iter().collect(),
             StmtData::Signal { index, .. } => [*index].into_iter().collect(),

@@ -198,9 +198,14 @@ impl Pair<'_> {
             (StmtData::Copy { src: x, dst: v, attrs: p }, StmtData::Copy { src: y, dst: w, attrs: q }) => {
                 self.exprs(*x, *y)?;
                 self.exprs(*v, *w)?;
-                let plain = |attrs: &CopyAttrs| CopyAttrs { when: None, old: None, ..attrs.clone() };
+                let plain = |attrs: &CopyAttrs| CopyAttrs { when: None, old: None, held: Vec::new(), ..attrs.clone() };
                 check("attributes of a copy", &plain(p), &plain(q))?;
                 self.options(p.when, q.when)?;
+                let offsets = |attrs: &CopyAttrs| -> Vec<Vec<i64>> {
+                    attrs.held.iter().map(|held| held.offset.clone()).collect()
+                };
+                check("offsets of held elements", &offsets(p), &offsets(q))?;
+                p.held.iter().zip(&q.held).try_for_each(|(p, q)| self.exprs(p.tile, q.tile))?;
                 self.options(p.old, q.old)
             }
             (

@@ -12,7 +12,8 @@
 //!   along a dimension are loaded once ([`broadcast`]).
 //! * If operands still have different layouts, one is exchanged: a copy in the text ([`exchange`]). If elements cross
 //!   warps, it reuses the memory of dead buffers ([`dead_buffers`]).
-//! * Windows of tensors in values that are computed in registers are loaded by copies ([`loaded_windows`]).
+//! * Windows of tensors in values that are computed in registers are loaded by copies ([`loaded_windows`]), and so are
+//!   windows that overlap others ([`overlaps`]).
 //! * Tiles that are loaded and converted keep the order of memory within registers ([`packed_elements`]).
 //! * A reduced tile has the elements along the reduced dimension in one warp. Tiles of one number per row follow the
 //!   tiles with which they are combined ([`row_vectors`]).
@@ -33,6 +34,7 @@ mod graph;
 mod infer;
 mod loaded_windows;
 mod materialise;
+mod overlaps;
 mod packed_elements;
 mod row_vectors;
 mod sliced_operands;
@@ -87,6 +89,7 @@ fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     windows::of_their_own(k, cx);
     if cx.enabled {
         loaded_windows::into_tiles(k, threads);
+        overlaps::into_tiles(k);
     }
     orders(k, cx);
     fragments::assign(k, cx)?;

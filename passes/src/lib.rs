@@ -32,6 +32,7 @@ mod producer_fills;
 mod refusal;
 mod registers;
 mod residue;
+mod reuse_loads;
 mod rewrite;
 mod roles;
 mod schedule;

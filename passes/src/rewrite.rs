@@ -1,6 +1,7 @@
 //! Copies of statements with fresh names, replaced references, and stages of new statements.
 
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::held_elements::HeldElements;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Next, Range, StmtData, ValueData, ValueDef, View};
 use tilec_ir::ops::Op;
 
@@ -101,7 +102,8 @@ pub(crate) fn clone_stmt(k: &mut Kernel, s: Stmt, map: &mut Map) -> Stmt {
         StmtData::Copy { src, dst, attrs } => {
             let when = attrs.when.map(|e| clone_expr(k, e, map));
             let old = attrs.old.map(|e| clone_expr(k, e, map));
-            let attrs = CopyAttrs { when, old, ..attrs };
+            let held = attrs.held.iter().map(|h| HeldElements { tile: clone_expr(k, h.tile, map), ..h.clone() });
+            let attrs = CopyAttrs { when, old, held: held.collect(), ..attrs };
             StmtData::Copy { src: clone_expr(k, src, map), dst: clone_expr(k, dst, map), attrs }
         }
         StmtData::For { var, start, end, step, cond, next, unroll, body } => {

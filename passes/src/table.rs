@@ -72,6 +72,7 @@ pub const PASSES: &[PassInfo] = &[
     PassInfo::new("skip-scaling", "lets a warp skip rescaling if all its factors are 1"),
     PassInfo::new("predicate", "drops bounds checks that cannot fail"),
     PassInfo::new("schedule", "orders loads, products and stores inside loop bodies"),
+    PassInfo::new("reuse-loads", "takes elements that a thread has loaded in another window from its registers"),
     PassInfo::new("overlap-launches", "enables programmatic dependent launch"),
     PassInfo::new("contract", "contracts multiply-add pairs into `fma`, which rounds once").required(),
     PassInfo::new("hand-over", "computes mbarrier arrival counts and `expect_tx` bytes").required(),

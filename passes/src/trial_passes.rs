@@ -3,8 +3,8 @@
 use crate::table::{PASSES, PassInfo};
 use crate::{
     Cx, assign_layouts, barriers, contract, defer_reductions, expand, hand_over, overlap_launches, pipeline,
-    place_shared, predicate, residue, schedule, schedule_loops, select_mma, skip_scaling, specialize, stage_stores,
-    swizzle, vectorize,
+    place_shared, predicate, residue, reuse_loads, schedule, schedule_loops, select_mma, skip_scaling, specialize,
+    stage_stores, swizzle, vectorize,
 };
 use tilec_ir::diag::Reported;
 use tilec_ir::kernel::Kernel;
@@ -31,6 +31,7 @@ pub(crate) fn of(pass: &PassInfo) -> Run {
         residue::NAME => residue::run,
         predicate::NAME => predicate::run,
         schedule::NAME => schedule::run,
+        reuse_loads::NAME => reuse_loads::run,
         overlap_launches::NAME => overlap_launches::run,
         contract::NAME => contract::run,
         hand_over::NAME => hand_over::run,

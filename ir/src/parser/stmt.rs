@@ -5,6 +5,7 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fix_locations::FixLocation;
+use crate::held_elements::HeldElements;
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::foreign_syntax;
@@ -561,7 +562,7 @@ impl Parser<'_, '_> {
         Ok(StmtData::Copy { src, dst, attrs })
     }
 
-    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add] [old x] [apart]`.
+    /// `[vec n] [unaligned n] [threads L] [check (dims)] [when c] [keep] [fill x] [matrix] [async] [tma] [multicast] [fragment] [prefetch] [add] [old x] [apart] [held x (offsets), ..]`.
     fn copy_attrs(&mut self) -> Parsed<CopyAttrs> {
         let mut attrs = CopyAttrs::default();
         let mut seen = Vec::new();
@@ -571,7 +572,7 @@ impl Parser<'_, '_> {
                 || (word == "apart" && self.peek_at(1) != Tok::Sign("="))
                 || Mechanism::from_word(word).is_some()
                 // So may one of these.
-                || (matches!(word, "old" | "exchange") && self.peek_at(1) != Tok::Sign("="))
+                || (matches!(word, "old" | "exchange" | "held") && self.peek_at(1) != Tok::Sign("="))
                 || (word != "exchange" && Combining::from_word(word).is_some()))
         {
             let blanks = self.blanks();
@@ -597,6 +598,7 @@ impl Parser<'_, '_> {
                 }
                 "when" => attrs.when = Some(self.expr()?),
                 "old" => attrs.old = Some(self.expr()?),
+                "held" => attrs.held = self.comma_list(Self::held)?,
                 _ => match Mechanism::from_word(word) {
                     Some(mechanism) => self.mechanism(&mut attrs, mechanism, span)?,
                     None => attrs.reduce = Combining::from_word(word),
@@ -605,6 +607,24 @@ impl Parser<'_, '_> {
             self.once(&mut seen, word, (blanks, span));
         }
         Ok(attrs)
+    }
+
+    /// `x (-1, 0)`.
+    fn held(&mut self) -> Parsed<HeldElements> {
+        let span = self.span();
+        let v = self.named("a register tile that has elements of the window")?;
+        let tile = self.kernel.value_ref(v, span);
+        self.expect_sign("(")?;
+        let offset = if self.at_sign(")") { Vec::new() } else { self.comma_list(Self::signed)? };
+        self.expect_sign(")")?;
+        Ok(HeldElements { tile, offset })
+    }
+
+    /// `3` or `-3`.
+    fn signed(&mut self) -> Parsed<i64> {
+        let negative = self.eat_sign("-");
+        let n = i64::from(self.small_int("how many elements further it is")?);
+        Ok(if negative { -n } else { n })
     }
 
     /// Notes what moves the elements; a second word for it is refused.

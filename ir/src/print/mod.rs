@@ -521,5 +521,14 @@ impl Printer<'_> {
         if attrs.apart {
             self.put(" apart");
         }
+        if !attrs.held.is_empty() {
+            self.put(" held ");
+            self.list(&attrs.held, |p, held| {
+                p.expr(held.tile);
+                p.put(" (");
+                p.list(&held.offset, |p, n| p.put(&n.to_string()));
+                p.put(")");
+            });
+        }
     }
 }

@@ -59,6 +59,8 @@
 //!     tiles, and each block begins with its own number. The body publishes or releases the queue's channel once, and
 //!     nothing else uses this channel (`work_queue.rs`).
 //! 35. Each entry of distributed shared memory is stored, signalled and awaited once (`cluster_memory.rs`).
+//! 36. A copy takes elements only from a tile of the same type and layout that an earlier copy of the block has loaded
+//!     from the same tensor, at the offset between the two windows (`held.rs`).
 //!
 //! Layouts (`layouts.rs`, `fragments.rs`), if extents and layouts are known
 //!
@@ -89,6 +91,7 @@ mod definite_assignment;
 mod fragments;
 mod gathers;
 mod header;
+mod held;
 mod lanes;
 mod layouts;
 mod matrices;
@@ -126,6 +129,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     layouts::check(&mut cx);
     fragments::check(&mut cx);
     partial_sums::check(&mut cx);
+    held::check(&mut cx);
     schedules::check(&mut cx);
     shared_places::check(&mut cx);
     ordered::check(&mut cx);

@@ -65,6 +65,42 @@ pub(crate) fn coalesced_within(
     RegLayout::new(value, thread, total)
 }
 
+/// Like [`coalesced`], with the elements of a thread that are not of its chunk along the dimensions `along`.
+pub(crate) fn coalesced_along(
+    dim_bits: &[u32],
+    (contiguous, chunk): (usize, u32),
+    threads: u32,
+    along: &[usize],
+) -> Option<RegLayout> {
+    let total: u32 = dim_bits.iter().sum();
+    let chunk = chunk.min(total.saturating_sub(threads)).min(*dim_bits.get(contiguous)?);
+    let mut rest = total.saturating_sub(threads + chunk);
+    let mut part = dim_bits.to_vec();
+    let mut value: Vec<u64> = Vec::new();
+    for &dim in along {
+        let own = rest.min(part[dim]);
+        let base: u32 = dim_bits[..dim].iter().sum();
+        value.extend((base..base + own).map(|bit| 1u64 << bit));
+        part[dim] -= own;
+        rest -= own;
+    }
+    // Threads divide blocks of these elements as they would divide elements.
+    let blocks = coalesced(&part, contiguous, chunk, threads)?;
+    let lift = |column: &u64| {
+        let (mut out, mut from, mut to) = (0, 0, 0);
+        for (&part, &all) in part.iter().zip(dim_bits) {
+            out |= (column >> from & ((1 << part) - 1)) << (to + all - part);
+            from += part;
+            to += all;
+        }
+        out
+    };
+    let (mut own, thread): (Vec<u64>, Vec<u64>) =
+        (blocks.value().cols().iter().map(lift).collect(), blocks.thread().cols().iter().map(lift).collect());
+    own.extend(value);
+    RegLayout::new(own, thread, total)
+}
+
 /// Like [`coalesced`], with all elements along the dimensions `own` in each thread.
 pub(crate) fn coalesced_owning(
     dim_bits: &[u32],

@@ -9,7 +9,7 @@
 //! barriers. An exchange by shuffles costs two for each word.
 
 use super::graph::Access;
-use super::log2_shape;
+use super::{log2_shape, overlaps};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::analysis::distribution::owned_run;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +41,8 @@ pub(super) fn access(access: &Access, layout: &RegLayout, shape: &[u64]) -> u64 
     let bits = log2_shape(shape);
     let run = access.dim.map_or(1, |dim| (1 << owned_run(layout, &bits, dim)).min(access.width)).max(1);
     let own = layout.value().cols().iter().filter(|&&c| c != 0).count() as u32;
-    let accesses = (1u64 << own) / u64::from(run).min(1 << own);
+    let all = (1u64 << own) / u64::from(run).min(1 << own);
+    let accesses = if access.beside.is_empty() { all } else { overlaps::accesses(access, layout, shape, run) };
     let lanes = WARP.ilog2().min(layout.thread_bits());
     // One of several threads with the same element stores it.
     let warps = layout.thread().cols().iter().skip(lanes as usize).filter(|&&c| access.load || c != 0).count();
@@ -76,6 +77,10 @@ fn sectors(access: &Access, layout: &RegLayout, bits: &[u32], run: u32) -> u64 {
     }
     let enough = access.elem.bytes_of(elements.len() as u64 * u64::from(run)).div_ceil(SECTOR_BYTES.into());
     let touched = touched.len() as u64;
+    // Overlapping windows were loaded before.
+    if !access.beside.is_empty() {
+        return touched;
+    }
     let again = if access.whole_sectors { 3 * touched.saturating_sub(enough) } else { 0 };
     touched + 3 * enough + again
 }

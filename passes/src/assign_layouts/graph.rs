@@ -9,6 +9,7 @@
 //! Needs: products selected and their fragments laid out, literal extents. Makes no decisions ([`super::infer`] does).
 
 use super::axis_order::AxisOrder;
+use super::overlaps::{Offsets, offsets};
 use super::window_starts::places;
 use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_window_dim;
@@ -86,6 +87,8 @@ pub(super) struct Access {
     pub(super) plain: bool,
     /// A store whose warps should write whole sectors.
     pub(super) whole_sectors: bool,
+    /// For a load: the distances to windows that were loaded before.
+    pub(super) beside: Vec<Vec<i64>>,
 }
 
 impl Access {
@@ -168,6 +171,7 @@ impl Graph {
             path: Vec::new(),
             lets: BTreeMap::new(),
             deferred_of: BTreeSet::new(),
+            overlaps: offsets(k),
         };
         builder.block(k.body);
         let mut graph = builder.graph;
@@ -233,6 +237,7 @@ struct Builder<'a> {
     lets: BTreeMap<Value, Stmt>,
     /// Pairs of a node and a deferred `let` whose operands were added to it.
     deferred_of: BTreeSet<(NodeId, Value)>,
+    overlaps: Offsets,
 }
 
 impl Builder<'_> {
@@ -343,6 +348,8 @@ impl Builder<'_> {
             } else if let Some(view) = from {
                 let shape = self.graph.nodes[to].shape.clone();
                 self.access(to, &view, &shape, true, true);
+                let beside = self.overlaps.get(&s).cloned().unwrap_or_default();
+                self.graph.nodes[to].accesses.last_mut().expect("it was added").beside = beside;
             } else if let Some((from, relation)) = self.copied(src) {
                 let weight = self.weight();
                 self.graph.edges.push(Edge { a: from, b: to, relation, weight, at: s, leaf: None });
@@ -682,7 +689,17 @@ impl Builder<'_> {
         let dim = dim.filter(|&d| d < shape_bits(shape).len());
         self.rows(node, view);
         let weight = self.weight();
-        let access = Access { width, dim, elem: elem.size(), global, load, weight, plain, whole_sectors: false };
+        let access = Access {
+            width,
+            dim,
+            elem: elem.size(),
+            global,
+            load,
+            weight,
+            plain,
+            whole_sectors: false,
+            beside: Vec::new(),
+        };
         self.graph.nodes[node].accesses.push(access);
     }
 }

@@ -13,8 +13,8 @@
 
 use super::cost;
 use super::graph::{Access, Edge, Graph, Node, NodeId, Relation, What, reduced_shape};
-use super::log2_shape;
 use super::threads::Threads;
+use super::{log2_shape, overlaps};
 use crate::assign_layouts::coalesced::{coalesced_of, coalesced_owning, coalesced_within};
 use std::collections::BTreeMap;
 use tilec_ir::combine::How;
@@ -253,6 +253,7 @@ impl<'a> Search<'a> {
             }
         }
         self.whole_sectors();
+        self.blocks();
         self.whole_bytes();
         // Larger tiles first: others follow from them.
         let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
@@ -278,6 +279,21 @@ impl<'a> Search<'a> {
         for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
             for access in node.accesses.iter().filter(|a| a.whole_sectors && !a.plain) {
                 if let Some(layout) = self.coalesced(n, Some(access)) {
+                    self.begin(n, layout);
+                }
+            }
+        }
+    }
+
+    /// For windows that overlap, adds candidates in which threads have neighbours in blocks.
+    fn blocks(&mut self) {
+        let graph = self.graph;
+        for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
+            // The widest access of the tiles that share the layout: a thread loads only the edges of the others.
+            let alike = self.alike(n).into_iter().flat_map(|n| &graph.nodes[n].accesses);
+            let chunk = alike.filter(|a| a.global).map(|a| self.chunk(a)).max().unwrap_or(0);
+            for access in node.accesses.iter().filter(|a| !a.beside.is_empty()) {
+                if let Some(layout) = overlaps::in_blocks(access, &node.shape, chunk, self.threads) {
                     self.begin(n, layout);
                 }
             }

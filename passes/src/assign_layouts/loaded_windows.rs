@@ -26,10 +26,11 @@ use tilec_ir::typing::{fixed_shape, resolve_view};
 const MOST: u64 = 64;
 
 /// A window, the statement that reads it, and the extents that are loaded.
-struct Found {
-    at: Stmt,
-    window: Expr,
-    shape: Vec<u64>,
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) at: Stmt,
+    pub(super) window: Expr,
+    pub(super) shape: Vec<u64>,
 }
 
 /// Loads such windows into tiles.
@@ -53,7 +54,7 @@ pub(super) fn into_tiles(k: &mut Kernel, threads: Threads) {
 }
 
 /// Fills a tile in front of the statement, and reads it in place of the window.
-fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) {
+pub(super) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) {
     let span = k.expr_spans[window];
     let base = resolve_view(k, window).expect("bug: it is a window").base;
     let elem = ElemRef::Known(elem_of(k, base).expect("specialised"));

@@ -10,7 +10,7 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData};
 use tilec_ir::loop_ends::{covers, loop_variable};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{copy_shape, resolve_view, same_expr};
+use tilec_ir::typing::{copy_shape, fixed_shape, resolve_view, same_expr};
 
 /// Removes the ends of windows that no launch needs. A pass that replaces a loop variable by a value calls this, too,
 /// because a single iteration may allow more.
@@ -40,7 +40,7 @@ pub(crate) fn drop_idle(k: &mut Kernel) {
                 let shape = k.tile_ty(dst).and_then(|t| k.const_shape(&t.shape));
                 ends.visit(src, shape.as_deref(), &mut idle);
             }
-            StmtData::Let { init, .. } => ends.visit(init, None, &mut idle),
+            StmtData::Let { init, .. } => ends.visit(init, fixed_shape(k, init).as_deref(), &mut idle),
             _ => {}
         }
     }

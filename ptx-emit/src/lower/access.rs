@@ -1,6 +1,7 @@
 //! Accesses to windows of memory: their width, predicate and address.
 
 use super::dims::Dims;
+use super::held::Held;
 use super::ranged_ints::Int;
 use super::state::Lower;
 use super::store_distribution::LaneStores;
@@ -45,9 +46,13 @@ impl Lower<'_> {
         }
         let log2 = attrs.vec.unwrap_or(1).max(1).ilog2();
         let dim = self.contiguous(view).unwrap_or(0);
-        let Some(groups) = groups(layout, dim_bits, dim, log2) else {
+        let Some(mut groups) = groups(layout, dim_bits, dim, log2) else {
             return Err(self.unfit(e, "an access wider than the run of elements that a thread owns"));
         };
+        let held = self.held(attrs, layout, dim_bits);
+        if !held.is_empty() {
+            groups.retain(|group| group.iter().any(|&v| held[v].is_none()));
+        }
         let (window, preds) = if space.has_bounds() {
             let w = self.global_window(view, layout, dim_bits, attrs.check.as_deref())?;
             let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
@@ -67,7 +72,7 @@ impl Lower<'_> {
             },
             None => None,
         };
-        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds, fill })
+        Ok(Access { window, space, layout: layout.clone(), dim_bits: dim_bits.clone(), groups, preds, held, fill })
     }
 
     ///
@@ -152,7 +157,7 @@ impl Lower<'_> {
         let firsts = groups.iter().map(|g| g[0]).collect();
         let window = Window::Fragment(FragmentWindow { base, firsts, step });
         let (layout, dim_bits) = (layout.clone(), dim_bits.clone());
-        Ok(Access { window, space, layout, dim_bits, groups, preds, fill: None })
+        Ok(Access { window, space, layout, dim_bits, groups, preds, held: Held::new(), fill: None })
     }
 
     /// The dimension of a window along which its memory is contiguous.

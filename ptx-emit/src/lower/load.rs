@@ -1,6 +1,7 @@
 //! Loads: windows of memory into register tiles.
 
 use super::accesses::{guard, load_op, vector};
+use super::held::Held;
 use super::state::Lower;
 use super::tile::{Tile, class_of, groups};
 use super::windows::Access;
@@ -35,6 +36,7 @@ impl Lower<'_> {
         if elem == tile.elem {
             let groups = std::mem::take(&mut access.groups);
             let preds = access.preds.clone();
+            let held = std::mem::take(&mut access.held);
             if elem.bits() == 4 {
                 return self.load_nibbles(src, &mut access, &groups, &preds, tile, attrs.keep);
             }
@@ -42,7 +44,12 @@ impl Lower<'_> {
                 return self.load_bytes(src, &mut access, &groups, &preds, tile, attrs.keep);
             }
             if tile.packed() && attrs.vec.unwrap_or(1) == 1 {
-                return self.load_halves(&mut access, &groups, &preds, tile, attrs.keep);
+                return self.load_halves(&mut access, (&groups, &held), &preds, tile, attrs.keep);
+            }
+            if !held.is_empty() {
+                let loaded = |v: &usize| groups.iter().any(|group| group.contains(v));
+                let taken: Vec<usize> = tile.elements().into_iter().filter(|v| !loaded(v)).collect();
+                self.take(tile, &taken, &held);
             }
             if !groups.iter().all(|g| self.registers_of(tile, g).is_some()) {
                 return self.load_across(src, &mut access, &groups, &preds, tile, attrs.keep);
@@ -100,7 +107,7 @@ impl Lower<'_> {
     fn load_halves(
         &mut self,
         access: &mut Access,
-        groups: &[Vec<usize>],
+        (groups, held): (&[Vec<usize>], &Held),
         preds: &[Option<Reg>],
         tile: &Tile,
         keep: bool,
@@ -114,6 +121,10 @@ impl Lower<'_> {
                 self.emit.push(P::UnpackB32B16, [Operand::Vec(regs.clone()), tile.regs[pair].into()]);
             }
             for &v in &halves {
+                if let Some(&Some(from)) = held.get(v) {
+                    regs[v % 2] = self.held_half(from);
+                    continue;
+                }
                 let r = regs[v % 2];
                 let at = groups.iter().position(|g| g[0] == v).expect("groups of one element cover the tile");
                 let address = self.address(access, v)?;

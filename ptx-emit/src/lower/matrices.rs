@@ -5,6 +5,7 @@
 //! ([`matrix_load`]). Both instructions visit the matrices of a fragment in the same order.
 
 use super::dims::Dims;
+use super::held::Held;
 use super::state::Lower;
 use super::tile::Tile;
 use super::window_ends::end_of;
@@ -104,6 +105,7 @@ impl Lower<'_> {
             layout: matrices.rows.clone(),
             groups: (0..1usize << matrices.outer_bits.len()).map(|o| vec![o]).collect(),
             preds: Vec::new(),
+            held: Held::new(),
             fill: None,
             dim_bits: dim_bits.clone(),
         })

@@ -49,6 +49,7 @@ mod functions_f64;
 mod gather;
 mod gathered_rows;
 mod global;
+mod held;
 mod hyperbolic;
 mod index;
 mod index_bounds;

@@ -2,6 +2,7 @@
 //! separately; its address is computed from its index in both shapes.
 
 use super::dims::Dims;
+use super::held::Held;
 use super::ranged_ints::Int;
 use super::scope::Scope;
 use super::state::Lower;
@@ -39,6 +40,7 @@ impl Lower<'_> {
                 dim_bits: Dims::of(&shape),
                 groups: vec![vec![0]],
                 preds: vec![inside],
+                held: Held::new(),
                 fill: None,
             };
             let found = self.load_group(at, &mut access, elem, &[0], inside)?;

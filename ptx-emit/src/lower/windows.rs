@@ -1,6 +1,7 @@
 //! Windows of memory in lowering: the parts of their addresses, and the groups of elements of an access.
 
 use super::dims::Dims;
+use super::held::Held;
 use super::ranged_ints::Int;
 use super::tile::{Filled, Tile};
 use crate::inst::{Operand, Reg};
@@ -250,6 +251,8 @@ pub(super) struct Access {
     pub(super) dim_bits: Dims,
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) preds: Vec<Option<Reg>>,
+    /// The elements that a thread holds: no access is made for groups of such elements.
+    pub(super) held: Held,
     /// The value of elements outside the bounds; `None`: zero.
     pub(super) fill: Option<Filled>,
 }
@@ -265,6 +268,7 @@ impl Access {
             dim_bits,
             groups,
             preds: Vec::new(),
+            held: Held::new(),
             fill: None,
         }
     }

@@ -3,7 +3,6 @@
 
 use crate::atomics::Combining;
 use crate::entities::Expr;
-use crate::held_elements::HeldElements;
 use crate::layout::RegLayout;
 use crate::literal::Literal;
 use crate::mechanism::Mechanism;
@@ -72,6 +71,15 @@ impl CopyAttrs {
     pub fn is_prefetch(&self) -> bool {
         self.mechanism == Mechanism::Prefetch
     }
+}
+
+/// Another tile that has elements of a window.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HeldElements {
+    /// The tile.
+    pub tile: Expr,
+    /// What is added to the index of an element of the window, for each dimension.
+    pub offset: Vec<i64>,
 }
 
 /// How a copy is done. All fields are optional; a pass or a plain default decides what is absent.

@@ -17,15 +17,6 @@ use crate::names::Parts;
 use crate::types::{ElemRef, TensorTy};
 use crate::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// Another tile that has elements of a window.
-#[derive(Clone, PartialEq, Debug)]
-pub struct HeldElements {
-    /// The tile.
-    pub tile: Expr,
-    /// What is added to the index of an element of the window, for each dimension.
-    pub offset: Vec<i64>,
-}
-
 /// A load of a window of a tensor into all of a register tile, by the threads that hold it.
 #[derive(Clone, Debug)]
 pub struct PlainLoad {

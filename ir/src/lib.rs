@@ -6,7 +6,7 @@
 mod accumulators;
 pub mod atomics;
 pub mod atoms;
-mod attributes;
+pub mod attributes;
 pub mod cluster;
 pub mod codes;
 pub mod combine;

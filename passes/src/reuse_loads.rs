@@ -14,9 +14,10 @@
 use crate::Cx;
 use crate::analysis::access_width::window_contiguous_dim;
 use std::collections::BTreeSet;
+use tilec_ir::attributes::HeldElements;
 use tilec_ir::diag::{Reported, counted};
 use tilec_ir::entities::{Block, Stmt, Value};
-use tilec_ir::held_elements::{HeldElements, PlainLoad, is_only_read};
+use tilec_ir::held_elements::{PlainLoad, is_only_read};
 use tilec_ir::kernel::{Kernel, StmtData};
 
 pub(crate) const NAME: &str = "reuse-loads";
@@ -106,12 +107,14 @@ fn taken(k: &Kernel, block: Block, (at, stmt): (usize, Stmt), load: &PlainLoad, 
         let same = k.tile_ty(other.load.tile).is_some_and(|t| {
             (t.elem, &t.reg_layout) == (tile.elem, &tile.reg_layout) && k.const_shape(&t.shape).as_ref() == Some(&shape)
         });
-        let whole = |offset: &[i64]| {
-            contiguous.is_none_or(|d| offset[d] % i64::from(width) == 0) && offset.iter().any(|&by| by != 0)
-        };
+        let whole = |offset: &[i64]| contiguous.is_none_or(|d| offset[d] % i64::from(width) == 0);
         let Some(offset) = load.offset_in(k, &other.load).filter(|of| same && whole(of)) else { continue };
         let held = layout.held(&shape, &offset).into_iter().enumerate().filter_map(|(v, from)| from.map(|_| v));
         sources.push((other, offset, held.collect()));
+    }
+    // A window that is loaded again as it is was written so, to have its registers free in between.
+    if sources.iter().all(|(_, offset, _)| offset.iter().all(|&by| by == 0)) {
+        return None;
     }
     let mut has: BTreeSet<usize> = BTreeSet::new();
     let mut held = Vec::new();

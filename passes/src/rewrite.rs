@@ -1,7 +1,7 @@
 //! Copies of statements with fresh names, replaced references, and stages of new statements.
 
+use tilec_ir::attributes::HeldElements;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
-use tilec_ir::held_elements::HeldElements;
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Next, Range, StmtData, ValueData, ValueDef, View};
 use tilec_ir::ops::Op;
 

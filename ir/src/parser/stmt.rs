@@ -1,11 +1,11 @@
 //! Statements and blocks.
 
 use crate::atomics::Combining;
+use crate::attributes::HeldElements;
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::fix_locations::FixLocation;
-use crate::held_elements::HeldElements;
 use crate::kernel::{ChannelOp, CopyAttrs, ENDLESS, ExprData, Mechanism, Next, SignalOp, StmtData, StmtPlan, ValueDef};
 use crate::lexer::{Tok, clip, is_reserved};
 use crate::parser::foreign_syntax;

@@ -1,9 +1,10 @@
 //! Rule 36: elements that a copy takes from another tile are those of its window.
 
+use crate::attributes::HeldElements;
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Block, Stmt};
-use crate::held_elements::{HeldElements, PlainLoad, is_only_read};
+use crate::held_elements::{PlainLoad, is_only_read};
 use crate::kernel::{ExprData, Kernel, StmtData};
 use crate::verify::context::Cx;
 

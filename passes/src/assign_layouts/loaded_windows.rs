@@ -17,7 +17,7 @@ use crate::analysis::access_width::{elem_of, global_width};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, place_of};
 use tilec_ir::deferred_lets::Deferred;
-use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{fixed_shape, resolve_view};
@@ -54,7 +54,7 @@ pub(super) fn into_tiles(k: &mut Kernel, threads: Threads) {
 }
 
 /// Fills a tile in front of the statement, and reads it in place of the window.
-pub(super) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) {
+pub(super) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) -> Value {
     let span = k.expr_spans[window];
     let base = resolve_view(k, window).expect("bug: it is a window").base;
     let elem = ElemRef::Known(elem_of(k, base).expect("specialised"));
@@ -67,6 +67,7 @@ pub(super) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) {
     let front = [k.stmt(StmtData::Var { value, init: None }, span), k.stmt(copy, span)];
     let (block, index) = place_of(k, at);
     k.blocks[block].splice(index..index, front);
+    value
 }
 
 struct Search<'k> {

@@ -8,10 +8,10 @@ use super::coalesced::coalesced_along;
 use super::graph::Access;
 use super::loaded_windows::{Found, load};
 use super::threads::Threads;
-use crate::analysis::uses::all_stmts;
+use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::copy_shape;
 use std::collections::BTreeMap;
-use tilec_ir::entities::{Block, Expr, Stmt};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::held_elements::{PlainLoad, is_only_read, offset_between};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -67,16 +67,31 @@ pub(super) fn into_tiles(k: &mut Kernel) {
         };
         is_only_read(k, view.base) && windows.iter().any(with)
     };
-    let mut new: Vec<Found> = Vec::new();
-    for of in &windows {
-        // A copy of a whole window to a tile stays.
-        if overlapping(of) && PlainLoad::of(k, of.1.at).is_none() {
-            new.push(of.1.clone());
-        }
-    }
+    // A copy of a whole window to a tile stays.
+    let loaded = windows.iter().filter(|of| overlapping(of) && PlainLoad::of(k, of.1.at).is_none());
+    let new: Vec<Found> = loaded.map(|(_, found, _)| found.clone()).collect();
+    let mut named: BTreeMap<Value, Value> = BTreeMap::new();
     for Found { at, window, shape } in new {
-        load(k, at, window, &shape);
+        let name = name_of_window(k, window);
+        let tile = match name.and_then(|(v, _)| named.get(&v).copied()) {
+            Some(tile) => {
+                k.exprs[window] = ExprData::Ref(tile);
+                tile
+            }
+            // A name is loaded where it stands.
+            None => load(k, name.map_or(at, |(_, let_of)| let_of), window, &shape),
+        };
+        named.extend(name.map(|(v, _)| (v, tile)));
     }
+}
+
+/// The name that stands for a window, and the statement behind its `let`.
+fn name_of_window(k: &Kernel, window: Expr) -> Option<(Value, Stmt)> {
+    let ExprData::Ref(v) = k.exprs[window] else { return None };
+    let of = |s: Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v);
+    let statement = all_stmts(k, k.body).into_iter().find(|&s| of(s))?;
+    let (block, at) = place_of(k, statement);
+    Some((v, *k.blocks[block].get(at + 1)?))
 }
 
 /// The extents of what a statement computes element by element.

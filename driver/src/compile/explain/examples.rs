@@ -252,6 +252,7 @@ pub const ALL: &[Example] = &[
     example("schedule", "--target sm_80", include_str!("examples/schedule.tile")),
     example("place-shared", "--target sm_70", include_str!("examples/place-shared.tile")),
     example("barriers", "--target sm_80", include_str!("examples/gemm.tile")),
+    example("reuse-loads", "--target sm_80", include_str!("examples/reuse-loads.tile")),
     example("overlap-launches", "--target sm_90a", include_str!("examples/gemm.tile")),
     example("contract", "--target sm_80", include_str!("examples/contract.tile")),
     example("hand-over", "--target sm_90a", include_str!("examples/gemm.tile")),

@@ -21,6 +21,7 @@ const PAGES: &[(&str, &str)] = &[
     ("skip-scaling", include_str!("passes/skip-scaling.md")),
     ("predicate", include_str!("passes/predicate.md")),
     ("schedule", include_str!("passes/schedule.md")),
+    ("reuse-loads", include_str!("passes/reuse-loads.md")),
     ("overlap-launches", include_str!("passes/overlap-launches.md")),
     ("contract", include_str!("passes/contract.md")),
     ("hand-over", include_str!("passes/hand-over.md")),

@@ -244,3 +244,49 @@ fn roles() {
     let multiplied = "for k in 0..K {}";
     block(&format!("{multiplied}\n{one}"), &[("E0242", multiplied)]);
 }
+
+/// Loads of two windows, with what is between them and the attribute of the second.
+fn held(between: &str, attribute: &str, expected: &[(&str, &str)]) {
+    let source = format!(
+        "kernel t(X: gmem f32[M, N], Y: gmem f32[M, N]) grid (g: M) schedule {{ threads 32 }} {{
+            var x = reg f32[2, 32] layout (32,2):(2,1)
+            var y = reg f32[2, 32] layout (32,2):(2,1)
+            var z = reg f32[2, 32] layout (32,2):(2,1) = 0.0
+            var w = reg f32[2, 32] layout (32,2):(1,32)
+            var at = reg i32[] = 0
+            copy X[g * 2.., 0..] -> x
+            {between}
+            copy X[g * 2 + 1.., 0..] -> y {attribute}
+            copy y + x -> Y[g * 2.., 0..]
+        }}"
+    );
+    breaks(&source, expected);
+}
+
+#[test]
+fn held_elements() {
+    let copy = "copy X[g * 2 + 1.., 0..] -> y";
+    let bad = |attribute: &str| vec![("E0243".to_owned(), format!("{copy} {attribute}"))];
+    let refused = |between: &str, attribute: &str| {
+        let expected = bad(attribute);
+        let expected: Vec<(&str, &str)> = expected.iter().map(|(code, at)| (code.as_str(), at.as_str())).collect();
+        held(between, attribute, &expected);
+    };
+    held("", "held x (1, 0)", &[]);
+    held("let s = x * 2.0", "held x (1, 0)", &[]);
+    held("copy X[g * 2 + 2.., 1..] -> z", "held x (1, 0), z (-1, -1)", &[]);
+    // Another distance, and another rank.
+    refused("", "held x (-1, 0)");
+    refused("", "held x (1)");
+    // Tiles that were not loaded, are loaded otherwise, or have changed since.
+    refused("", "held z (1, 0)");
+    refused("copy X[g * 2.., 0..] -> w", "held w (1, 0)");
+    refused("copy X[g * 2.., 0..] -> z fill 1.0", "held z (1, 0)");
+    refused("copy X[at.., 0..] -> z", "held z (1, 0)");
+    refused("copy X[g * 2.., ..31] -> z", "held z (1, 0)");
+    refused("copy Y[g * 2.., 0..] -> z", "held z (1, 0)");
+    refused("x = x + 1.0", "held x (1, 0)");
+    // The loads may not be of a tensor that the kernel writes, or conditional.
+    refused("copy z -> X[g * 2.., 0..]", "held x (1, 0)");
+    refused("", "when at > 0 held x (1, 0)");
+}

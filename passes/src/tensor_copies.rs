@@ -3,7 +3,9 @@
 //! A tensor map has an address, extents and strides in multiples of 16 bytes (`cuTensorMapEncodeTiled`). Elements past
 //! an extent read as zero, as in the language.
 
-use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape};
+use crate::analysis::access_width::{
+    MAX_ACCESS_BYTES, elem_of, global_width, known_elem, tile_shape, window_contiguous_dim,
+};
 use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::refusal::Refused;
@@ -79,6 +81,7 @@ pub(crate) fn fits_unconverted(
     if from.transposed {
         return Err(format!("`{name}` is transposed").into());
     }
+    in_order(k, from, buffer, &shape)?;
     if !tensor.padded.is_empty() {
         wide(k, facts, from, &shape)?;
         pixels(k, facts, from, buffer, &shape)?;
@@ -92,6 +95,19 @@ pub(crate) fn fits_unconverted(
             format!("`{name}`'s tile has several panels of rows whose number is not a multiple of 8").into()
         })),
     }
+}
+
+/// Checks that a buffer has the order of the window that is copied to it. Without a written order it takes that.
+pub(crate) fn in_order(k: &Kernel, from: &ResolvedView, buffer: Value, shape: &[u64]) -> Result<(), Refused> {
+    let Some(tile) = k.tile_ty(buffer) else { return Ok(()) };
+    let written = tile.order.is_some() || tile.smem_layout.is_some();
+    let is_line = shape.iter().filter(|&&n| n > 1).count() <= 1;
+    if !written || is_line || smem_contiguous(k, buffer) == window_contiguous_dim(k, from) {
+        return Ok(());
+    }
+    let (name, of) = (&k.values[from.base].name, &k.values[buffer].name);
+    let why = format!("the copy transposes `{name}`: `{of}` is written in the other order");
+    Err(Refused::from(why).help(&format!("leave the order of `{of}` out: it takes that of the tensor")))
 }
 
 /// That the rows of a tile are too short for the layouts which asynchronous copies fill, and how they would be long enough.

@@ -10,7 +10,6 @@
 
 use crate::Options;
 use crate::analysis::access_width::{elem_of, window_contiguous_dim};
-use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::Facts;
 use crate::analysis::wgmma::read_by_warpgroups;
 use crate::refusal::Refused;
@@ -44,12 +43,8 @@ pub(crate) fn fits(
     let shape = k.tile_ty(buffer).and_then(|t| k.const_shape(&t.shape));
     let Some(shape) = shape else { return Err("its extents are not known".into()) };
     tensor_copies::wide(k, facts, from, &shape)?;
-    // Without a written order, a buffer takes that of its source.
+    tensor_copies::in_order(k, from, buffer, &shape)?;
     let along = window_contiguous_dim(k, from);
-    let order = k.tile_ty(buffer).is_some_and(|t| t.order.is_some() || t.smem_layout.is_some());
-    if order && smem_contiguous(k, buffer) != along {
-        return Err(format!("the copy transposes `{name}`").into());
-    }
     match along.and_then(|d| panels(&shape, d, elem.size(), false)) {
         Some(_) => Ok(()),
         None => Err(tensor_copies::short_rows(k, from, buffer, (&shape, along))

@@ -176,6 +176,7 @@ pub const ALL: &[Example] = &[
     example("W0414", "--target sm_80", include_str!("examples/W0414.tile")),
     example("W0415", "--target sm_80", include_str!("examples/W0415.tile")),
     example("W0416", "--target sm_80", include_str!("examples/W0416.tile")),
+    example("W0417", "--target sm_80", include_str!("examples/W0417.tile")),
     example("E0411", "--target sm_90a", include_str!("examples/E0411.tile")),
     example("E0412", "--target sm_90a", include_str!("examples/E0412.tile")),
     example("E0413", "--target sm_70", include_str!("examples/E0413.tile")),

@@ -42,7 +42,7 @@ pub(super) fn access(access: &Access, layout: &RegLayout, shape: &[u64]) -> u64 
     let run = access.dim.map_or(1, |dim| (1 << owned_run(layout, &bits, dim)).min(access.width)).max(1);
     let own = layout.value().cols().iter().filter(|&&c| c != 0).count() as u32;
     let all = (1u64 << own) / u64::from(run).min(1 << own);
-    let accesses = if access.beside.is_empty() { all } else { overlaps::accesses(access, layout, shape, run) };
+    let accesses = if access.beside.is_empty() { all } else { overlaps::accesses(&access.beside, layout, shape, run) };
     let lanes = WARP.ilog2().min(layout.thread_bits());
     // One of several threads with the same element stores it.
     let warps = layout.thread().cols().iter().skip(lanes as usize).filter(|&&c| access.load || c != 0).count();

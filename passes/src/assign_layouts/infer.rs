@@ -293,7 +293,8 @@ impl<'a> Search<'a> {
             let alike = self.alike(n).into_iter().flat_map(|n| &graph.nodes[n].accesses);
             let chunk = alike.filter(|a| a.global).map(|a| self.chunk(a)).max().unwrap_or(0);
             for access in node.accesses.iter().filter(|a| !a.beside.is_empty()) {
-                if let Some(layout) = overlaps::in_blocks(access, &node.shape, chunk, self.threads) {
+                let of = |dim| overlaps::in_blocks(&access.beside, &node.shape, (dim, chunk), self.threads);
+                if let Some(layout) = access.dim.and_then(of) {
                     self.begin(n, layout);
                 }
             }

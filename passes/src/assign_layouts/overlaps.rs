@@ -5,7 +5,6 @@
 //! of a layout counts the elements that a thread does not hold yet.
 
 use super::coalesced::coalesced_along;
-use super::graph::Access;
 use super::loaded_windows::{Found, load};
 use super::threads::Threads;
 use crate::analysis::uses::{all_stmts, place_of};
@@ -131,17 +130,22 @@ fn in_expression(k: &Kernel, at: Stmt) -> Vec<Expr> {
     found
 }
 
-/// The accesses of a thread that holds elements of earlier windows, in runs of `run` elements.
-pub(super) fn accesses(access: &Access, layout: &RegLayout, shape: &[u64], run: u32) -> u64 {
-    let held: Vec<Vec<Option<usize>>> = access.beside.iter().map(|offset| layout.held(shape, offset)).collect();
+/// The accesses of a thread that holds elements of windows at these distances, in runs of `run` elements.
+pub(super) fn accesses(beside: &[Vec<i64>], layout: &RegLayout, shape: &[u64], run: u32) -> u64 {
+    let held: Vec<Vec<Option<usize>>> = beside.iter().map(|offset| layout.held(shape, offset)).collect();
     let loaded = (0..1usize << layout.value_bits()).filter(|&v| held.iter().all(|held| held[v].is_none())).count();
     (loaded as u64).div_ceil(u64::from(run)).max(u64::from(loaded > 0))
 }
 
-/// A layout in which a thread has neighbours along the dimensions in which windows differ.
-pub(super) fn in_blocks(access: &Access, shape: &[u64], chunk: u32, threads: Threads) -> Option<RegLayout> {
-    let contiguous = access.dim?;
-    let differ = |&d: &usize| d != contiguous && access.beside.iter().any(|offset| offset[d] != 0);
+/// A layout in which a thread has `2^chunk` neighbours along the contiguous dimension, and others along the dimensions in
+/// which windows differ.
+pub(super) fn in_blocks(
+    beside: &[Vec<i64>],
+    shape: &[u64],
+    (contiguous, chunk): (usize, u32),
+    threads: Threads,
+) -> Option<RegLayout> {
+    let differ = |&d: &usize| d != contiguous && beside.iter().any(|offset| offset[d] != 0);
     let along: Vec<usize> = (0..shape.len()).rev().filter(differ).collect();
     if along.is_empty() {
         return None;

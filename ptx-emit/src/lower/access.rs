@@ -1,11 +1,10 @@
 //! Accesses to windows of memory: their width, predicate and address.
 
 use super::dims::Dims;
-use super::held::Held;
 use super::ranged_ints::Int;
 use super::state::Lower;
 use super::store_distribution::LaneStores;
-use super::tile::{Filled, groups};
+use super::tile::{Filled, Held, groups};
 use super::windows::{Access, FragmentWindow, Window};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

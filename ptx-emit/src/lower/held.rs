@@ -2,14 +2,11 @@
 
 use super::dims::Dims;
 use super::state::Lower;
-use super::tile::Tile;
+use super::tile::{Held, Tile};
 use crate::inst::{Class, Reg};
 use tilec_ir::entities::Value;
 use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::layout::RegLayout;
-
-/// For each element of a thread that it holds, the tile and the number of the element there.
-pub(super) type Held = Vec<Option<(Value, usize)>>;
 
 impl Lower<'_> {
     /// The elements of a window that a thread with this layout holds; nothing if it loads all of them.

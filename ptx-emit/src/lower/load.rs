@@ -1,9 +1,8 @@
 //! Loads: windows of memory into register tiles.
 
 use super::accesses::{guard, load_op, vector};
-use super::held::Held;
 use super::state::Lower;
-use super::tile::{Tile, class_of, groups};
+use super::tile::{Held, Tile, class_of, groups};
 use super::windows::Access;
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;

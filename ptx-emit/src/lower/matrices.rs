@@ -5,9 +5,8 @@
 //! ([`matrix_load`]). Both instructions visit the matrices of a fragment in the same order.
 
 use super::dims::Dims;
-use super::held::Held;
 use super::state::Lower;
-use super::tile::Tile;
+use super::tile::{Held, Tile};
 use super::window_ends::end_of;
 use super::windows::{Access, Window};
 use crate::inst::{Class, Operand, Reg};

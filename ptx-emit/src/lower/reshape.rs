@@ -2,11 +2,10 @@
 //! separately; its address is computed from its index in both shapes.
 
 use super::dims::Dims;
-use super::held::Held;
 use super::ranged_ints::Int;
 use super::scope::Scope;
 use super::state::Lower;
-use super::tile::Tile;
+use super::tile::{Held, Tile};
 use super::windows::{Access, Window};
 use crate::inst::Reg;
 use tilec_ir::diag::Reported;

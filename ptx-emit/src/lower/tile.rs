@@ -2,6 +2,7 @@
 
 use super::dims::Dims;
 use crate::inst::{Class, Reg};
+use tilec_ir::entities::Value;
 use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::types::Elem;
 
@@ -105,6 +106,9 @@ impl Tile {
         self.elem == other.elem && self.layout == other.layout && self.per_register == other.per_register
     }
 }
+
+/// For each element that a thread holds already, the tile and the number of the element there.
+pub(super) type Held = Vec<Option<(Value, usize)>>;
 
 /// The register class of a single element; 8-bit and 4-bit elements are the low part of a 32-bit register.
 pub(super) fn class_of(elem: Elem) -> Option<Class> {

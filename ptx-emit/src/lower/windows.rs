@@ -1,9 +1,8 @@
 //! Windows of memory in lowering: the parts of their addresses, and the groups of elements of an access.
 
 use super::dims::Dims;
-use super::held::Held;
 use super::ranged_ints::Int;
-use super::tile::{Filled, Tile};
+use super::tile::{Filled, Held, Tile};
 use crate::inst::{Operand, Reg};
 use tilec_ir::bits::Bits;
 use tilec_ir::entities::Value;

@@ -160,6 +160,17 @@ impl Decisions {
         found.map(|(value, _)| (kernel, value))
     }
 
+    /// A `let` of a kernel after the passes, by its place in the source: the first of those that loops were expanded to.
+    pub fn computed(&self, kernel: &str, span: Span) -> Option<(&Kernel, Value)> {
+        let kernel = &self.kernel(kernel)?.kernel;
+        let lets = kernel.statement_data().filter_map(|s| match s {
+            StmtData::Let { value, .. } => Some(*value),
+            _ => None,
+        });
+        let found = lets.filter(|&v| kernel.values[v].span == span && !span.is_none()).min();
+        found.map(|value| (kernel, value))
+    }
+
     /// The remarks of passes whose span contains a byte.
     pub fn remarks(&self, byte: usize) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(move |d| d.severity == Severity::Remark && holds(d.span, byte))

@@ -10,7 +10,7 @@ use tilec_ir::entities::Value;
 use tilec_ir::kernel::{ConstValue, Kernel, ValueDef};
 use tilec_ir::outline::WordKind;
 use tilec_ir::print::{print_declaration, print_expr};
-use tilec_ir::typing::Types;
+use tilec_ir::typing::{Types, layout_of, type_of};
 
 /// The hover text for the word at a byte, and the word's span. `decisions` are those for this text.
 pub fn hover(a: &Analysis, decisions: Option<&Decisions>, byte: usize) -> Option<(String, Span)> {
@@ -77,6 +77,14 @@ pub fn let_type(k: &Kernel, types: &Types<'_>, value: Value) -> Option<String> {
     matches!(k.values[value].def, ValueDef::Let).then(|| types.let_type(value).map(|ty| ty.describe(k))).flatten()
 }
 
+/// A `let` of a tile with the layout in which threads hold it; `None`: it is none, or has no layout. `name`: that of the source, where a loop was expanded.
+fn let_layout(k: &Kernel, value: Value, name: &str) -> Option<String> {
+    let init = k.let_init(value)?;
+    let layout = layout_of(k, init)?;
+    let ty = type_of(k, init).ok().filter(|ty| ty.rank() > 0)?;
+    Some(format!("let {name}: {} layout {layout}", ty.describe(k)))
+}
+
 fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: Value) -> String {
     let (k, data) = (a.kernel(kernel), a.value(kernel, value));
     let axis = || k.grid.iter().find(|axis| axis.index == value).map(|axis| print_expr(k, axis.extent));
@@ -93,9 +101,13 @@ fn of_value(a: &Analysis, decisions: Option<&Decisions>, kernel: usize, value: V
     {
         let _ = writeln!(out, "\n`{text}` on {}", decisions.target.name());
     }
-    if let Some((after, value)) = decisions.value(&k.name, &data.name, data.span)
-        && let Some(decided) = print_declaration(after, value).filter(|decided| *decided != text)
-    {
+    let decided = match data.def {
+        ValueDef::Let => {
+            decisions.computed(&k.name, data.span).and_then(|(after, value)| let_layout(after, value, &data.name))
+        }
+        _ => decisions.value(&k.name, &data.name, data.span).and_then(|(after, value)| print_declaration(after, value)),
+    };
+    if let Some(decided) = decided.filter(|decided| *decided != text) {
         let threads = decisions.threads(&k.name).map(|text| format!(", {text}"));
         let _ = writeln!(out, "\nOn {}{}:\n", decisions.target.name(), threads.unwrap_or_default());
         out += &code(&decided);

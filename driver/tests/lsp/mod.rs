@@ -3,6 +3,7 @@
 mod accesses;
 mod client;
 mod fixes;
+mod lets;
 mod quick_fixes;
 mod text;
 

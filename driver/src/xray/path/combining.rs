@@ -51,13 +51,7 @@ impl PathBuilder<'_> {
             }
             data => {
                 let (at, how) = self.combined_in_words(via.e, data);
-                let partial = target.and_then(|v| k.tile_ty(v)?.partial.as_ref()).map_or(String::new(), |p| {
-                    format!(
-                        ", as far as its thread has them; {} lanes combine their results after the loop",
-                        1u64 << p.lanes.len()
-                    )
-                });
-                (at, print_head_of(k, via.e), format!("{how}{partial}{result}"))
+                (at, print_head_of(k, via.e), format!("{}{result}", self.in_parts(node, how)))
             }
         }
     }

@@ -26,7 +26,7 @@ pub(in crate::xray) fn pictures(program: &Compiled, kernel: &CompiledKernel, pre
         // The last two dimensions somewhere in the first tile, and the first place along those in front.
         let rank = t.shape.len();
         let coords: Vec<u64> = (0..rank)
-            .map(|d| if t.repeats.contains(&d) { 0 } else { [3, 5].get(d + 2 - rank.min(d + 2)).copied().unwrap_or(0) })
+            .map(|d| (d + 2).checked_sub(rank).filter(|_| !t.repeats.contains(&d)).map_or(0, |last| [3, 5][last]))
             .collect();
         let mut way = PathBuilder::new(program, kernel);
         // A tensor that is smaller: its last element.

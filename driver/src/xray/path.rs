@@ -23,6 +23,7 @@ mod spot;
 mod state;
 mod tensor;
 mod text;
+mod tile;
 mod uses;
 pub(super) mod windows;
 

@@ -31,6 +31,17 @@ pub(super) struct Indices<'k> {
 }
 
 impl<'k> Indices<'k> {
+    /// Whether memory says where a loop begins.
+    pub(super) fn begins_by_data(&self, v: Value) -> bool {
+        let reads = |e: Expr| self.k.has_part(e, |part| matches!(self.k.exprs[part], ExprData::Index(_)));
+        self.loops.get(&v).is_some_and(|b| b.drawn || reads(b.start) || reads(b.step))
+    }
+
+    /// Whether all numbers are in question for the variable of a loop of which memory says where it begins.
+    pub(super) fn is_by_one(&self, v: Value) -> bool {
+        self.loops.get(&v).is_some_and(|b| !b.drawn && self.k.as_int(b.step) == Some(1))
+    }
+
     /// Those of a kernel, without its loops yet.
     pub(super) fn new(k: &'k Kernel) -> Indices<'k> {
         let ranges = Ranges::new(k);
@@ -89,6 +100,10 @@ impl Eval<'_, '_> {
             }),
             ValueDef::Loop => {
                 let b = self.indices.loops.get(&v).filter(|b| !b.drawn)?;
+                // It takes every number between bounds that are not known.
+                if self.indices.begins_by_data(v) {
+                    return turns.filter(|_| self.indices.is_by_one(v));
+                }
                 let (start, step) = (self.of(b.start)?, self.of(b.step)?);
                 match turns {
                     Some(turns) => Interval::of(Op::Add, start, Interval::of(Op::Mul, turns, step)?),

@@ -111,7 +111,7 @@ impl PathBuilder<'_> {
             known.extend(by.numbers);
         }
         let numbers: Vec<u64> = coords.iter().map(|c| if let Coord::Number(n) = c { *n } else { 0 }).collect();
-        let Place { numbers: at_numbers, count, of_model, .. } = self.finds(access, &numbers, &any).ok()?;
+        let Place { numbers: at_numbers, count, of_model, .. } = self.finds(access, &numbers, (&any, &known)).ok()?;
         // A tile of indices is loaded at the numbers of the grid, too: they are the first ones.
         let mut at_first = at_numbers;
         at_first.extend(known);

@@ -93,6 +93,11 @@ impl<'k> Solver<'k> {
         &self.order
     }
 
+    /// Whether memory says where a loop begins.
+    pub(super) fn begins_by_data(&self, v: Value) -> bool {
+        self.indices.begins_by_data(v)
+    }
+
     /// The conditions under which a statement runs.
     pub(super) fn conditions(&self, s: Stmt) -> impl Iterator<Item = Constraint> + '_ {
         self.conditions.get(&s).into_iter().flatten().map(|&(e, holds)| Constraint::Holds(e, holds))
@@ -142,7 +147,8 @@ impl<'k> Solver<'k> {
         let mut search = Search { found: Vec::new(), left: BOXES, unknown: false };
         self.search(&query, &mut turns, &mut search);
         if search.unknown && search.found.is_empty() {
-            return Solution::Unknown(self.open_sizes(all, fixed));
+            let by_data = vars.iter().any(|&v| self.indices.begins_by_data(v) && !self.indices.is_by_one(v));
+            return Solution::Unknown(if by_data { Vec::new() } else { self.open_sizes(all, fixed) });
         }
         let Some(first) = search.found.first() else { return Solution::Nowhere };
         let of_grid = |n: &Numbers| -> Vec<i64> {
@@ -268,7 +274,7 @@ impl<'k> Solver<'k> {
                 continue;
             }
             found(v);
-            if let Some(b) = self.indices.loops.get(&v) {
+            if let Some(b) = self.indices.loops.get(&v).filter(|_| !self.indices.begins_by_data(v)) {
                 [b.start, b.end, b.step].into_iter().for_each(|e| parts.also(e));
             }
         }

@@ -7,10 +7,12 @@ use super::spot::{Run, Spot, at};
 use super::text::head;
 use super::uses::window_shape;
 use super::windows::{Numbers, Window, from_memory, gathered, name_of};
-use super::{PathBuilder, element, is_inside, places};
+use super::{PathBuilder, element, places};
+use std::collections::BTreeSet;
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{StmtData, ValueDef};
 use tilec_ir::print::print_expr;
+use tilec_ir::types::Scratch;
 use tilec_ir::typing::{ResolvedView, copy_shape, resolve_view};
 
 /// A window of a tensor that a statement reads, or stores to.
@@ -29,6 +31,15 @@ pub(super) struct Place {
     pub(super) count: Count,
     /// Sizes of the model were needed.
     pub(super) of_model: bool,
+}
+
+/// Why there is no place.
+pub(super) enum Missed {
+    Nowhere,
+    /// Sizes say where: these.
+    Sizes(Vec<String>),
+    /// Memory says where.
+    Memory,
 }
 
 impl PathBuilder<'_> {
@@ -94,33 +105,42 @@ impl PathBuilder<'_> {
         PathBuilder::statements(k).into_iter().filter_map(of).collect()
     }
 
-    /// Where a window has an element of its base, `any`where along some dimensions.
+    /// Where a window has an element of its base, anywhere along the dimensions in `any`; `known`: numbers that are known already.
     ///
     /// # Errors
-    /// It is nowhere, or sizes say where: these.
-    pub(super) fn finds(&self, access: &Access, coords: &[u64], any: &[usize]) -> Result<Place, Vec<String>> {
+    /// It is nowhere, or one cannot tell.
+    pub(super) fn finds(
+        &self,
+        access: &Access,
+        coords: &[u64],
+        (any, known): (&[usize], &Numbers),
+    ) -> Result<Place, Missed> {
         let k = self.k;
         let repeats = k.tensor_ty(access.view.base).map(|t| t.repeats.clone()).unwrap_or_default();
         let any: Vec<usize> = any.iter().copied().chain(repeats).collect();
         let window = Window { solver: &self.solver, k, view: &access.view, shape: &access.shape };
-        let mut all = window.has(&at(coords), &any).ok_or_else(Vec::new)?;
+        let mut all = window.has(&at(coords), &any).ok_or(Missed::Nowhere)?;
         all.extend(self.solver.conditions(access.stmt));
         if let StmtData::Copy { attrs, .. } = &k.stmts[access.stmt] {
             all.extend(attrs.when.map(|e| Constraint::Holds(e, true)));
         }
-        let found = |sizes: &Numbers, of_model: bool| match self.solver.solve(&all, sizes, &Numbers::new()) {
-            Solution::At(at, count) => {
-                let with_sizes = |at: &Numbers| sizes.iter().chain(at).map(|(v, n)| (*v, *n)).collect();
-                let mut all = at.iter().map(with_sizes);
-                let numbers = all.next().unwrap_or_default();
-                Ok(Place { numbers, further: all.collect(), count, of_model })
+        let found = |sizes: &Numbers, of_model: bool| {
+            let sizes: &Numbers = &sizes.iter().chain(known).map(|(v, n)| (*v, *n)).collect();
+            match self.solver.solve(&all, sizes, &Numbers::new()) {
+                Solution::At(at, count) => {
+                    let with_sizes = |at: &Numbers| sizes.iter().chain(at).map(|(v, n)| (*v, *n)).collect();
+                    let mut all = at.iter().map(with_sizes);
+                    let numbers = all.next().unwrap_or_default();
+                    Ok(Place { numbers, further: all.collect(), count, of_model })
+                }
+                Solution::Nowhere => Err(Missed::Nowhere),
+                Solution::Unknown(names) if names.is_empty() => Err(Missed::Memory),
+                Solution::Unknown(names) => Err(Missed::Sizes(names)),
             }
-            Solution::Nowhere => Err(Vec::new()),
-            Solution::Unknown(names) => Err(names),
         };
         match found(&self.sizes, false) {
             // Where the model has sizes, these show one of the places.
-            Err(names) if !names.is_empty() => found(&self.model_sizes, true).or(Err(names)),
+            Err(Missed::Sizes(names)) => found(&self.model_sizes, true).map_err(|_| Missed::Sizes(names)),
             other => other,
         }
     }
@@ -167,7 +187,10 @@ impl PathBuilder<'_> {
         if iterations > 1 {
             notes.push(format!("the first of {least}{iterations} iterations"));
         }
-        if !free.is_empty() && !when.is_empty() {
+        let by_data = place.numbers.keys().any(|&v| self.solver.begins_by_data(v));
+        if by_data {
+            notes.push("in the block whose loop comes there: memory says where it begins".to_owned());
+        } else if !free.is_empty() && !when.is_empty() {
             notes.push(format!("in each block along {}", free.join(", ")));
         }
         if place.of_model {
@@ -203,19 +226,23 @@ impl PathBuilder<'_> {
         if found {
             return;
         }
-        let named = self.names_of(v);
-        open.sort();
-        open.dedup();
-        let memory = self.memory_names(v);
-        let text = match (named.is_empty(), open.is_empty()) {
-            (true, _) if !memory.is_empty() => {
-                format!("where its windows begin memory says at run time: {}", memory.join(", "))
+        let (named, memory) = (self.names_of(v), self.memory_names(v));
+        let by_memory = open.iter().any(|missed| matches!(missed, Missed::Memory));
+        let sizes: BTreeSet<String> = open
+            .into_iter()
+            .flat_map(|missed| if let Missed::Sizes(names) = missed { names } else { Vec::new() })
+            .collect();
+        let sizes: Vec<String> = sizes.into_iter().collect();
+        let signals = k.tensor_ty(v).is_some_and(|t| t.scratch == Some(Scratch::Signals));
+        let text = match (named.is_empty(), memory.is_empty(), by_memory, sizes.is_empty()) {
+            _ if signals => "a signal between blocks, which `signal` sets and `await` resets".to_owned(),
+            (false, ..) => format!("memory names the row, so ask for {}", named.join(" or ")),
+            (_, false, ..) => format!("where its windows begin memory says at run time: {}", memory.join(", ")),
+            (_, _, true, _) => "which block and iteration have it memory says at run time".to_owned(),
+            (_, _, _, false) => {
+                format!("which block has it depends on sizes: give values of `{}` behind the file", sizes.join("`, `"))
             }
-            (false, _) => format!("memory names the row, so ask for {}", named.join(" or ")),
-            (true, false) => {
-                format!("which block has it depends on sizes: give values of `{}` behind the file", open.join("`, `"))
-            }
-            (true, true) => "no statement reads or stores it".to_owned(),
+            _ => "no statement reads or stores it".to_owned(),
         };
         self.from(root, false, |way| {
             way.push("global memory", element(&name, &declared), text, span);
@@ -223,7 +250,7 @@ impl PathBuilder<'_> {
     }
 
     /// What reads an element of a tensor. Whether something does.
-    fn is_read(&mut self, v: Value, coords: &[u64], open: &mut Vec<String>) -> bool {
+    fn is_read(&mut self, v: Value, coords: &[u64], open: &mut Vec<Missed>) -> bool {
         let k = self.k;
         let mut found = false;
         for access in self.reads(v) {
@@ -247,9 +274,9 @@ impl PathBuilder<'_> {
             if access.view.dims.iter().any(|dim| from_memory(k, dim)) {
                 continue;
             }
-            match self.finds(&access, coords, &[]) {
+            match self.finds(&access, coords, (&[], &Numbers::new())) {
                 Ok(place) => found |= self.read_at(&access, coords, &place),
-                Err(names) => open.extend(names),
+                Err(missed) => open.push(missed),
             }
         }
         found
@@ -285,14 +312,14 @@ impl PathBuilder<'_> {
     }
 
     /// An element of a tensor that the kernel stores: each copy that stores it, and what that is made of. Whether there is one.
-    fn is_stored(&mut self, v: Value, coords: &[u64], open: &mut Vec<String>) -> bool {
+    fn is_stored(&mut self, v: Value, coords: &[u64], open: &mut Vec<Missed>) -> bool {
         let k = self.k;
         let mut found = false;
         for access in self.stores(v) {
-            let place = match self.finds(&access, coords, &[]) {
+            let place = match self.finds(&access, coords, (&[], &Numbers::new())) {
                 Ok(place) => place,
-                Err(names) => {
-                    open.extend(names);
+                Err(missed) => {
+                    open.push(missed);
                     continue;
                 }
             };
@@ -311,82 +338,5 @@ impl PathBuilder<'_> {
             self.show_backward(&graph, &when);
         }
         found
-    }
-
-    /// An element of what a `let` names as a window: that element of its tensor.
-    pub(super) fn of_window(&mut self, v: Value, coords: &[u64]) -> Result<(), String> {
-        let k = self.k;
-        let Some(init) = k.let_init(v) else { return Ok(()) };
-        let Some(view) = resolve_view(k, init) else { return Ok(()) };
-        let (name, span) = (k.values[v].name.clone(), k.values[v].span);
-        is_inside(&name, &self.extents(v), coords)?;
-        let text = print_expr(k, init);
-        let shape: Vec<u64> = coords.iter().map(|n| n + 1).collect();
-        let window = Window { solver: &self.solver, k, view: &view, shape: &shape };
-        // The first block and iteration in which it is in the tensor.
-        let inside: Vec<Run> = view.dims.iter().map(|_| Run::all(u64::MAX)).collect();
-        let first = window.has(&inside, &[]).map(|all| self.solver.solve(&all, &self.sizes, &Numbers::new()));
-        let own = match first {
-            Some(Solution::At(found, _)) => {
-                let mut numbers = self.sizes.clone();
-                numbers.extend(found.into_iter().next().unwrap_or_default());
-                let own = window.in_base(&at(coords), &numbers, &[]).filter(|own| super::spot::is_one(own));
-                own.map(|own| (super::spot::first(&own), numbers))
-            }
-            _ => None,
-        };
-        let what = element(&name, coords);
-        let Some((own, numbers)) = own else {
-            let text = format!("an element of the window `{text}`, whose place the launch alone knows");
-            self.push("window", what, text, span);
-            return Ok(());
-        };
-        let base = element(&k.values[view.base].name, &own);
-        let when = self.when(&Place { numbers, further: Vec::new(), count: Count::default(), of_model: false });
-        let here =
-            self.push("window", what, format!("{when}, the first of its places: {base}, of the window `{text}`"), span);
-        self.from(here, false, |way| way.of_tensor(view.base, &own));
-        Ok(())
-    }
-
-    /// An element of a tile, or of the value of a name: what it is made of, and what becomes of it.
-    pub(super) fn of_place(&mut self, v: Value, coords: &[u64]) -> Result<(), String> {
-        let k = self.k;
-        let name = k.values[v].name.clone();
-        let shape = self.extents(v);
-        is_inside(&name, &shape, coords)?;
-        let spot = at(coords);
-        let here = match (self.lies(v, &spot), k.let_init(v)) {
-            (Some((place, text)), init) => {
-                let of = init.map_or(String::new(), |init| format!("an element of `{}`: ", print_expr(k, init)));
-                let kind = if init.is_some() { "computed" } else { place };
-                self.push(kind, element(&name, coords), of + &text, k.values[v].span)
-            }
-            (None, Some(init)) => {
-                let text = format!("an element of `{}`", print_expr(k, init));
-                self.push("computed", element(&name, coords), text, k.values[v].span)
-            }
-            (None, None) => return Err(format!("`{name}` is no tile of the program after the last pass")),
-        };
-        let numbers = self.sizes.clone();
-        let program = (k, &self.solver, &self.loops);
-        let ahead = Forward::new(program, From::Place { place: v, spot: spot.clone() }, numbers.clone()).run();
-        let behind = Backward::new(program, Of::Place { place: v, spot }, numbers).run();
-        self.from(here, false, |way| way.show_forward(&ahead, ""));
-        self.from(here, true, |way| way.show_backward(&behind, ""));
-        Ok(())
-    }
-
-    /// An element of a tile that passes made after loops were laid out.
-    pub(super) fn of_last_tile(&mut self, name: &str, coords: &[u64]) -> Result<(), String> {
-        let gone = || format!("`{name}` is no tile of the program after the last pass");
-        let v = self.called(name).ok_or_else(gone)?;
-        let last: &Kernel = self.last;
-        let shape = last.const_shape(places::shape_of(last, v)).unwrap_or_default();
-        is_inside(name, &shape, coords)?;
-        let team = crate::xray::threads::ThreadGroup::of_tile(last, v);
-        let (at, text) = places::in_tile(last, v, coords, &team).ok_or_else(gone)?;
-        self.push(at, element(name, coords), text, last.values[v].span);
-        Ok(())
     }
 }

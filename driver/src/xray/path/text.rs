@@ -136,8 +136,17 @@ impl PathBuilder<'_> {
     /// The threads that execute what a statement of the source became.
     fn threads(&self, span: Span) -> ThreadGroup {
         let last = self.last;
-        let same = PathBuilder::statements(last).into_iter().find(|&s| last.stmt_spans[s] == span && !span.is_none());
-        same.map_or_else(ThreadGroup::default, |s| ThreadGroup::of_stmt(last, s))
+        if span.is_none() {
+            return ThreadGroup::default();
+        }
+        let all: Vec<Stmt> =
+            PathBuilder::statements(last).into_iter().filter(|&s| last.stmt_spans[s] == span).collect();
+        // Declarations may be in front of the roles.
+        let computes = |s: &&Stmt| {
+            matches!(last.stmts[**s], StmtData::Let { .. } | StmtData::Assign { .. } | StmtData::Copy { .. })
+        };
+        let one = all.iter().find(computes).or(all.first());
+        one.map_or_else(ThreadGroup::default, |&s| ThreadGroup::of_stmt(last, s))
     }
 
     /// What a copy is after the last pass: its attributes are decided there.

@@ -177,6 +177,70 @@ mod tests {
         }
     }
 
+    /// Blocks that take tiles in the order of strips, as persistent grids do; `what` of this text is replaced.
+    fn allowed_in_strips([what, by]: [&str; 2]) -> Vec<String> {
+        let source =
+            "kernel k(C: gmem f32[M, N], D: gmem f32[M, N]) grid (cta: min(ceildiv(M, 32) * ceildiv(N, 32), 132)) {
+            var x = reg f32[32, 32] = 1.0
+            for tile in cta..ceildiv(M, 32) * ceildiv(N, 32) step 132 {
+                let strip = tile / (ceildiv(M, 32) * 8)
+                let place = tile % (ceildiv(M, 32) * 8)
+                let columns = max(1, min(8, ceildiv(N, 32) - strip * 8))
+                let i = min(place / columns, ceildiv(M, 32) - 1)
+                let j = min(strip * 8 + place % columns, ceildiv(N, 32) - 1)
+                copy x + C[i * 32.., j * 32..] -> D[i * 32.., j * 32..]
+            }
+        }";
+        assert!(source.contains(what), "{what}");
+        let source = source.replace(what, by);
+        let compiled = crate::compile(&source, &CompileOptions::default()).unwrap_or_else(|d| panic!("{d}"));
+        let contract = compiled.contracts().remove(0);
+        contract.param("D").and_then(|p| p.kind.tensor()).map_or_else(Vec::new, |t| t.may_alias.clone())
+    }
+
+    #[test]
+    fn tiles_of_a_persistent_grid_may_share_memory() {
+        assert_eq!(allowed_in_strips(["8", "8"]), ["C"]);
+        assert_eq!(allowed_in_strips(["8", "1"]), ["C"]);
+        for change in [
+            // A tile for two blocks, tiles past the last, and strips that overlap.
+            ["step 132", "step 131"],
+            ["ceildiv(N, 32) step", "(ceildiv(N, 32) + 1) step"],
+            ["tile / (ceildiv(M, 32) * 8)", "tile / (ceildiv(M, 32) * 4)"],
+            ["tile % (ceildiv(M, 32) * 8)", "tile % (ceildiv(M, 32) * 4)"],
+            ["min(strip * 8 +", "min(strip * 4 +"],
+            ["max(1, min(8,", "max(1, min(4,"],
+            ["place / columns", "tile / columns"],
+            ["i * 32.., j * 32..] ->", "i * 32.., j * 32 + 1..] ->"],
+            ["-> D[i * 32.., j * 32..]", "-> D[i * 32.., j * 16..]"],
+        ] {
+            assert_eq!(allowed_in_strips(change), [""; 0], "{change:?}");
+        }
+    }
+
+    #[test]
+    fn the_matrix_that_an_epilogue_of_wgmma_adds_may_be_the_output() {
+        let source = "kernel k(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, D: gmem f32[M, N] multiple 4, C: gmem f32[M, N] multiple 4)
+            grid (i: ceildiv(M, 64), j: ceildiv(N, 64))
+        {
+            let a = smem f16[64, 64]
+            let b = smem f16[64, 64]
+            var acc = reg f32[64, 64] = 0.0
+            for k in 0..K step 64 {
+                copy A[i * 64.., k..] -> a
+                copy B[k.., j * 64..] -> b
+                acc = mma(a, b, acc)
+            }
+            copy acc + D[i * 64.., j * 64..] -> C[i * 64.., j * 64..]
+        }";
+        let target = tilec_ir::target::Target::from_name("sm_90a").expect("it is a target");
+        let options = CompileOptions { target, ..CompileOptions::default() };
+        let compiled = crate::compile(source, &options).unwrap_or_else(|d| panic!("{d}"));
+        assert!(compiled.ptx.contains("wgmma"));
+        let contract = compiled.contracts().remove(0);
+        assert_eq!(contract.param("C").and_then(|p| p.kind.tensor()).expect("the output").may_alias, ["D"]);
+    }
+
     #[test]
     fn barriers_that_wait_for_counted_bytes_alone_order_no_reads() {
         let source = include_str!("../../../examples/cross_entropy.tile");

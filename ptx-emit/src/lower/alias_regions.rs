@@ -11,6 +11,7 @@
 //!
 //! Along the other dimensions the threads may read and write in any order, also elements that indices name.
 
+use super::distinct_tiles::{self, DistinctTiles};
 use super::program_paths::{Step, any_part, in_front, names_places, reads, same_index, walk};
 use super::state::Lower;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -26,12 +27,19 @@ pub(super) struct MovingIndex {
     pub(super) times: Option<u64>,
 }
 
-/// The grid indices, and the variables of the loops on a path; `None`: a step is not known.
+/// The grid indices, and the variables of the loops on a path; `None`: a step is not known. In place of the blocks of a
+/// persistent grid and its loop, the rows and columns of its tiles.
 pub(super) fn movers(k: &Kernel, path: &[Step]) -> Option<Vec<MovingIndex>> {
     let mut movers: Vec<MovingIndex> =
         k.grid.iter().map(|a| MovingIndex { var: a.index, step: 1, times: None }).collect();
     for &(block, index) in path {
-        if let StmtData::For { var, start, end, step, .. } = k.stmts[k.blocks[block][index]] {
+        let s = k.blocks[block][index];
+        if let Some(DistinctTiles { block, names }) = distinct_tiles::of_loop(k, s) {
+            movers.retain(|mover| mover.var != block);
+            movers.extend(names.map(|var| MovingIndex { var, step: 1, times: None }));
+            continue;
+        }
+        if let StmtData::For { var, start, end, step, .. } = k.stmts[s] {
             let step = k.as_int(step).filter(|s| *s > 0)?;
             let times = k.as_int(start).zip(k.as_int(end)).and_then(|(start, end)| index::trips(start, end, step));
             movers.push(MovingIndex { var, step, times });

@@ -37,6 +37,7 @@ mod counted_stores;
 mod ctas;
 mod dependent_launch;
 mod dims;
+mod distinct_tiles;
 mod divide;
 mod elements;
 mod elementwise;

@@ -62,7 +62,6 @@ impl Lower<'_> {
         let mut stores = Vec::new();
         let mut ok = true;
         walk(k, k.body, &mut Vec::new(), &mut |path, s| match &k.stmts[s] {
-            StmtData::Role { .. } => ok = false,
             StmtData::Copy { src, dst, attrs } => {
                 let Some(to) = resolve_view(k, *dst).filter(|v| v.base == tensor) else { return };
                 ok &= attrs.reduce.is_none() && !attrs.lands_later() && self.once_each(*src, attrs);
@@ -180,7 +179,7 @@ impl Lower<'_> {
         stores.iter().all(|store| {
             let Some(at) = statement(k, &store.path) else { return false };
             let StmtData::Copy { src, dst, attrs } = &k.stmts[at] else { return false };
-            let Some(from) = in_front(path, &store.path) else { return false };
+            let Some(from) = in_front(path, &store.path).filter(|&from| !in_role(k, path[from])) else { return false };
             let stored = attrs.threads.clone().or_else(|| layout_of(k, *src));
             let by_same_threads = own.as_ref().is_some_and(|(layout, shape)| {
                 stored.as_ref() == Some(layout) && self.copy_shape(*src, *dst).as_ref() == Some(shape)
@@ -190,6 +189,11 @@ impl Lower<'_> {
                 && loops.is_some_and(|same| windows.iter().all(|w| same_window(k, w, &store.to, &same)))
         })
     }
+}
+
+/// Whether a step of a path leads into a role, whose threads are not those of other roles.
+fn in_role(k: &Kernel, (block, index): Step) -> bool {
+    matches!(k.stmts[k.blocks[block][index]], StmtData::Role { .. })
 }
 
 /// The number of elements of a window that ends so many elements after its start.

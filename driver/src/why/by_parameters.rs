@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use tilec_ir::demands::What;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
+use tilec_ir::types::Order;
 
 /// What a slot more than two is for: loads of one iteration run while those of the next are requested.
 const SLOTS: i64 = 3;
@@ -81,15 +82,30 @@ pub(super) fn aligned(known: &Known<'_>, kernel: &CompiledKernel, what: What) ->
         })?;
         let larger =
             std::iter::successors(Some(now.max(1)), |n| n.checked_mul(2)).skip(1).take_while(|&n| n <= ALIGNED);
-        larger.into_iter().find(|&value| holds(known, kernel, what, (name, value))).map(|n| format!("-D {name}={n}"))
+        larger
+            .into_iter()
+            .find(|&value| holds(known, kernel, what, (name, &value.to_string())))
+            .map(|n| format!("-D {name}={n}"))
+    })
+}
+
+/// The other order of a tensor with which a property holds that does not hold now, as an option.
+pub(super) fn ordered(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Option<String> {
+    kernel.tile.parameters.iter().find_map(|(name, value)| {
+        let other = match value {
+            ConstValue::Order(Order::Row) => Order::Col,
+            ConstValue::Order(Order::Col) => Order::Row,
+            _ => return None,
+        };
+        holds(known, kernel, what, (name, other.name())).then(|| format!("-D {name}={}", other.name()))
     })
 }
 
 /// Whether a property holds with another value of a parameter.
-fn holds(known: &Known<'_>, kernel: &CompiledKernel, what: What, (name, value): (&str, i64)) -> bool {
+fn holds(known: &Known<'_>, kernel: &CompiledKernel, what: What, (name, value): (&str, &str)) -> bool {
     let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
     options.defines.retain(|(own, _)| own != name);
-    options.defines.push((name.to_owned(), value.to_string()));
+    options.defines.push((name.to_owned(), value.to_owned()));
     let Ok(program) = compile(known.program.source.text(), &options) else { return false };
     let own = program.kernels.iter().find(|k| k.tile.kernel.name == kernel.tile.kernel.name);
     own.is_some_and(|own| {

@@ -85,7 +85,7 @@ pub(super) fn not(known: &Known<'_>, what: What) -> (Vec<String>, Vec<Part>) {
 }
 
 /// What preconditions do for a property that does not hold.
-fn promises(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: &Broken) -> Option<String> {
+pub(super) fn promises(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: &Broken) -> Option<String> {
     // Of registers the assembler alone knows.
     if what.is_of_registers() {
         return None;
@@ -153,6 +153,13 @@ pub(super) fn premise(
         decision.change = change.into_iter().map(|text| by_parameters::in_words(kernel, text)).collect();
     }
     by_alignment(known, kernel, (path, what), &mut decisions);
+    let by_option = decisions.iter().flat_map(|d| &d.change).any(|text| text.starts_with("`-D "));
+    if !by_option
+        && let Some(last) = decisions.last_mut()
+        && let Some(option) = by_parameters::ordered(known, kernel, what)
+    {
+        last.change.insert(0, format!("`{option}`: `{what}` holds with it (tried)"));
+    }
     let mut facts = match path {
         FastPath::Banks => [made::by_passes(known, kernel), tried::of_conflicts(known, kernel)].concat(),
         _ => Vec::new(),

@@ -161,6 +161,10 @@ fn fills_buffers(k: &Kernel) -> bool {
 
 /// One loss: where, and what would change it.
 fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) -> Part {
+    let promised: Vec<String> = match what {
+        What::Has(Property::Coalesced) => not::promises(known, kernel, what, &broken).into_iter().collect(),
+        _ => Vec::new(),
+    };
     let Broken { message, path, places, notes, change } = broken;
     let mut facts = places_of(known, &places);
     let left = facts.len().saturating_sub(SHOWN);
@@ -182,6 +186,7 @@ fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) 
             facts.extend(tried);
             [faster, change].concat()
         }
+        What::Has(Property::Coalesced) => [promised, change].concat(),
         _ => change,
     };
     let mut reasons: Vec<String> = Vec::new();

@@ -16,7 +16,7 @@ use tilec_ptx::report::CopyReport;
 
 /// Dimensions for which other tiles are tried, and tiles of each.
 const EDGES: usize = 3;
-const TILES: usize = 3;
+const TILES: usize = 4;
 
 /// Of the predicted time, the part below which another program counts as faster.
 pub(super) const FASTER: f64 = 0.99;
@@ -58,28 +58,53 @@ pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&D
 pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<String>, Vec<String>) {
     let (mut facts, mut change) = (Vec::new(), Vec::new());
     let Some(p) = &kernel.tile.prediction else { return (facts, change) };
-    for (i, edge) in p.padding.edges.iter().enumerate() {
-        let tried = edge
-            .parameter
-            .as_ref()
-            .filter(|_| i < EDGES && edge.free)
-            .and_then(|name| fastest(known, kernel, name, edge));
-        let Some((name, tile, best)) = tried else {
+    let mut seen: Vec<&str> = Vec::new();
+    for edge in &p.padding.edges {
+        let Some(name) = edge.parameter.as_deref().filter(|_| edge.free && edge.own_end.is_none()) else {
             change.push(padding::other_tile(edge));
             continue;
         };
-        let (us, now) = (1e6 * best.seconds, 1e6 * p.seconds);
-        let share = padding::counted_work(&best.padding);
-        match best.seconds < FASTER * p.seconds {
-            true => change.push(format!(
-                "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, not {now:.1} (tried)"
-            )),
-            false => facts.push(format!(
-                "with `-D {name}={tile}` {share} are padding, but {us:.1} us are predicted, not {now:.1} (tried): smaller tiles lose more than padding does"
-            )),
+        if seen.contains(&name) || seen.len() >= EDGES {
+            continue;
+        }
+        seen.push(name);
+        match of_parameter(known, kernel, p, (name, edge)) {
+            Ok(text) => change.push(text),
+            Err(text) => facts.push(text),
         }
     }
     (facts, change)
+}
+
+/// What smaller values of a parameter, along an edge, have: what would change the padding, or why nothing does.
+fn of_parameter(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    p: &Prediction,
+    (name, edge): (&str, &Edge),
+) -> Result<String, String> {
+    let tried: Vec<u64> = padding::smaller_tiles(edge).take(TILES).collect();
+    let all = tried.iter().filter_map(|&tile| Some((tile, with_value(known, kernel, (name, tile))?)));
+    let less = all.filter(|(_, own)| own.padding.share < p.padding.share);
+    let Some((tile, best)) = less.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds)) else {
+        let values: Vec<String> = tried.iter().map(ToString::to_string).collect();
+        let sizes = format!("sizes that are multiples of {} have no padding", edge.tile);
+        return match values[..] {
+            [] => Ok(sizes),
+            _ => Err(format!("with `{name}` of {} there is no less padding (tried): {sizes}", values.join(", "))),
+        };
+    };
+    let (us, now) = (1e6 * best.seconds, 1e6 * p.seconds);
+    let share = padding::counted_work(&best.padding);
+    // As it is printed, it is no slower.
+    if format!("{us:.1}") == format!("{now:.1}") || us < now {
+        return Ok(format!(
+            "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, not {now:.1} (tried)"
+        ));
+    }
+    Err(format!(
+        "with `-D {name}={tile}` {share} are padding, but {us:.1} us are predicted, not {now:.1} (tried): smaller tiles lose more than padding does"
+    ))
 }
 
 /// Narrower accesses of the wide copies to and from buffers with conflicts, compiled: with which no conflict remains there.
@@ -148,25 +173,14 @@ pub(super) fn of_auto(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Stri
     })
 }
 
-/// The smaller tile along an edge with less padding for which the least time is predicted: the parameter, its value and the prediction.
-fn fastest<'e>(
-    known: &Known<'_>,
-    kernel: &CompiledKernel,
-    parameter: &'e str,
-    edge: &Edge,
-) -> Option<(&'e str, u64, Prediction)> {
+/// The prediction with another value of a parameter.
+fn with_value(known: &Known<'_>, kernel: &CompiledKernel, (parameter, value): (&str, u64)) -> Option<Prediction> {
     let name = &kernel.tile.kernel.name;
-    let with = |tile: u64| {
-        let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-        options.defines.retain(|(name, _)| name != parameter);
-        options.defines.push((parameter.to_owned(), tile.to_string()));
-        let program = compile(known.program.source.text(), &options).ok()?;
-        let own = program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)?.tile.prediction?;
-        Some((parameter, tile, own))
-    };
-    let now = kernel.tile.prediction.as_ref()?.padding.share;
-    let all = padding::smaller_tiles(edge).take(TILES).filter_map(with);
-    all.filter(|(_, _, own)| own.padding.share < now).min_by(|a, b| a.2.seconds.total_cmp(&b.2.seconds))
+    let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
+    options.defines.retain(|(name, _)| name != parameter);
+    options.defines.push((parameter.to_owned(), value.to_string()));
+    let program = compile(known.program.source.text(), &options).ok()?;
+    program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)?.tile.prediction
 }
 
 /// The bytes of the narrowest accesses of a statement to global memory.

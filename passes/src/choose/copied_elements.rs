@@ -52,6 +52,8 @@ pub(super) struct Windows {
     pub(super) size: i64,
     /// The average number of elements that are inside.
     pub(super) inside: f64,
+    /// The elements of a window, if it has an end of its own.
+    pub(super) length: Option<u64>,
 }
 
 /// The average number of elements of a window of `width` that are in front of `end`, over the start positions `values`;
@@ -130,7 +132,7 @@ impl Work<'_> {
             Some((v, Values { first, count: i64::try_from(index::trips(first, end, step)?).ok()?, step }))
         });
         let mut varies = grid.chain(loops).filter(|(v, _)| starts.iter().any(|&e| self.reads(e, *v)));
-        let mut width = width;
+        let (mut width, mut written) = (width, None);
         let (index, values) = match (varies.next(), varies.next()) {
             (None, _) if moving.is_empty() => (None, Values { first: begin(env)?, count: 1, step: 1 }),
             (Some((v, of)), None) if of.count > 0 => {
@@ -153,6 +155,7 @@ impl Work<'_> {
                         return Some(None);
                     }
                     width = width.min(own).max(0);
+                    written = u64::try_from(own).ok();
                 }
                 if step <= 0
                     || width / step > MANY
@@ -169,6 +172,7 @@ impl Work<'_> {
             count: values.count,
             size: end.saturating_sub(values.first),
             inside: mean(&values, width, end),
+            length: written,
         }))
     }
 

@@ -5,6 +5,7 @@ use super::work::{Bound, Env, Move, Product, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, StmtData, ValueDef};
+use tilec_ir::names::Parts;
 use tilec_ir::typing::resolve_view;
 
 /// The part of the work of a launch that is padding.
@@ -52,6 +53,8 @@ pub struct Edge {
     pub size: u64,
     /// The share of the elements of all windows that is inside of the tensor.
     pub inside: f64,
+    /// If windows end before their tiles: their elements, and the compile-time parameter that decides about it.
+    pub own_end: Option<(u64, Option<String>)>,
 }
 
 /// What decides that two windows are along the same dimension of the work.
@@ -74,9 +77,11 @@ impl Work<'_> {
             work += amount;
             useful += amount * own.iter().map(|(_, edge)| edge.inside).product::<f64>();
             for (_, edge) in own.into_iter().filter(|(_, edge)| edge.inside < 1.0) {
+                // The windows of two loops differ only in the name of the index.
                 let same = |e: &Edge| {
-                    (&e.index, e.tile, e.windows, e.size) == (&edge.index, edge.tile, edge.windows, edge.size)
-                        && (edge.index.is_some() || e.tensor == edge.tensor)
+                    (e.tile, e.windows, e.size, &e.parameter, e.index.is_some())
+                        == (edge.tile, edge.windows, edge.size, &edge.parameter, edge.index.is_some())
+                        && (e.tensor == edge.tensor || e.index.is_some() && e.index == edge.index)
                 };
                 if !edges.iter().any(same) {
                     edges.push(edge);
@@ -112,7 +117,7 @@ impl Work<'_> {
         let of = |(d, (&extent, bound))| {
             let tile = self.extent(env, extent)?;
             let w = self.windows(env, region, i64::try_from(tile).ok()?, bound)??;
-            Some((w.index.map_or(Along::Dimension(d), Along::Index), self.edge(m, extent, tile, &w)))
+            Some((w.index.map_or(Along::Dimension(d), Along::Index), self.edge(env, (m, bound), (extent, tile), &w)))
         };
         m.shape.iter().zip(&m.bounds).enumerate().filter_map(of).collect()
     }
@@ -129,7 +134,7 @@ impl Work<'_> {
         m.shape.iter().zip(&m.bounds).enumerate().filter_map(of)
     }
 
-    fn edge(&self, m: &Move, extent: Expr, tile: u64, w: &Windows) -> Edge {
+    fn edge(&self, env: &Env, (m, bound): (&Move, &Bound), (extent, tile): (Expr, u64), w: &Windows) -> Edge {
         let k = self.k;
         let parameter = match k.exprs[extent] {
             ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::ConstParam(_)) => Some(k.values[v].name.clone()),
@@ -145,7 +150,27 @@ impl Work<'_> {
             windows: u64::try_from(w.count).unwrap_or(0),
             size: u64::try_from(w.size).unwrap_or(0),
             inside: w.inside / tile as f64,
+            own_end: w.length.filter(|&n| n < tile).map(|n| (n, self.length_parameter(env, bound, n))),
         }
+    }
+
+    /// The compile-time parameter in the end of a window that is the number of its elements.
+    fn length_parameter(&self, env: &Env, bound: &Bound, length: u64) -> Option<String> {
+        let k = self.k;
+        let named = bound.ends.iter().flat_map(|&e| {
+            let (mut parts, mut found) = (Parts::of(k, e), Vec::new());
+            while let Some(e) = parts.take() {
+                if let ExprData::Ref(v) = k.exprs[e]
+                    && matches!(k.values[v].def, ValueDef::ConstParam(_))
+                {
+                    found.push(v);
+                }
+                parts.inside(e);
+            }
+            found
+        });
+        let is_length = |v: &Value| env[*v].is_some_and(|x| u64::try_from(x) == Ok(length));
+        named.filter(is_length).map(|v| k.values[v].name.clone()).next()
     }
 
     /// Whether an extent of a tile is not prescribed: no extent of a tensor of the caller's and no precondition reads it.

@@ -95,16 +95,21 @@ pub(crate) fn other_tile(edge: &Edge) -> String {
         Some(index) => format!("along `{index}`"),
         None => format!("for `{}`", edge.tensor),
     };
+    if let Some((length, parameter)) = &edge.own_end {
+        let fills = parameter.as_ref().map_or(String::new(), |name| format!(" (`-D {name}={}`)", edge.tile));
+        return format!(
+            "windows {along} end after {length} elements of a tile of {}: with as many in both{fills} there is no padding",
+            edge.tile
+        );
+    }
     let less = smaller_tiles(edge).filter(|_| edge.free).find(|&tile| with_tile(edge, tile) <= LESS * now);
     match (less, &edge.parameter) {
-        (Some(tile), Some(name)) => {
+        (Some(tile), name) => {
+            let option = name.as_ref().map_or(String::new(), |name| format!(" (`-D {name}={tile}`)"));
             format!(
-                "tiles of {tile} elements {along} (`-D {name}={tile}`) have {} padding",
+                "tiles of {tile} elements {along}{option} have {} padding in this dimension; `tilec why` compiles them, and says which time is predicted",
                 percent(with_tile(edge, tile))
             )
-        }
-        (Some(tile), None) => {
-            format!("tiles of {tile} elements {along} have {} padding", percent(with_tile(edge, tile)))
         }
         (None, _) if !edge.free => {
             format!(
@@ -136,6 +141,7 @@ mod tests {
             windows,
             size,
             inside: size as f64 / (windows * tile) as f64,
+            own_end: None,
         }
     }
 
@@ -145,9 +151,12 @@ mod tests {
             in_words(&edge(128, 1000)),
             "along `i` 8 windows of 128 elements (`BM`) cover 1000 of `A`: 2.3 % is padding"
         );
-        assert_eq!(other_tile(&edge(128, 1000)), "tiles of 16 elements along `i` (`-D BM=16`) have 0.8 % padding");
-        assert_eq!(other_tile(&edge(128, 129)), "tiles of 32 elements along `i` (`-D BM=32`) have 19 % padding");
-        assert_eq!(other_tile(&edge(128, 40)), "tiles of 16 elements along `i` (`-D BM=16`) have 17 % padding");
+        assert_eq!(
+            other_tile(&edge(128, 1000)),
+            "tiles of 16 elements along `i` (`-D BM=16`) have 0.8 % padding in this dimension; `tilec why` compiles them, and says which time is predicted"
+        );
+        assert!(other_tile(&edge(128, 129)).contains("tiles of 32 elements along `i` (`-D BM=32`) have 19 % padding"));
+        assert!(other_tile(&edge(128, 40)).contains("tiles of 16 elements along `i` (`-D BM=16`) have 17 % padding"));
         assert!(other_tile(&edge(8, 13)).contains("sizes that are multiples of 8 have none"));
     }
 }

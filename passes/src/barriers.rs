@@ -17,6 +17,7 @@
 
 mod accesses;
 mod disjoint;
+mod explained;
 mod fences;
 mod global;
 mod hazard_kind;
@@ -31,9 +32,8 @@ use crate::Cx;
 pub(crate) use disjoint::{StoredTwice, stored_twice_by_tiles};
 use global::Conflicts;
 pub use kernel_proof::prove;
-use placement::Placed;
 pub(crate) use prove::uses::buffer_uses;
-use tilec_ir::diag::{Diagnostic, Reported, Severity, counted};
+use tilec_ir::diag::{Reported, Severity, counted};
 use tilec_ir::entities::Block;
 use tilec_ir::index;
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
@@ -56,9 +56,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         return proved(k, cx);
     }
     let placement = placement::place(k);
-    for placed in &placement.barriers {
-        explain(k, cx, placed);
-    }
+    explained::remarks(k, cx, &placement);
     if placement.cautious {
         cx.remark(k.name_span, "the kernel is too complex to minimise barriers: there is one before every access");
     }
@@ -82,32 +80,6 @@ fn proved(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
     }
     failed
-}
-
-/// Remarks on the hazards that each barrier resolves.
-fn explain(k: &Kernel, cx: &mut Cx<'_>, placed: &Placed) {
-    let span = k.stmt_spans[placed.before];
-    let mut why: Vec<String> = Vec::new();
-    for h in &placed.hazards {
-        let text = format!("`{}` {}", k.values[h.value].name, h.kind.text());
-        if !why.contains(&text) {
-            why.push(text);
-        }
-    }
-    if why.is_empty() {
-        return;
-    }
-    let mut remark = Diagnostic::remark(cx.pass, span, format!("barrier before this: {}", why.join(", ")));
-    let mut seen = Vec::new();
-    for h in &placed.hazards {
-        if let Some(earlier) = h.earlier
-            && !seen.contains(&earlier)
-        {
-            seen.push(earlier);
-            remark = remark.with_place(k.stmt_spans[earlier], "the earlier access");
-        }
-    }
-    cx.sink.push(remark);
 }
 
 /// The most barriers that an iteration of an innermost run-time loop passes; `None` without such loops.

@@ -11,7 +11,7 @@ use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::print::print_head;
 use tilec_ir::types::Scratch;
 use tilec_passes::register_pressure;
-use tilec_ptx::report::{MbarrierReport, Report};
+use tilec_ptx::report::{ClusterBarrier, MbarrierReport, Report};
 
 /// Tiles and lines that are shown, of those that take most.
 const SHOWN: usize = 8;
@@ -173,6 +173,10 @@ fn mbarriers(k: &Kernel, report: &Report) -> Option<Part> {
     let one =
         |m: &MbarrierReport| format!("{} at byte {}: {}", counted(m.count as usize, "mbarrier"), m.offset, m.kind);
     let mut facts: Vec<String> = report.mbarriers.iter().map(one).collect();
+    if !facts.is_empty() && !report.cluster_barriers.contains(&ClusterBarrier::Initialised) {
+        let text = "one thread initialises them; a barrier of all threads of the block follows (`bar.sync 0` at the beginning), so none waits for one that is not initialised";
+        facts.push(text.to_owned());
+    }
     let mut waits: Vec<String> = Vec::new();
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::Channel { .. } = &k.stmts[s] {

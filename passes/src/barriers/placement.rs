@@ -76,13 +76,8 @@ pub(super) fn place(k: &Kernel) -> Placement {
     let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
         let in_turns = in_turns.clone();
-        let mut analysis = Analysis {
-            k,
-            around: Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) },
-            in_turns,
-            memo: BTreeMap::new(),
-            work: WORK,
-        };
+        let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
+        let mut analysis = Analysis { k, around, in_turns, fixed: None, memo: BTreeMap::new(), work: WORK };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
@@ -92,6 +87,29 @@ pub(super) fn place(k: &Kernel) -> Placement {
         }
     }
     placement
+}
+
+/// The hazards that there would be without one of the barriers, each with the later access: all that it resolves.
+pub(super) fn without(k: &Kernel, barriers: &[Placed], omitted: Stmt) -> Vec<(Stmt, Hazard)> {
+    let roles = super::roles::bodies(k);
+    let scope = if roles.is_empty() { Scope::Block } else { Scope::Role };
+    let (accesses, tensors) = (Accesses::of(k, scope), Conflicts::of(k));
+    let fixed: BTreeSet<Stmt> = barriers.iter().map(|p| p.before).filter(|&s| s != omitted).collect();
+    let mut out: Vec<(Stmt, Hazard)> = Vec::new();
+    for body in [vec![k.body], roles].concat() {
+        let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
+        let fixed = Some(fixed.clone());
+        let mut analysis = Analysis { k, around, in_turns: BTreeSet::new(), fixed, memo: BTreeMap::new(), work: WORK };
+        let Some(found) = analysis.block(body, State::default()) else { continue };
+        for p in &found.placed {
+            for &h in &p.hazards {
+                if !out.iter().any(|(_, old)| (old.value, old.kind) == (h.value, h.kind)) {
+                    out.push((p.before, h));
+                }
+            }
+        }
+    }
+    out
 }
 
 /// Puts the barriers into the program.
@@ -431,6 +449,8 @@ struct Analysis<'k> {
     /// `ordered` statements of warpgroups: a warpgroup that waits for its turn would miss a barrier inside, so barriers
     /// go in front.
     in_turns: BTreeSet<Stmt>,
+    /// Where barriers are already: hazards are only noted, and no others are placed.
+    fixed: Option<BTreeSet<Stmt>>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
     work: u32,
 }
@@ -447,9 +467,14 @@ impl Analysis<'_> {
         for &s in &self.k.blocks[block] {
             self.work = self.work.checked_sub(1)?;
             let hazards = state.hazards(self.k, &self.around, s);
-            if !hazards.is_empty() {
-                state.fence();
-                placed.push(Placed { before: s, hazards });
+            match &self.fixed {
+                Some(fixed) if fixed.contains(&s) => state.fence(),
+                _ if hazards.is_empty() => {}
+                Some(_) => placed.push(Placed { before: s, hazards }),
+                None => {
+                    state.fence();
+                    placed.push(Placed { before: s, hazards });
+                }
             }
             match &self.k.stmts[s] {
                 StmtData::For { body, .. } => {
@@ -492,7 +517,7 @@ impl Analysis<'_> {
     /// A loop, with a barrier in front of it if that saves barriers inside.
     fn loop_(&mut self, s: Stmt, body: Block, entry: State) -> Option<Outcome> {
         let lazy = self.fixpoint(s, body, entry.clone())?;
-        if lazy.placed.is_empty() {
+        if lazy.placed.is_empty() || self.fixed.is_some() {
             return Some(lazy);
         }
         let mut clean = entry;

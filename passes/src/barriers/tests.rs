@@ -110,9 +110,9 @@ fn unpipelined_gemm_has_two_barriers_in_the_loop() {
         remarks,
         [
             // The peeled residue, and then the loop; the barriers for `a` also protect `b`.
-            "barrier before this: `a` read after write",
-            "barrier before this: `a` write after read",
-            "barrier before this: `a` read after write",
+            "barrier before this: `a` read after write, `b` read after write",
+            "barrier before this: `a` write after read, `b` write after read",
+            "barrier before this: `a` read after write, `b` read after write",
             "3 barriers placed, 2 per iteration of the innermost loop",
         ]
     );

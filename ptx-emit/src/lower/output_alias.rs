@@ -61,13 +61,11 @@ impl Lower<'_> {
         let k = self.k;
         let mut stores = Vec::new();
         let mut ok = true;
-        walk(k, k.body, &mut Vec::new(), &mut |path, s| match &k.stmts[s] {
-            StmtData::Copy { src, dst, attrs } => {
-                let Some(to) = resolve_view(k, *dst).filter(|v| v.base == tensor) else { return };
-                ok &= attrs.reduce.is_none() && !attrs.lands_later() && self.once_each(*src, attrs);
-                stores.push(Store { path: path.to_vec(), to });
-            }
-            _ => {}
+        walk(k, k.body, &mut Vec::new(), &mut |path, s| {
+            let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return };
+            let Some(to) = resolve_view(k, *dst).filter(|v| v.base == tensor) else { return };
+            ok &= attrs.reduce.is_none() && !attrs.lands_later() && self.once_each(*src, attrs);
+            stores.push(Store { path: path.to_vec(), to });
         });
         let apart = stores.iter().enumerate().all(|(i, a)| stores[..i].iter().all(|b| exclusive(k, &a.path, &b.path)));
         let moved = stores.iter().all(|store| self.distinct_per_iteration(store));

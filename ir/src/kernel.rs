@@ -135,10 +135,12 @@ pub struct GridAxis {
 pub struct ValueData {
     /// Its name, unique within the kernel.
     pub name: String,
-    /// Span of its declaration.
+    /// Span of its declaration; for what the compiler makes, that of the code for which it is made.
     pub span: Span,
     /// What it is.
     pub def: ValueDef,
+    /// Whether the source declares it by a name; otherwise the compiler made it.
+    pub declared: bool,
 }
 
 /// The kind of a named entity.

@@ -417,11 +417,14 @@ fn everything_fits(k: &Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
                     codes::TOO_MANY_REGISTERS,
                     data.span,
                     format!(
-                        "`{}` takes {words} registers of every thread, which has {REGISTERS_PER_THREAD}",
-                        data.name
+                        "{} takes {words} registers of every thread, which has {REGISTERS_PER_THREAD}",
+                        if data.declared { format!("`{}`", data.name) } else { "a tile for this statement".to_owned() }
                     ),
                 )
-                .with_note("use a smaller tile, or more threads"),
+                .with_note(match k.schedule_item("threads") {
+                    Some(_) => "use a smaller tile, or more threads",
+                    None => "use a smaller tile",
+                }),
             ));
         }
     }

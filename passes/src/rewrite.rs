@@ -61,7 +61,7 @@ pub(crate) fn clone_block(k: &mut Kernel, block: Block, map: &mut Map) -> Block 
 }
 
 fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
-    let ValueData { name, span, def } = k.values[v].clone();
+    let ValueData { name, span, def, declared } = k.values[v].clone();
     let def = match def {
         ValueDef::Var(t) => ValueDef::Var(clone_tile(k, t)),
         ValueDef::Smem(t) => ValueDef::Smem(clone_tile(k, t)),
@@ -73,6 +73,7 @@ fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
         other => other,
     };
     let new = k.value(&name, span, def);
+    k.values[new].declared = declared;
     (k.handovers[new], k.shared_places[new]) = (k.handovers[v], k.shared_places[v]);
     map.0.push((v, Subst::Value(new)));
     new

@@ -31,7 +31,7 @@ use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::layout::matrix::{MatrixLoad, matrix_load, row_elements};
 use tilec_ir::missed_paths::FastPath;
-use tilec_ir::print::print_expr;
+use tilec_ir::print::{print_expr, print_place};
 use tilec_ir::target::{Target, WARP};
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
@@ -67,7 +67,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let provable = combined(k, cx, &attrs, dst, narrowest(k, &facts, &views, Some(&layout), &shape));
         let span = k.stmt_spans[s];
-        let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
+        let what = format!("copy `{}` -> `{}`", print_place(k, src), print_place(k, dst));
         if let Some(aligned) = attrs.unaligned() {
             result = result.and(written_unaligned(k, cx, &facts, s, &what, aligned));
             continue;
@@ -310,7 +310,7 @@ fn describable(k: &Kernel, cx: &mut Cx<'_>, facts: &Facts, s: Stmt, src: Expr, d
         let Some((why, missing)) = crate::tensor_copies::no_descriptor(k, facts, view.base).or_else(inside) else {
             continue;
         };
-        let what = format!("copy `{}` -> `{}`", print_expr(k, src), print_expr(k, dst));
+        let what = format!("copy `{}` -> `{}`", print_place(k, src), print_place(k, dst));
         let message = format!("{what} cannot be `tma`: {why}");
         let mut d = Diagnostic::error(codes::BAD_COPY, k.stmt_spans[s], message);
         if !missing.is_empty() {

@@ -40,8 +40,9 @@ impl Parser<'_, '_> {
     pub(super) fn declare(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
         let first = self.names.visible.get(name).map(|&old| self.kernel.values[old].span);
         let unique = self.names.unique(name);
-        let value = self.kernel.values.push(ValueData { name: unique, span, def });
-        if self.source.get(span.start as usize..span.end as usize) == Some(name) {
+        let declared = self.source.get(span.start as usize..span.end as usize) == Some(name);
+        let value = self.kernel.values.push(ValueData { name: unique, span, def, declared });
+        if declared {
             let (kernel, visible) = (self.marks.kernels.len(), Span { start: self.span().start, end: u32::MAX });
             self.marks.declarations.push(Declaration { kernel, value, name: name.to_owned(), span, visible });
         }

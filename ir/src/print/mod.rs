@@ -83,6 +83,15 @@ pub fn print_expr(kernel: &Kernel, e: Expr) -> String {
     p.out
 }
 
+/// Prints the place of a copy. A window that the compiler named is spelled out.
+pub fn print_place(kernel: &Kernel, e: Expr) -> String {
+    let named = match kernel.exprs[e] {
+        ExprData::Ref(v) if !kernel.values[v].declared => kernel.let_init(v),
+        _ => None,
+    };
+    print_expr(kernel, named.unwrap_or(e))
+}
+
 /// Whether range `d` of a window would end with a loop if no end were written.
 fn ends_with_its_loop(k: &Kernel, loops: &OnceCell<LoopEnds>, view: &View, d: usize) -> bool {
     let Range::From { start, .. } = view.ranges[d] else { return false };

@@ -10,7 +10,7 @@
 //! | expressions | `eval` (indices, conditions, elements), `leaves`, `counted` |
 //! | memory | `inside` (the extents of tensors), `global` and `shared` (addresses and bounds from layouts), `modes` (dimensions of several modes), `ends` (of windows of shared memory), `padded` (lines with padding around them), `elements` (from which indices are computed), `rows` (gathers and scatters), `access`, `load`, `bytes`, `nibbles`, `matrices`, `runs` |
 //! | work | `elementwise` and `pairs`, `joins`, `reduce`, `scan` (`totals`: totals of segments of rows) and `tuples`, `store`, `relayout` and `gather` (exchanges), `renumbered` (elements by their row-major index), `copy`, `mma` and `warpgroup`, `tensor`; channels: `mbarriers`, `draws` (loops that take tiles from a counter), `cluster`, `replicas`, `grids` (programmatic dependent launch), `roles`, `signals` |
-//! | statements | `loops`; `stmt`: dispatch of statements; `ahead` (prefetches before the previous grids have ended); `contract`: the launch contract |
+//! | statements | `loops`, `register_limit`; `stmt`: dispatch of statements; `ahead` (prefetches before the previous grids have ended); `contract`: the launch contract |
 //!
 //! Invariant: lowering makes no decision that the text does not contain: which thread moves what, how wide, in which
 //! shared-memory layout, in which order, and where barriers are, is in the IR.
@@ -82,6 +82,7 @@ mod program_paths;
 mod random;
 mod ranged_ints;
 mod reduce;
+mod register_limit;
 mod relayout;
 mod replicas;
 mod reshape;

@@ -4,6 +4,7 @@ use super::dims::Dims;
 use super::emit::Emit;
 use super::loops::{Trips, Width};
 use super::ranged_ints::{Int, Repr};
+use super::register_limit;
 use super::state::{Lower, MAX_INSTRUCTIONS};
 use super::windows::LoopState;
 use crate::inst::{Class, Guard, Inst};
@@ -17,7 +18,7 @@ use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Next, Slot, StmtData};
 use tilec_ir::layout::UsedRegisters;
 use tilec_ir::partial_sums::accumulated;
 use tilec_ir::rounding::is_rounded;
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD};
+use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_ir::types::{Elem, Lanes};
 use tilec_ir::typing::{Type, layout_of, resolve_view, type_of};
 
@@ -151,28 +152,7 @@ impl Lower<'_> {
         let held = UsedRegisters::of(&layout, bits.extents()).map_or(all, |held| held.count(all));
         let words = elem.bytes_of(held as u64) / 4;
         if words > u64::from(REGISTERS_PER_THREAD) {
-            let name = &self.k.values[value].name;
-            let message = format!("`{name}` takes {words} registers of each thread, which has {REGISTERS_PER_THREAD}");
-            let d = Diagnostic::error(codes::REGISTER_LIMIT, span, message)
-                .with_note("use a smaller tile, or more threads: `schedule { threads 256 }`");
-            // The number of threads with which the tile takes half of a thread's registers.
-            let threads = u64::from(self.block_threads) * 2 * words.div_ceil(u64::from(REGISTERS_PER_THREAD));
-            let threads = threads.next_power_of_two();
-            let item = self.k.schedule_item("threads").filter(|_| threads <= u64::from(MAX_THREADS));
-            let d = match item {
-                Some(item) => d.with_fix(item, format!(" threads {threads}")),
-                None => d,
-            };
-            // More threads do not help if each thread needs a whole row.
-            let d = if is_operand(self.k, value) {
-                let extents = shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-                let ty = format!("smem {}[{extents}]", elem.name());
-                d.with_note(format!(
-                    "lanes repeat elements of a product's operand: it may be in shared memory, copied to `let s = {ty}`"
-                ))
-            } else {
-                d
-            };
+            let d = register_limit::error(self.k, value, (&shape, elem), words, self.block_threads);
             return Err(self.sink.report(d));
         }
         let by_bytes = elem.bits() == 4 && layout.value_bits() > 0 && self.loaded_by_bytes(value);
@@ -490,10 +470,4 @@ fn reads_slot(k: &Kernel, e: Expr, ring: &[Value]) -> bool {
 
 fn is_zero(cx: &Lower<'_>, e: Expr) -> bool {
     matches!(cx.k.exprs[e], ExprData::Int(0)) || matches!(cx.k.exprs[e], ExprData::Float(bits) if bits == 0)
-}
-
-/// Whether a tile is an operand of a product.
-fn is_operand(k: &Kernel, v: Value) -> bool {
-    let takes = |e: Expr| resolve_view(k, e).is_some_and(|view| view.base == v);
-    k.exprs.values().any(|e| matches!(e, ExprData::Mma(mma) if takes(mma.a) || takes(mma.b)))
 }

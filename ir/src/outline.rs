@@ -135,6 +135,7 @@ const BEHIND: &[(&str, &[&str])] = &[
             "keep",
             "fill",
             "apart",
+            "held",
             "matrix",
             "async",
             "tma",

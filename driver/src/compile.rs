@@ -14,6 +14,7 @@ mod pipeline;
 mod reachable_variants;
 pub mod register_lines;
 pub mod report_json;
+pub(crate) mod several_targets;
 pub(crate) mod source_lines;
 mod sources;
 mod stage_texts;

@@ -24,8 +24,8 @@ pub(crate) fn bytes(
     }
     let cubins = if args.cubin { Cubins::Required } else { Cubins::None };
     let made = said.unless_error(bundle(source, options, &targets, cubins))?;
-    for of_target in made.diagnostics {
-        said.warnings(of_target.source, of_target.list);
+    for all in made.diagnostics {
+        said.warnings(all.source, all.list);
     }
     Ok(made.bundle.to_bytes())
 }

@@ -4,6 +4,7 @@ use super::args::{Build, Emit};
 use super::failure::{Failure, SideMessages};
 use super::program::{definitions, options, write};
 use crate::c_header::{Image, header};
+use crate::compile::several_targets::SeveralTargets;
 use crate::{Compiled, Target, compile, machine_code};
 use std::path::Path;
 
@@ -35,8 +36,12 @@ pub(crate) fn write_header(args: &Build, input: &Path, output: Option<&Path>, so
     let images: Vec<Image<'_>> =
         all.iter().zip(&files).map(|(c, file)| Image { target: c.target, ptx: &c.ptx, file }).collect();
     let text = header(&super::program::display_name(input), &images).map_err(|e| Failure::Usage(e.to_string()))?;
-    for compiled in all {
-        said.warnings(compiled.source, compiled.diagnostics);
+    let mut list = SeveralTargets::default();
+    let source = all.first().map(|compiled| compiled.source.clone());
+    all.into_iter().for_each(|compiled| list.add(compiled.target, compiled.diagnostics));
+    if let Some(source) = source {
+        let all = list.list(source);
+        said.warnings(all.source, all.list);
     }
     write(output, text.as_bytes())
 }

@@ -1,5 +1,6 @@
 //! Bundles: a program compiled for several targets, in one file with its contracts (`docs/bundle.md`).
 
+use crate::compile::several_targets::SeveralTargets;
 use crate::compile::{CompileOptions, Diagnostics, compile, machine_code};
 use crate::console::render::SourceFile;
 use tilec_ir::codes;
@@ -22,7 +23,7 @@ pub enum Cubins {
 pub struct Bundled {
     /// The bundle.
     pub bundle: Bundle,
-    /// Warnings and remarks, once for those that several targets have in common.
+    /// Warnings and remarks, each once. Those that not every target has name their targets.
     pub diagnostics: Vec<Diagnostics>,
 }
 
@@ -42,7 +43,7 @@ pub fn bundle(
         return Err(Diagnostics::one(file(), nothing));
     }
     let mut made = Bundled { bundle: Bundle::default(), diagnostics: Vec::new() };
-    let mut known: Vec<Diagnostic> = Vec::new();
+    let mut said = SeveralTargets::default();
     for &target in targets {
         let mut compiled = compile(source, &CompileOptions { target, ..options.clone() })?;
         machine_code::check_demands(&mut compiled)?;
@@ -56,11 +57,8 @@ pub fn bundle(
             let error = Diagnostic::error(codes::BAD_ARGUMENT, Span::default(), error.to_string());
             Diagnostics::one(file(), error)
         })?;
-        let new: Vec<Diagnostic> = compiled.diagnostics.into_iter().filter(|d| !known.contains(d)).collect();
-        known.extend(new.iter().cloned());
-        if !new.is_empty() {
-            made.diagnostics.push(Diagnostics { source: compiled.source, list: new, errors: 0 });
-        }
+        said.add(target, compiled.diagnostics);
     }
+    made.diagnostics.extend(Some(said.list(file())).filter(|all| !all.list.is_empty()));
     Ok(made)
 }

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from . import code_tables
 from .results import Results, Row, between, case_of, mean, micro, number, percentile, ratio, size, table, values
 
 ROW_PROGRAMS = ("softmax", "log_softmax", "softmax_backward", "rms_norm", "layer_norm", "cross_entropy")
@@ -512,6 +513,7 @@ def readme(results: Results) -> str:
 
 
 TABLES: dict[str, Callable[[Results], str]] = {
+    **code_tables.TABLES,
     "summary": summary,
     "readme": readme,
     "sweep": sweep,

@@ -99,7 +99,7 @@ pub struct Built {
     pub sources: Vec<PathBuf>,
     /// The files that were compiled in this run; the others had not changed.
     pub compiled: Vec<PathBuf>,
-    /// Warnings, as text.
+    /// The warnings of each file that has any, as text; also of files that were not compiled again.
     pub warnings: Vec<String>,
 }
 
@@ -250,8 +250,8 @@ impl Build {
     /// The launchers of a file, compiled now or before, and the names of its kernels.
     fn one(&self, path: &Path, stem: &str, out: &Path, built: &mut Built) -> Result<(String, Vec<String>), BuildError> {
         let text = std::fs::read_to_string(path).map_err(|error| BuildError::File { path: path.to_owned(), error })?;
-        let [key_file, rust_file, bundle_file] =
-            ["key", "rs", "tilec"].map(|e| out.join(format!("{stem}.launcher.{e}")));
+        let [key_file, rust_file, bundle_file, warnings_file] =
+            ["key", "rs", "tilec", "warnings"].map(|e| out.join(format!("{stem}.launcher.{e}")));
         let of_file = self.of_files.iter().filter(|(name, _)| name == stem);
         let settings = of_file.fold(self.all.clone(), |all, (_, more)| all.and(more));
         let how = format!("{:?} {settings:?} {:?}", self.targets, self.cubins);
@@ -260,7 +260,9 @@ impl Build {
             && let Some(bundle) = std::fs::read(&bundle_file).ok().and_then(|bytes| Bundle::from_bytes(&bytes).ok())
             && let Ok(of_file) = interface::Interface::of_file(&bundle)
             && let Ok(launchers) = std::fs::read_to_string(&rust_file)
+            && let Ok(warnings) = std::fs::read_to_string(&warnings_file)
         {
+            built.warnings.extend(Some(warnings).filter(|text| !text.is_empty()));
             return Ok((launchers, of_file.into_iter().map(|kernel| kernel.name).collect()));
         }
         let targets = self.targets.iter().map(|name| {
@@ -280,15 +282,17 @@ impl Build {
         }
         let made = bundle(&text, &options, &targets, self.cubins).map_err(|d| BuildError::Program(Box::new(d)))?;
         let warnings = made.diagnostics.iter().map(ToString::to_string).filter(|text| !text.trim().is_empty());
-        built.warnings.extend(warnings);
+        let warnings: String = warnings.collect();
         let of_file = interface::Interface::of_file(&made.bundle);
         let of_file = of_file.map_err(|what| BuildError::Kernel { path: path.to_owned(), what })?;
         let launchers = launcher::module(stem, &path.display().to_string(), &bundle_file, &made.bundle, &of_file);
         write(&bundle_file, &made.bundle.to_bytes())?;
         write(&rust_file, launchers.as_bytes())?;
+        write(&warnings_file, warnings.as_bytes())?;
         // The key is written last: it asserts that the files exist.
         write(&key_file, key.as_bytes())?;
         built.compiled.push(path.to_owned());
+        built.warnings.extend(Some(warnings).filter(|text| !text.is_empty()));
         Ok((launchers, of_file.into_iter().map(|kernel| kernel.name).collect()))
     }
 }
@@ -299,6 +303,10 @@ fn own_build() -> String {
     file.map_or_else(|_| String::new(), |file| format!("{} {:?}", file.len(), file.modified().ok()))
 }
 
+/// Writes a file, unless it has these bytes already: a later time would make cargo compile what includes it.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
+    if std::fs::read(path).is_ok_and(|before| before == bytes) {
+        return Ok(());
+    }
     std::fs::write(path, bytes).map_err(|error| BuildError::File { path: path.to_owned(), error })
 }

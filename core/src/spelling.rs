@@ -42,6 +42,27 @@ pub fn nearest<T>(word: &str, candidates: impl IntoIterator<Item = T>, text: imp
     candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).and_then(|(_, candidate)| candidate)
 }
 
+/// The candidate that begins as `word` does, with at least two equal letters, and differs in at most half of its letters: `max` for `maks`.
+/// For words that stand where only a candidate can, after [`nearest`] found none.
+pub fn nearest_of_start<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word: Vec<char> = word.chars().take(MAX_LENGTH + 1).collect();
+    if word.len() > MAX_LENGTH {
+        return None;
+    }
+    let near = |candidate: &'a str| {
+        let other: Vec<char> = candidate.chars().take(MAX_LENGTH + 1).collect();
+        let longer = word.len().max(other.len());
+        let begins = word.iter().zip(&other).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count() >= 2;
+        let limit = longer / 2 * EDIT;
+        if !begins || longer <= 3 || longer > MAX_LENGTH || word.len().abs_diff(other.len()) * EDIT > limit {
+            return None;
+        }
+        let cost = distance(&word, &other);
+        (cost > 0 && cost <= limit).then_some((cost, candidate))
+    };
+    candidates.into_iter().filter_map(near).min_by_key(|(cost, _)| *cost).map(|(_, candidate)| candidate)
+}
+
 /// If a word equals another one with one letter doubled, ignoring case (`Mm` for `M`, `acc` for `ac`): the number of
 /// letters that differ in case.
 fn doubled(word: &[char], of: &[char]) -> Option<usize> {
@@ -137,6 +158,20 @@ mod tests {
         }
         let long = "x".repeat(1 << 16);
         assert_eq!(of(&long, &[&long]), None);
+    }
+
+    #[test]
+    fn a_start_is_enough_where_few_words_are_possible() {
+        let functions = ["max", "maximum", "min", "sin", "sum", "exp"];
+        for (word, meant) in
+            [("maks", Some("max")), ("maxx", Some("max")), ("minn", Some("min")), ("maximize", Some("maximum"))]
+        {
+            assert_eq!(nearest_of_start(word, functions), meant, "{word}");
+        }
+        for word in ["", "m", "foo", "matrix_product", "max_pool", "su"] {
+            assert_eq!(nearest_of_start(word, functions), None, "{word}");
+        }
+        assert_eq!(nearest_of_start(&"max".repeat(1 << 12), functions), None);
     }
 
     #[test]

@@ -78,6 +78,11 @@ pub fn explain(word: &str) -> Result<String, String> {
     Ok(out)
 }
 
+/// The title of a diagnostic code and what it means; `None`: there is no such code.
+pub fn meaning(code: &str) -> Option<(&'static str, &'static str)> {
+    codes::ALL.iter().find(|(known, ..)| known.0 == code).map(|(_, title, text)| (*title, *text))
+}
+
 /// What a word of a program means; `None`: nothing. Clauses that are no words of their own are in the glossary.
 pub fn in_source(word: &str) -> Option<String> {
     let mut out = String::new();

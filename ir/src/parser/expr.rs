@@ -329,7 +329,7 @@ impl Parser<'_, '_> {
         if let Some(instead) = foreign_syntax::instead(word) {
             return self.error(d.with_note(format!("it is written {instead}")));
         }
-        d = match self.near_word(word, &functions) {
+        d = match self.near_function(word, &functions) {
             Some(near) => d.with_spelling(near),
             None => d.with_note(format!("the functions are `{}`", functions.join("`, `"))),
         };

@@ -187,6 +187,15 @@ impl Parser<'_, '_> {
         spelling::nearest(word, words.iter().copied(), |w| w)
     }
 
+    /// The function that `word` may mean: where a function must stand, the start of its name is enough.
+    pub(super) fn near_function<'w>(&mut self, word: &str, functions: &[&'w str]) -> Option<&'w str> {
+        if !self.may_suggest() {
+            return None;
+        }
+        let near = spelling::nearest(word, functions.iter().copied(), |w| w);
+        near.or_else(|| spelling::nearest_of_start(word, functions.iter().copied()))
+    }
+
     /// With the word that is like one that is not known.
     pub(super) fn near(&mut self, d: Diagnostic, word: &str, words: &[&str]) -> Diagnostic {
         match self.near_word(word, words) {

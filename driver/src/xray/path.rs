@@ -21,6 +21,7 @@ mod solve;
 mod split;
 mod spot;
 mod state;
+mod taken;
 mod tensor;
 mod text;
 mod tile;

@@ -117,13 +117,18 @@ impl<'s, 'k> Backward<'s, 'k> {
             return;
         }
         let before = state.clone();
+        let mut walks = WALKS;
         if inside {
             self.block(body, state);
+            // In front of the first iteration there is none.
+            if self.solver.is_first(var, &self.numbers) {
+                walks = 0;
+            }
             self.numbers.remove(&var);
             self.further.push(var);
         }
         let mut first = state.clone();
-        for walk in 0..WALKS {
+        for walk in 0..walks {
             let known = (state.clone(), self.graph.nodes.len());
             self.block(body, state);
             if walk == 0 && !inside {

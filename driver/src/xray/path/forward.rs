@@ -137,8 +137,13 @@ impl<'s, 'k> Forward<'s, 'k> {
         }
         let before = state.clone();
         let number = self.numbers.get(&var).copied();
+        let mut walks = WALKS;
         if inside {
             self.block(body, state);
+            // Behind the last iteration there is none.
+            if self.solver.is_last(var, &self.numbers) {
+                walks = 0;
+            }
             self.numbers.remove(&var);
             self.further.push(var);
             self.after.extend(number.map(|n| (var, n)));
@@ -151,7 +156,7 @@ impl<'s, 'k> Forward<'s, 'k> {
         };
         forget(state);
         let mut left = state.clone();
-        for walk in 0..WALKS {
+        for walk in 0..walks {
             let known = (state.clone(), self.graph.nodes.len());
             self.block(body, state);
             forget(state);

@@ -95,7 +95,10 @@ impl PathBuilder<'_> {
             (StmtData::Copy { .. }, None) => {
                 let who = self.mover(node.stmt, self.spot_of_copy(node, spot).as_deref().unwrap_or(spot));
                 let sectors = self.sectors(node.stmt, false);
-                let how = self.moved(node.stmt);
+                let (how, who, sectors) = match self.taken(node.stmt, spot) {
+                    Some(taken) => (taken, String::new(), String::new()),
+                    None => (self.moved(node.stmt), who, sectors),
+                };
                 let when = if when.is_empty() { String::new() } else { format!("{when}: ") };
                 Some(("copy", head(&self.plain, node.stmt), format!("{when}{how}{who}{sectors}{around}")))
             }
@@ -153,7 +156,8 @@ impl PathBuilder<'_> {
         let (place, spot): (Value, &[Run]) = match &node.what {
             What::Read(window, spot) => {
                 let (what, span) = self.read_in_words(*window, spot, &node.numbers)?;
-                return self.push("global memory", what, "read".to_owned(), span);
+                let how = self.outside(node, *window, spot).unwrap_or_else(|| "read".to_owned());
+                return self.push("global memory", what, how, span);
             }
             What::Write(place, spot) => (*place, spot),
         };
@@ -178,7 +182,7 @@ impl PathBuilder<'_> {
             let what = self.place_in_words(place, spot);
             match k.stmts[node.stmt] {
                 StmtData::Copy { .. } => {
-                    let how = self.moved(node.stmt);
+                    let how = self.taken(node.stmt, spot).unwrap_or_else(|| self.moved(node.stmt));
                     steps.push(("copy", head(&self.plain, node.stmt), format!("{how}{around}")));
                 }
                 _ if self.is_whole(node) => {}

@@ -119,6 +119,23 @@ impl<'k> Solver<'k> {
         self.range(e, fixed).filter(|r| r.lo == r.hi).map(|r| r.lo != 0)
     }
 
+    /// Whether a loop has no iteration before the one with these numbers.
+    pub(super) fn is_first(&self, v: Value, fixed: &Numbers) -> bool {
+        let (Some(b), Some(&at)) = (self.indices.loops.get(&v).filter(|b| !b.drawn), fixed.get(&v)) else {
+            return false;
+        };
+        self.range(b.start, fixed).is_some_and(|start| start.lo == i128::from(at))
+    }
+
+    /// Whether a loop has no iteration behind the one with these numbers.
+    pub(super) fn is_last(&self, v: Value, fixed: &Numbers) -> bool {
+        let (Some(b), Some(&at)) = (self.indices.loops.get(&v).filter(|b| !b.drawn), fixed.get(&v)) else {
+            return false;
+        };
+        let ends = self.range(b.end, fixed).zip(self.range(b.step, fixed));
+        ends.is_some_and(|(end, step)| i128::from(at) + step.lo.max(1) >= end.hi)
+    }
+
     /// Where all constraints hold. `fixed`: numbers that are known; `after`: numbers that loops are past.
     pub(super) fn solve(&self, all: &[Constraint], fixed: &Numbers, after: &Numbers) -> Solution {
         let vars = self.variables(all, fixed);

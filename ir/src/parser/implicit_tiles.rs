@@ -25,7 +25,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     });
     let named: BTreeSet<Expr> = k
         .statement_data()
-        .filter_map(|s| if let StmtData::Let { init, .. } = s { Some(*init) } else { None })
+        .filter_map(|s| if let StmtData::Let { init, .. } = s { Some(untransposed(k, *init)) } else { None })
         .collect();
     for (&e, said) in &*writer.notes {
         if said.iter().any(|said| said.extent.is_some()) && !writer.used.contains(&e) && !named.contains(&e) {
@@ -36,6 +36,14 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
         }
     }
     writer.wrong
+}
+
+/// What `e` transposes, if it does.
+fn untransposed(k: &Kernel, mut e: Expr) -> Expr {
+    while let ExprData::Transpose(arg) = k.exprs[e] {
+        e = arg;
+    }
+    e
 }
 
 struct Writer<'n> {

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes out the tiles.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) {
-    let mut racing: BTreeMap<Stmt, BTreeSet<Expr>> = BTreeMap::new();
+    let mut racing: BTreeMap<Stmt, Racing> = BTreeMap::new();
     let mut lets: BTreeMap<Value, Stmt> = BTreeMap::new();
     k.walk(k.body, &mut |k, _, s| match &k.stmts[s] {
         StmtData::Let { value, .. } => {
@@ -31,7 +31,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) {
         StmtData::Copy { src, dst, attrs } => {
             for to in [Some(*dst), attrs.old].into_iter().flatten() {
                 let search = Search { notes, lets: &lets, written: to, combines: attrs.reduce.is_some() };
-                search.operands(k, s, *src, &mut racing);
+                search.operands(k, s, (*src, false), &mut racing);
             }
         }
         _ => {}
@@ -40,22 +40,32 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) {
         return;
     }
     k.replace_statements(k.body, &mut |k, s, out| {
-        for &e in racing.get(&s).into_iter().flatten() {
-            out.extend(load(k, notes, s, e).into_iter().flatten());
+        for (&e, inside) in racing.get(&s).into_iter().flatten() {
+            out.extend(load(k, notes, s, e, inside).into_iter().flatten());
         }
         out.push(s);
     });
 }
 
+/// Windows that are loaded in front of a statement, each with the transposed operands around it, the innermost last.
+type Racing = BTreeMap<Expr, Vec<Expr>>;
+
 /// Declares and loads the tile of a window that the statement `s` reads. `None`: no operand has extents, which is an error
 /// of its own (E0225).
-fn load(k: &mut Kernel, notes: &mut Notes, s: Stmt, e: Expr) -> Option<[Stmt; 2]> {
+fn load(k: &mut Kernel, notes: &mut Notes, s: Stmt, e: Expr, inside: &[Expr]) -> Option<[Stmt; 2]> {
     let (whole, attrs) = match &k.stmts[s] {
         StmtData::Copy { src, attrs, .. } => (*src, Some(attrs.clone())),
         StmtData::Let { init, .. } => (*init, None),
         _ => return None,
     };
-    let tile = extents_of(k, notes, whole)?;
+    let tile = inside.iter().fold(extents_of(k, notes, whole), |around, &arg| {
+        let transposed = |mut tile: Vec<Extent>| {
+            let last = tile.len().checked_sub(2)?;
+            tile[last..].reverse();
+            Some(tile)
+        };
+        extents_of(k, notes, arg).or_else(|| transposed(around?))
+    })?;
     let window = window(k, notes, e).filter(|window| window.dims.len() == tile.len())?;
     let own = window.dims.iter().zip(&tile);
     let extents: Vec<Extent> =
@@ -105,30 +115,41 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Notes the windows among the operands of `e` that other threads may write, by the statement that contains them.
-    fn operands(&self, k: &Kernel, s: Stmt, e: Expr, racing: &mut BTreeMap<Stmt, BTreeSet<Expr>>) {
+    /// `flipped`: the value of `e` is transposed before it is written.
+    fn operands(&self, k: &Kernel, s: Stmt, (e, flipped): (Expr, bool), racing: &mut BTreeMap<Stmt, Racing>) {
         let Some(to) = window(k, self.notes, self.written).filter(|to| k.tensor_ty(to.base).is_some()) else { return };
-        let (mut open, mut seen) = (vec![(s, e)], BTreeSet::new());
-        while let Some((s, e)) = open.pop() {
+        let (mut open, mut seen) = (vec![(s, e, flipped, Vec::new())], BTreeSet::new());
+        while let Some((s, e, flipped, inside)) = open.pop() {
             let mut found = Vec::new();
             leaves(k, e, &mut found);
             for leaf in found {
                 if let Some(from) = window(k, self.notes, leaf) {
-                    if from.base == to.base && !from.dims.is_empty() && !self.is_written(k, leaf) {
-                        racing.entry(s).or_default().insert(leaf);
+                    if from.base == to.base && !from.dims.is_empty() && !self.is_written(k, (leaf, flipped)) {
+                        racing.entry(s).or_default().insert(leaf, inside.clone());
                     }
                 } else if let ExprData::Ref(v) = k.exprs[leaf]
                     && let (Some(&at), Some(init)) = (self.lets.get(&v), let_init(k, v))
-                    && seen.insert(v)
+                    && seen.insert((v, flipped))
                 {
-                    open.push((at, init));
+                    open.push((at, init, flipped, Vec::new()));
+                } else if let ExprData::Transpose(arg) = k.exprs[leaf] {
+                    let around = inside.iter().copied().chain([arg]);
+                    open.push((s, arg, !flipped, around.collect()));
                 }
             }
         }
     }
 
-    /// Whether the elements of the window `e` are those that are written, at the same places.
-    fn is_written(&self, k: &Kernel, e: Expr) -> bool {
-        let (Some((from, named)), Some((to, also_named))) = (place(k, e), place(k, self.written)) else { return false };
+    /// Whether the elements of the window `e` are those that are written, at the same places. `flipped`: after they are
+    /// transposed.
+    fn is_written(&self, k: &Kernel, (e, flipped): (Expr, bool)) -> bool {
+        let (Some((from, named, turned)), Some((to, also_named, also_turned))) = (place(k, e), place(k, self.written))
+        else {
+            return false;
+        };
+        if (turned != also_turned) != flipped {
+            return false;
+        }
         let (a, b) = (self.ranges(k, from), self.ranges(k, to));
         let whole = |ranges: &[(Range, Option<Expr>)]| {
             ranges.iter().all(|(range, step)| {
@@ -178,13 +199,14 @@ impl Search<'_> {
     }
 }
 
-/// The window or tensor that `e` is or stands for as a name, and whether it is a name; `None`: it is transposed.
-fn place(k: &Kernel, e: Expr) -> Option<(Expr, bool)> {
-    let (mut at, mut named) = (e, false);
+/// The window or tensor that `e` is or stands for, whether as a name, and whether transposed.
+fn place(k: &Kernel, e: Expr) -> Option<(Expr, bool, bool)> {
+    let (mut at, mut named, mut turned) = (e, false, false);
     loop {
         match k.exprs[at] {
             ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Let) => (at, named) = (let_init(k, v)?, true),
-            ExprData::Ref(_) | ExprData::View(_) => return Some((at, named)),
+            ExprData::Transpose(arg) => (at, turned) = (arg, !turned),
+            ExprData::Ref(_) | ExprData::View(_) => return Some((at, named, turned)),
             _ => return None,
         }
     }

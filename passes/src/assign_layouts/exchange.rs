@@ -370,7 +370,9 @@ impl Work<'_> {
     fn complete(&mut self, k: &mut Kernel) {
         for (n, node) in self.graph.nodes.iter().enumerate() {
             let (Some(e), Some(at), Some(layout)) = (node.expr, node.at, self.layout(n)) else { continue };
-            let from_memory = matches!(node.what, What::Reduced(_)) && !node.accesses.is_empty();
+            // A reduction of a reduction reads no memory itself.
+            let combines = !matches!(k.exprs[e], ExprData::Reduce { .. } | ExprData::Scan { .. });
+            let from_memory = matches!(node.what, What::Reduced(_)) && !node.accesses.is_empty() && combines;
             if self.graph.has_whole_operand(n) && !from_memory {
                 continue;
             }

@@ -12,7 +12,7 @@ use crate::analysis::views::copy_shape;
 use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::held_elements::{PlainLoad, is_only_read, offset_between};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
 
@@ -66,8 +66,7 @@ pub(super) fn into_tiles(k: &mut Kernel) {
         };
         is_only_read(k, view.base) && windows.iter().any(with)
     };
-    // A copy of a whole window to a tile stays.
-    let loaded = windows.iter().filter(|of| overlapping(of) && PlainLoad::of(k, of.1.at).is_none());
+    let loaded = windows.iter().filter(|of| overlapping(of) && !is_load(k, &of.1, &of.2));
     let new: Vec<Found> = loaded.map(|(_, found, _)| found.clone()).collect();
     let mut named: BTreeMap<Value, Value> = BTreeMap::new();
     for Found { at, window, shape } in new {
@@ -82,6 +81,18 @@ pub(super) fn into_tiles(k: &mut Kernel) {
         };
         named.extend(name.map(|(v, _)| (v, tile)));
     }
+}
+
+/// Whether a window is all that a copy to a tile reads, and the copy stays: buffers are filled ahead, attributes belong to
+/// the window, and a register tile of its type already has its elements.
+fn is_load(k: &Kernel, Found { at, window, .. }: &Found, of: &ResolvedView) -> bool {
+    let StmtData::Copy { src, dst, attrs } = &k.stmts[*at] else { return false };
+    let elem = k.tensor_ty(of.base).map(|t| t.elem);
+    let stays = |to: &ResolvedView| {
+        let same = || k.tile_ty(to.base).map(|t| t.elem) == elem;
+        !to.space(k).has_bounds() && (to.space(k).is_memory() || *attrs != CopyAttrs::default() || same())
+    };
+    src == window && resolve_view(k, *dst).is_some_and(|to| stays(&to))
 }
 
 /// The name that stands for a window, and the statement behind its `let`.

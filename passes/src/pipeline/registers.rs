@@ -119,7 +119,8 @@ impl Load {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[copy] else { return None };
         let tile = plain_var(k, *dst)?;
         let view = resolve_view(k, *src).filter(|view| k.tensor_ty(view.base).is_some() && !view.is_gathered())?;
-        if is_written(k, view.base) || attrs.when.is_some() || attrs.keep || !attrs.is_by_threads() {
+        let decided = attrs.when.is_some() || attrs.keep || !attrs.held.is_empty();
+        if is_written(k, view.base) || decided || !attrs.is_by_threads() {
             return None;
         }
         // Its window depends on the iteration, but not on values that threads compute.
@@ -133,7 +134,14 @@ impl Load {
             .copied()
             .find(|&s| matches!(k.stmts[s], StmtData::Var { value, init: None } if value == tile))?;
         let others = || list.iter().copied().filter(|&s| s != copy && s != declared);
-        if others().any(|s| changes(k, s, tile)) || matches!(k.stmts[at], StmtData::For { var, .. } if var == tile) {
+        // A load that takes elements from the tile is one of the same iteration.
+        let held = |s: Stmt| match &k.stmts[s] {
+            StmtData::Copy { attrs, .. } => attrs.held.iter().any(|held| plain_var(k, held.tile) == Some(tile)),
+            _ => false,
+        };
+        if others().any(|s| changes(k, s, tile) || held(s))
+            || matches!(k.stmts[at], StmtData::For { var, .. } if var == tile)
+        {
             return None;
         }
         let deferred = Deferred::of(k);

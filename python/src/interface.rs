@@ -172,31 +172,44 @@ pub(crate) fn list(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Why an array does not fit a tensor of the launch; strides of extents of 1 are ignored.
-pub(crate) fn misfit(
+/// Why the shape of an array does not fit a tensor of the launch, and which of `all` tensors gives the sizes that differ.
+pub(crate) fn shape_misfit<'t>(
+    tensor: &Tensor,
+    expected: &[u64],
+    shape: &[i64],
+    mut all: impl Iterator<Item = &'t Tensor>,
+) -> Option<String> {
+    let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
+    if expected.len() == shape.len() && expected.iter().zip(shape).all(|(n, m)| same(n, m)) {
+        return None;
+    }
+    let dims = tensor.shape.iter().zip(expected.iter().zip(shape));
+    let other: Vec<&String> = dims.filter(|(_, (n, m))| !same(n, m)).map(|(name, _)| name).collect();
+    let gives = |given: &&Tensor| given.name != tensor.name && other.iter().all(|n| given.shape.contains(n));
+    let given = all.find(gives).map_or_else(String::new, |given| format!(", by the shape of `{}`", given.name));
+    let wanted: Vec<i64> = expected.iter().map(|n| *n as i64).collect();
+    Some(format!(
+        "`{}` must have shape ({}) = ({}){given}; the array has ({})",
+        tensor.name,
+        tensor.shape.join(", "),
+        list(&wanted),
+        list(shape)
+    ))
+}
+
+/// Why the strides of an array with the right shape do not fit; strides of extents of 1 are ignored.
+pub(crate) fn stride_misfit(
     tensor: &Tensor,
     library: Library,
-    expected: (&[u64], &[u64]),
-    found: (&[i64], &[i64]),
+    expected: &[u64],
+    (shape, strides): (&[i64], &[i64]),
 ) -> Option<String> {
-    let (shape, strides) = found;
     let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
-    let shape_fits = expected.0.len() == shape.len() && expected.0.iter().zip(shape).all(|(n, m)| same(n, m));
-    if !shape_fits {
-        let wanted: Vec<i64> = expected.0.iter().map(|n| *n as i64).collect();
-        return Some(format!(
-            "`{}` must have shape ({}) = ({}); the array has ({})",
-            tensor.name,
-            tensor.shape.join(", "),
-            list(&wanted),
-            list(shape)
-        ));
-    }
     let empty = shape.contains(&0);
-    let strides_fit = expected.1.iter().zip(strides).zip(shape).all(|((s, t), n)| empty || *n <= 1 || same(s, t));
+    let strides_fit = expected.iter().zip(strides).zip(shape).all(|((s, t), n)| empty || *n <= 1 || same(s, t));
     if !strides_fit {
         // A stride that the array itself gave is no demand.
-        let wanted = tensor.strides.iter().zip(expected.1).zip(strides).map(|((text, n), found)| {
+        let wanted = tensor.strides.iter().zip(expected).zip(strides).map(|((text, n), found)| {
             if same(n, found) || *text == n.to_string() { text.clone() } else { format!("{text} = {n}") }
         });
         return Some(format!(

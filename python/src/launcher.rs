@@ -5,7 +5,7 @@ use crate::compiled::Program;
 use crate::devices::Loaded;
 use crate::foreign::stream;
 use crate::hash::ByWords;
-use crate::interface::{Interface, Slot, in_elements, infer, misfit};
+use crate::interface::{Interface, Slot, in_elements, infer, shape_misfit, stride_misfit};
 use crate::plan::{Bound, Plan, Refusal, Rooms, aligned, bound};
 use crate::simulated::Simulation;
 use crate::streams;
@@ -307,12 +307,20 @@ impl Launcher {
     fn bound(&self, values: &Args) -> Result<Bound<'_>, Refusal> {
         let misaligned = |c: &Contract| aligned(c, &self.names, &self.call.addresses).err();
         let of = bound(&self.program.file, &self.name, values, misaligned)?;
-        for ((tensor, array), (shape, strides)) in
-            self.interface.tensors().zip(&self.call.arrays).zip(self.call.extents())
-        {
+        let extents = self.call.extents();
+        let arrays = || self.interface.tensors().zip(&self.call.arrays).zip(&extents);
+        // Shapes of all arrays first: a transposed array has other strides, and gives others its sizes.
+        for ((tensor, _), (shape, strides)) in arrays() {
             let Some(plan) = of.bound.tensor(&tensor.name).filter(|_| !tensor.pointers) else { continue };
-            let (shape, strides) = in_elements(tensor.elem, &shape, &strides);
-            if let Some(what) = misfit(tensor, array.library, (&plan.shape, &plan.strides), (&shape, &strides)) {
+            let (shape, _) = in_elements(tensor.elem, shape, strides);
+            if let Some(what) = shape_misfit(tensor, &plan.shape, &shape, self.interface.tensors()) {
+                return Err(Refusal::Contract(what));
+            }
+        }
+        for ((tensor, array), (shape, strides)) in arrays() {
+            let Some(plan) = of.bound.tensor(&tensor.name).filter(|_| !tensor.pointers) else { continue };
+            let (shape, strides) = in_elements(tensor.elem, shape, strides);
+            if let Some(what) = stride_misfit(tensor, array.library, &plan.strides, (&shape, &strides)) {
                 return Err(Refusal::Contract(what));
             }
             if tensor.writes && array.readonly {

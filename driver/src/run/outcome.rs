@@ -127,10 +127,12 @@ impl fmt::Display for RunReport {
 
 /// The line of a comparison: how many elements were compared, and how far they differ.
 fn summary(v: &Verdict) -> String {
-    let Verdict { elements, wrong, largest_error, largest_bound, unbounded, .. } = v;
-    let compared = match unbounded {
-        0 => format!("{elements} elements"),
-        _ => format!("{} of {elements} elements compared", elements - unbounded),
+    let Verdict { elements, wrong, largest_error, largest_bound, unbounded, unwritten: (unwritten, _), .. } = v;
+    // What nothing writes is equal on both sides: it is no result.
+    let compared = match (unbounded, unwritten) {
+        (0, 0) => format!("{elements} elements"),
+        (0, _) => format!("{} of {elements} elements written", elements - unwritten),
+        _ => format!("{} of {elements} elements compared", elements.saturating_sub(unbounded + unwritten)),
     };
     let verdict = match (v.ok(), v.only_infinities()) {
         (false, _) => "FAILED".to_owned(),

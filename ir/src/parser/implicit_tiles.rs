@@ -11,7 +11,8 @@ use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span, counted};
 use crate::entities::{Expr, Stmt, Value};
-use crate::kernel::{ExprData, Kernel, Mechanism, StmtData, ValueDef};
+use crate::kernel::{ExprData, Kernel, Mechanism, Range, StmtData, ValueDef};
+use crate::print::print_expr;
 use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, join_extent, register_tile, shape_text, type_of};
 use std::collections::BTreeSet;
@@ -221,14 +222,14 @@ impl Writer<'_> {
         }
     }
 
-    /// The extents that windows give, with those already known; `None` if some are missing.
+    /// The extents that windows give, with those already known; `None` if they contradict.
     fn extents(
         &mut self,
         k: &Kernel,
         windows: &[(Expr, Window)],
         mut extents: Vec<Option<Extent>>,
         span: Span,
-    ) -> Option<Vec<Extent>> {
+    ) -> Option<Vec<Option<Extent>>> {
         let rank = extents.len();
         for (_, window) in windows {
             let front = rank.checked_sub(window.dims.len())?;
@@ -256,7 +257,7 @@ impl Writer<'_> {
                 *all = all.or(dim.all.filter(|_| !dim.repeats));
             }
         }
-        extents.into_iter().collect()
+        Some(extents)
     }
 
     fn copy(&mut self, k: &mut Kernel, s: Stmt, (src, dst): (Expr, Expr), attrs: &CopyAttrs, front: &mut Vec<Stmt>) {
@@ -293,8 +294,15 @@ impl Writer<'_> {
         }
         let elem = k.values[to.base].def.elem();
         parts.windows.insert(0, (dst, to));
+        let only_windows = tile.is_none();
         let known = tile.map_or_else(|| vec![None; rank], |tile| without_repeats(&tile));
-        let (Some(extents), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
+        let (Some(given), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
+        let Some(extents) = given.iter().copied().collect::<Option<Vec<Extent>>>() else {
+            if only_windows {
+                self.wrong.extend(partly_given(k, self.notes, &parts.windows, &given));
+            }
+            return;
+        };
         if rank == 0 {
             return;
         }
@@ -385,7 +393,8 @@ impl Writer<'_> {
             None => vec![None; rank],
         };
         let span = k.expr_spans[arg];
-        let Some(extents) = self.extents(k, &parts.all(), known, span) else { return };
+        let extents = self.extents(k, &parts.all(), known, span).map(|all| all.into_iter().collect());
+        let Some(extents): Option<Vec<Extent>> = extents.flatten() else { return };
         if let Some(loaded) = whole(&parts.windows, rank).filter(|_| rank > 0) {
             front.extend(self.tile_of(k, loaded, &extents, CopyAttrs::default(), span));
             self.count_in(k, &parts, &extents, Some(loaded));
@@ -441,6 +450,45 @@ fn too_few(k: &Kernel, (src, from): (Expr, usize), (dst, rank): (Expr, usize)) -
         .with_label(format!("has {}", counted(rank, "dimension")))
         .with_place(k.expr_spans[src], format!("has {}", counted(from, "dimension")))
         .with_note("an index in place of a range leaves a dimension out: `A[i, j..]`")
+}
+
+/// An error for windows that are copied to one another (the first is stored to), and give extents along some dimensions only.
+fn partly_given(k: &Kernel, notes: &Notes, windows: &[(Expr, Window)], given: &[Option<Extent>]) -> Option<Diagnostic> {
+    let (rank, missing) = (given.len(), given.iter().position(Option::is_none)?);
+    windows.iter().flat_map(|(_, window)| &window.dims).find(|dim| dim.extent.is_some())?;
+    let (stored, read) = windows.split_first()?;
+    let open = read.iter().chain([stored]).find_map(|(e, window)| {
+        let d = (missing + window.dims.len()).checked_sub(rank)?;
+        open_range(k, notes, *e, window, d)
+    });
+    let message = format!("the {} dimension of this copy has no extent", ordinal(missing));
+    let span = open.as_ref().map_or(k.expr_spans[stored.0], |(span, _)| *span);
+    let written = open.map_or_else(|| "0..".to_owned(), |(_, start)| format!("{start}.."));
+    let note =
+        format!("each dimension needs an extent in one of the windows: write `{written}+128` here for 128 elements");
+    Some(Diagnostic::error(codes::NO_EXTENTS, span, message).with_note(note))
+}
+
+/// The range of a window's dimension that has a start alone, and the text of that start: nothing for `..`.
+pub(super) fn open_range(k: &Kernel, notes: &Notes, e: Expr, window: &Window, d: usize) -> Option<(Span, String)> {
+    let ExprData::View(view) = &k.exprs[e] else { return None };
+    if window.from != [e] || view.ranges.iter().any(|range| matches!(range, Range::Gather(_))) {
+        return None;
+    }
+    // An index leaves its dimension out.
+    let mut ranges = view.ranges.iter().enumerate().filter(|(_, range)| matches!(range, Range::From { .. }));
+    let (at, &Range::From { start, end: None }) = ranges.nth(d)? else { return None };
+    let open = match notes.get(&e) {
+        Some(said) => said[at].open?,
+        // A window without notes has starts and ends alone.
+        None => Span { start: k.expr_spans[start].start, end: k.expr_spans[start].end + 2 },
+    };
+    let bare = open.end - open.start <= 2;
+    Some((open, if bare { String::new() } else { print_expr(k, start) }))
+}
+
+fn ordinal(d: usize) -> &'static str {
+    ["first", "second", "third", "fourth", "fifth"].get(d).copied().unwrap_or("last")
 }
 
 /// Whether a window gives its extent along a dimension along which the tile next to it has extent 1. A given extent of

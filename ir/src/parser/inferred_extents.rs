@@ -6,6 +6,7 @@
 //!
 //! A tile of extent 1 with other contents does determine the extent: a loaded row, a tile of one row of sums.
 
+use super::implicit_tiles::open_range;
 use super::window_notes::{Notes, Window, leaves, window};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
@@ -247,25 +248,15 @@ fn gives_extent(window: &Window) -> bool {
 fn partially_given(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
     let name = &k.values[window.base].name;
     let message = format!("this window of `{name}` has no extent along dimension {d}");
-    let found = Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message);
-    // The range of that dimension: those with one index have none.
-    let range = match &k.exprs[e] {
-        ExprData::View(view) if window.from == [e] => view
-            .ranges
-            .iter()
-            .zip(notes.get(&e).into_iter().flatten())
-            .filter(|(range, _)| matches!(range, Range::From { .. }))
-            .nth(d)
-            .filter(|_| view.ranges.iter().all(|range| !matches!(range, Range::Gather(_)))),
-        _ => None,
-    };
-    match range.and_then(|(range, said)| Some((range, said.open?))) {
+    match open_range(k, notes, e, window, d) {
         // `..` alone: one element, which a fix would say, is hardly meant.
-        Some((_, open)) if open.end - open.start > 2 => found
-            .with_note("`i..` says where the elements begin, `i..+1` that there is one, and `i..+64` that there are 64")
+        Some((open, start)) if start.is_empty() => Diagnostic::error(codes::NO_EXTENTS, open, message)
+            .with_note("the elements begin with the first: write `..+64` for 64 of them"),
+        Some((open, start)) => Diagnostic::error(codes::NO_EXTENTS, open, message)
+            .with_note(format!("write `{start}..+64` for 64 elements, `{start}..+1` for one"))
             .with_fix(Span { start: open.end, end: open.end }, "+1"),
-        Some(_) => found.with_note("`..` says that the elements begin with the first, and `..+64` that there are 64"),
-        None => found.with_note("`i..+1` says that there is one element from `i` on, and `i..+64` that there are 64"),
+        None => Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message)
+            .with_note("`i..+1` says that there is one element from `i` on, and `i..+64` that there are 64"),
     }
 }
 

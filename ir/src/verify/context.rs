@@ -16,6 +16,8 @@ pub(super) struct Cx<'k, 's> {
     pub(super) sink: &'s mut Sink,
     /// `let`s without a type. The error is reported at the `let`, not at each use.
     pub(super) reported: BTreeSet<(Code, Span, String)>,
+    /// Names whose `let` is an error: what uses them is not checked.
+    pub(super) failed: BTreeSet<Value>,
     pub(super) last: Option<Reported>,
 }
 

@@ -1,6 +1,6 @@
 //! Copies: rules 12 and 13.
 
-use super::missing_dims::{lacking, window_of_sums};
+use super::missing_dims::{lacking, window_of_sums, with_extents};
 use super::structure::mentions;
 use super::{atomics, gathers, matrices};
 use crate::atomics::{combination, combined_types};
@@ -100,7 +100,7 @@ fn leaves(cx: &mut Cx<'_, '_>, src: Expr) {
 }
 
 /// The references and windows that an expression reads.
-fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
+pub(super) fn windows(cx: &Cx<'_, '_>, e: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut stack = vec![e];
     while let Some(e) = stack.pop() {
@@ -131,7 +131,8 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
     if from.rank() == 0 {
         // A scalar fills any destination with extents.
         if matches!(to, Type::View(v) if v.rank > 0) {
-            no_extents(cx, span, "a window says how many elements it has: `copy 0.0 -> Z[i * 64..+64, j * 64..+64]`");
+            let window = with_extents(k, dst, to.rank());
+            no_extents(cx, span, &format!("write how many elements the window has: `{window}`"));
         }
         return;
     }
@@ -151,11 +152,9 @@ fn shapes(cx: &mut Cx<'_, '_>, s: Stmt, (src, from): (Expr, &Type), (dst, to): (
         let note = note.unwrap_or_else(|| other.to_owned());
         cx.report(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
     } else if matches!((from, to), (Type::View(_), Type::View(_))) {
-        no_extents(
-            cx,
-            span,
-            "a window says how many elements there are, `C[i * 64..+64, ..]`, each dimension once; so does a tile that is copied through",
-        );
+        let read = windows(cx, src).into_iter().find(|&e| cx.type_of(e).is_some_and(|ty| ty.rank() == to.rank()));
+        let window = with_extents(k, read.unwrap_or(dst), to.rank());
+        no_extents(cx, span, &format!("one of the windows says how many elements there are: `{window}`"));
     }
 }
 

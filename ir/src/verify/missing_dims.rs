@@ -30,6 +30,24 @@ pub(super) fn lacking(cx: &Cx<'_, '_>, e: Expr, ty: &Type, wanted: usize) -> Opt
     Some(format!("{note}: `{name}[_, {range}]` in every row, `{name}[{range}, _]` in every column"))
 }
 
+/// A window of `rank` dimensions or the name of one, with an extent of 64 in every dimension.
+pub(super) fn with_extents(k: &Kernel, e: Expr, rank: usize) -> String {
+    let (base, ranges) = match &k.exprs[e] {
+        ExprData::View(view) => (view.base, view.ranges.as_slice()),
+        ExprData::Ref(v) => (*v, &[][..]),
+        _ => return "X[i * 64..+64, j * 64..+64]".to_owned(),
+    };
+    let extent = |range: &Range| match range {
+        Range::From { start, .. } => format!("{}..+64", print_expr(k, *start)),
+        _ => range_text(k, range),
+    };
+    let mut texts: Vec<String> = ranges.iter().map(extent).collect();
+    if texts.is_empty() {
+        texts = vec!["..+64".to_owned(); rank];
+    }
+    format!("{}[{}]", k.values[base].name, texts.join(", "))
+}
+
 /// Adds the window for a tile of more dimensions: `R[i]` of one element becomes `R[i..]`, and `_` is added for
 /// dimensions of extent 1.
 pub(super) fn window_of_sums(k: &Kernel, d: Diagnostic, dst: Expr, shape: &[Extent], rank: usize) -> Diagnostic {

@@ -121,7 +121,7 @@ use std::collections::BTreeSet;
 /// If there was one.
 pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     structure::check(k, sink)?;
-    let mut cx = Cx { k, types: Types::new(k), sink, reported: BTreeSet::new(), last: None };
+    let mut cx = Cx { k, types: Types::new(k), sink, reported: BTreeSet::new(), failed: BTreeSet::new(), last: None };
     header::check(&mut cx);
     ctas::check(&mut cx);
     cluster_memory::check(&mut cx);

@@ -1,7 +1,7 @@
 //! Statements: rules 9 to 11 and 14 to 16.
 
 use super::header::MAX_RANK;
-use super::missing_dims::lacking;
+use super::missing_dims::{lacking, with_extents};
 use super::structure::mentions;
 use super::{copies, roles, work_queue};
 use crate::diag::{Diagnostic, Span};
@@ -39,8 +39,11 @@ fn block(cx: &mut Cx<'_, '_>, b: Block, copies: u64) {
 /// Checks a statement. Returns the number of copies of its blocks.
 fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     let k = cx.k;
+    if uses_failed(cx, s) {
+        return copies;
+    }
     match &k.stmts[s] {
-        StmtData::Let { init, .. } => named(cx, *init),
+        StmtData::Let { value, init } => named(cx, *value, *init),
         StmtData::Var { value, init } => {
             if let Some(t) = k.tile_ty(*value) {
                 tile(cx, *value, t);
@@ -133,6 +136,22 @@ fn statement(cx: &mut Cx<'_, '_>, s: Stmt, copies: u64) -> u64 {
     copies
 }
 
+/// Whether a statement reads a name whose `let` is an error. Then a name that it declares is another.
+fn uses_failed(cx: &mut Cx<'_, '_>, s: Stmt) -> bool {
+    let (k, mut found) = (cx.k, false);
+    if !cx.failed.is_empty() {
+        for e in k.stmts[s].exprs() {
+            mentions(k, e, &mut |_, v| found |= cx.failed.contains(&v));
+        }
+    }
+    if let StmtData::Let { value, .. } = k.stmts[s]
+        && found
+    {
+        cx.failed.insert(value);
+    }
+    found
+}
+
 /// Reports that the target of an assignment is not a register variable.
 fn not_assignable(cx: &mut Cx<'_, '_>, s: Stmt, dst: Value) {
     let k = cx.k;
@@ -168,7 +187,7 @@ fn with_variable(cx: &Cx<'_, '_>, d: Diagnostic, v: Value) -> Diagnostic {
 }
 
 /// Rule 10.
-fn named(cx: &mut Cx<'_, '_>, init: Expr) {
+fn named(cx: &mut Cx<'_, '_>, v: Value, init: Expr) {
     let Some(Type::View(view)) = cx.type_of(init) else { return };
     match cx.types.resolve_view(init) {
         Some(r) if r.space(cx.k).has_bounds() => {}
@@ -184,8 +203,11 @@ fn named(cx: &mut Cx<'_, '_>, init: Expr) {
         }
         None => {
             let message = "this has no extents: it is arithmetic on windows only";
-            let note = "copy the window into a register tile first: `var t = reg f32[64, 64]`, `copy w -> t`";
-            cx.error_at(codes::NO_EXTENTS, init, message, note);
+            let window = copies::windows(cx, init).into_iter().find(|&e| matches!(cx.k.exprs[e], ExprData::View(_)));
+            let window = with_extents(cx.k, window.unwrap_or(init), view.rank);
+            let note = format!("a window's extent is a number that the compiler knows: `{window}`");
+            cx.error_at(codes::NO_EXTENTS, init, message, &note);
+            cx.failed.insert(v);
         }
     }
 }

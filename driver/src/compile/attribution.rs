@@ -242,14 +242,26 @@ pub(crate) fn divided(k: &Kernel, s: &tilec_ptx::report::SharedReport) -> Option
 /// Of the copies that are requested those with most bytes of tensors, and their shares of what all move.
 fn largest_copies(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
-    let all: f64 = own.iter().map(|place| place.bytes).sum();
+    // What windows of an iteration have in common is moved once.
+    let once = |place: &Place| place.bytes * place.once;
+    let all: f64 = own.iter().map(once).sum();
+    let windows = by_size(own.clone(), |place| place.bytes);
     let text = |(place, bytes): (Place, f64)| {
         let does = if place.store { "stores" } else { "loads" };
         let (each, share) = (bytes / p.tiles.max(1.0), 100.0 * bytes / all);
         let unit = if p.blocks == p.tiles { "block" } else { "tile" };
-        (place.span, format!("{does} {each:.0} bytes of `{}` a {unit}, {share:.1} % of what it moves", place.of))
+        let same = |w: &&(Place, f64)| (w.0.span, w.0.store, &w.0.of) == (place.span, place.store, &place.of);
+        let whole = windows.iter().find(same).map_or(bytes, |w| w.1) / p.tiles.max(1.0);
+        let of = &place.of;
+        let text = match whole > 1.001 * each {
+            true => format!(
+                "windows of {whole:.0} bytes of `{of}` a {unit}; with what windows have in common once, {each:.0} bytes, {share:.1} % of what it moves"
+            ),
+            false => format!("{does} {each:.0} bytes of `{of}` a {unit}, {share:.1} % of what it moves"),
+        };
+        (place.span, text)
     };
-    let most = by_size(own, |place| place.bytes).into_iter().filter(|(place, _)| asked(place));
+    let most = by_size(own, once).into_iter().filter(|(place, _)| asked(place));
     most.filter(|(_, bytes)| *bytes > NAMED * all).take(3).map(text).collect()
 }
 

@@ -253,18 +253,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
                 format!("uses {:.0} % of the bytes of the sectors of `{tensor}`", 100.0 * share)
             };
             let at: Vec<_> = apart.map(|c| (c.span, text(c.sector_use, &c.tensor))).collect();
-            let mut notes: Vec<String> = Vec::new();
-            for c in report.copies.iter().filter(loses) {
-                notes.extend(order::innermost(code.tile.kernel, c).filter(|note| !notes.contains(note)));
-            }
-            // Of what is gathered, no order of the lanes uses more.
-            let ordered = report.copies.iter().filter(loses).any(|c| !c.gathered);
-            notes.extend(ordered.then(|| {
-                "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
-                 another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours, and windows \
-                 that start or end inside of a sector of 32 bytes use a part of it"
-                    .to_owned()
-            }));
+            let notes = order::of_sectors(code.tile.kernel, report.copies.iter().filter(loses));
             let message = "an access of a warp leaves bytes of its sectors unused";
             (!at.is_empty()).then(|| Broken { places: at, notes, ..Broken::new(message) })
         }

@@ -50,7 +50,8 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         about.push(match losses {
             0 if !unknown.is_empty() => {
                 let all = judged + open;
-                format!("`{name}`: {judged} of {all} checks pass, and {open} have no result")
+                let have = if open == 1 { "has" } else { "have" };
+                format!("`{name}`: {judged} of {all} checks pass, and {open} {have} no result")
             }
             0 if faster.is_some() => format!("`{name}`: {judged} of {judged} checks pass"),
             0 => format!("`{name}`: no loss found; {judged} of {judged} checks pass"),

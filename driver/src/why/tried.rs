@@ -97,7 +97,12 @@ fn of_parameter(
     let (us, now) = (1e6 * best.seconds, 1e6 * p.seconds);
     let share = padding::counted_work(&best.padding);
     // As it is printed, it is no slower.
-    if format!("{us:.1}") == format!("{now:.1}") || us < now {
+    if format!("{us:.1}") == format!("{now:.1}") {
+        return Ok(format!(
+            "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, as without it (tried)"
+        ));
+    }
+    if us < now {
         return Ok(format!(
             "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, not {now:.1} (tried)"
         ));

@@ -280,7 +280,12 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
         let times = (100.0 * x).ceil() / 100.0;
         format!("{:.0} bytes are moved, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
     })?;
+    // Of windows that overlap, nothing is loaded twice in a block.
+    let edges = p.places.iter().any(|place| place.global && place.once < 1.0);
     let change = match (what, p.atom) {
+        (What::AtMost(..), None) if edges => {
+            vec!["larger blocks: of windows that overlap, a smaller share is beyond the edges of a block".to_owned()]
+        }
         (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
         _ => Vec::new(),
     };

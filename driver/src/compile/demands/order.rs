@@ -9,8 +9,31 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{ResolvedView, copy_shape, resolve_view};
 use tilec_ptx::report::CopyReport;
 
+/// Why accesses use a part of their sectors, and what would use more.
+pub(super) fn of_sectors<'c>(k: &Kernel, copies: impl Iterator<Item = &'c CopyReport>) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    let mut lanes = false;
+    for c in copies {
+        let inside = begins_inside(c);
+        // Of what is gathered, and of whole rows, no order of the lanes uses more.
+        lanes |= !c.gathered && inside.is_none();
+        for note in [innermost(k, c), inside].into_iter().flatten() {
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes.extend(lanes.then(|| {
+        "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
+         another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours, and windows \
+         that end inside of a sector of 32 bytes use a part of it"
+            .to_owned()
+    }));
+    notes
+}
+
 /// Why an access uses a part of its sectors, by the order of the tensor, and what would use more; `None`: the order is not the reason.
-pub(super) fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
+fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
     let (view, shape) = window(k, c)?;
     let v = view.base;
     if c.gathered {
@@ -59,6 +82,26 @@ pub(super) fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
     Some(format!(
         "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants: declare both tensors in one order ({}), or go through shared memory",
         other(along)
+    ))
+}
+
+/// That rows of a window begin inside of a sector, if lanes beside each other have neighbours: nothing else wastes bytes of sectors then.
+fn begins_inside(c: &CopyReport) -> Option<String> {
+    let (sector, own) = (u64::from(SECTOR_BYTES), u64::from(c.global_bytes));
+    let beside = |pair: &[(u64, u64)]| pair[0].0 != pair[1].0 || pair[0].1 + own == pair[1].1;
+    let mut lanes = c.lanes.clone();
+    lanes.sort_unstable();
+    lanes.dedup();
+    if c.gathered || !lanes.windows(2).all(beside) {
+        return None;
+    }
+    // Rows that have a sector or more each.
+    let rows = lanes.chunk_by(|a, b| a.0 == b.0);
+    let short = rows.clone().any(|row| row.len() as u64 * own < sector);
+    let at = rows.map(|row| row[0].1 % sector).find(|&at| at > 0).filter(|_| !short)?;
+    Some(format!(
+        "rows of the window of `{}` begin inside of a sector, at byte {at} of {SECTOR_BYTES}: each row touches a sector more, and uses a part of the first and of the last",
+        c.tensor
     ))
 }
 

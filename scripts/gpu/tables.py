@@ -456,7 +456,7 @@ def headline(results: Results) -> list[list[str]]:
     for name, program, shapes in (
         ("attention", "`attention.tile`", "heads of 64, 128 and 256, 2k to 16k keys"), ("attention_sm80", "`attention.tile` for sm_80", "heads of 64 and 128, 2k to 16k keys"),
         ("attention_e4m3", "`attention_fp8.tile`", "heads of 128, 8k keys"),
-        ("attention_backward_stored", "`attention_backward_stored.tile`", "4 cases, 2k and 8k keys"), ("attention_backward", "`attention_backward.tile`", "4 cases, 2k and 8k keys"),
+        ("attention_backward_stored", "`attention_backward_stored.tile`", "heads of 64 and 128, 2k and 8k keys, full and causal"), ("attention_backward", "`attention_backward.tile`", "heads of 64 and 128, 2k and 8k keys, full and causal"),
     ):  # fmt: skip
         against = {"attention_sm80": "FlashAttention-2 of PyTorch", "attention_e4m3": "cuDNN"}.get(name, "the fastest of cuDNN and PyTorch")
         script = "`gpu_attention_backward.py`" if "backward" in name else "`gpu_attention.py`"
@@ -486,7 +486,7 @@ def headline(results: Results) -> list[list[str]]:
     triangles = [row for name in ("syrk_f16", "trmm_f16", "syrk_tf32", "trmm_tf32") for row in results.rows(f"h200/linear_{name}.csv")]
     add("`syrk.tile`, `trmm.tile`", f"{len(triangles)} cases, f16 and tf32", "PyTorch's product of the whole matrices", values(triangles, "ratio_dense"), h200, "`gpu_linear.py`")
     experts_of = values(results.rows("h200/moe_grouped.csv"), "ratio_dense")
-    add("`moe_grouped.tile`", f"{len(experts_of)} cases, 8 to 64 experts", "one dense product of as many rows", experts_of, h200, "`gpu_inference.py`")
+    add("`moe_grouped.tile`", f"{len(experts_of) // 3} sizes, 8 to 64 experts, rows even, random and skewed", "one dense product of as many rows", experts_of, h200, "`gpu_inference.py`")
     decoding = values(results.rows("h200/paged_decode.csv"), "ratio_copy")
     add("`paged_decode.tile`", f"{len(decoding)} cases, 34 to 537 MB of keys and values", "a copy of the same bytes", decoding, h200, "`gpu_inference.py`")
     return lines

@@ -42,7 +42,9 @@ impl Illegal {
             }
             Illegal::Atom => "the target has no instruction for the element types of the product and this warp tile",
             Illegal::Promotion => "a tile is deeper along the reduction than `promote` lets sums become",
-            Illegal::Registers => "the tiles of a thread need more registers than it has",
+            Illegal::Registers => {
+                "by an estimate from types and extents, the tiles of a thread need more registers than it has"
+            }
             Illegal::Stages => "`stages` is less than 1 or more than 16",
             Illegal::SharedMemory => "the tiles need more shared memory than a block has",
         }

@@ -89,7 +89,7 @@ fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     windows::of_their_own(k, cx);
     if cx.enabled {
         loaded_windows::into_tiles(k, threads);
-        overlaps::into_tiles(k);
+        overlaps::into_tiles(k, threads);
     }
     orders(k, cx);
     fragments::assign(k, cx)?;

@@ -7,6 +7,7 @@
 use super::coalesced::coalesced_along;
 use super::loaded_windows::{Found, load};
 use super::threads::Threads;
+use crate::analysis::access_width::elem_of;
 use crate::analysis::uses::{all_stmts, place_of};
 use crate::analysis::views::copy_shape;
 use std::collections::BTreeMap;
@@ -15,6 +16,9 @@ use tilec_ir::held_elements::{PlainLoad, is_only_read, offset_between};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::typing::{ResolvedView, fixed_shape, resolve_view};
+
+/// Most registers of a thread for the windows of a tensor that become tiles in a block of statements: half of what it has.
+const MOST: u64 = 128;
 
 /// Distances from the window of a copy to windows that earlier copies of its block load into tiles of the same extents.
 pub(super) type Offsets = BTreeMap<Stmt, Vec<Vec<i64>>>;
@@ -43,7 +47,7 @@ fn overlaps(offset: &[i64], shape: &[u64]) -> bool {
 }
 
 /// Loads windows in expressions into tiles if they overlap other windows of the block.
-pub(super) fn into_tiles(k: &mut Kernel) {
+pub(super) fn into_tiles(k: &mut Kernel, threads: Threads) {
     let mut windows: Vec<(Block, Found, ResolvedView)> = Vec::new();
     let mut blocks = BTreeMap::new();
     k.walk(k.body, &mut |_, block, s| {
@@ -67,7 +71,19 @@ pub(super) fn into_tiles(k: &mut Kernel) {
         is_only_read(k, view.base) && windows.iter().any(with)
     };
     let loaded = windows.iter().filter(|of| overlapping(of) && !is_load(k, &of.1, &of.2));
-    let new: Vec<Found> = loaded.map(|(_, found, _)| found.clone()).collect();
+    // Where the tiles would crowd out all else, windows are loaded one after the other, where they are used.
+    let words = |found: &Found, view: &ResolvedView| {
+        let elements: u64 = found.shape.iter().product();
+        elem_of(k, view.base).map_or(0, |elem| elem.size().words(elements.div_ceil(threads.count())))
+    };
+    let mut taken: BTreeMap<(Block, Value), u64> = BTreeMap::new();
+    for (block, found, view) in loaded.clone() {
+        *taken.entry((*block, view.base)).or_default() += words(found, view);
+    }
+    let new: Vec<Found> = loaded
+        .filter(|(block, _, view)| taken[&(*block, view.base)] <= MOST)
+        .map(|(_, found, _)| found.clone())
+        .collect();
     let mut named: BTreeMap<Value, Value> = BTreeMap::new();
     for Found { at, window, shape } in new {
         let name = name_of_window(k, window);

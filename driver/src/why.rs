@@ -8,6 +8,7 @@ mod by_parameters;
 mod chain;
 mod faster;
 mod figures;
+mod larger_tiles;
 mod made;
 mod not;
 mod overview;

@@ -450,25 +450,28 @@ fn say(
         true => {
             let full = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.per(MAX_ACCESS_BYTES)).max();
             let refused = Refused::at(k.stmt_spans[s], provable.why.clone());
-            let refused = refused.help(&more_elements(k, layout, full.unwrap_or(1)));
+            let refused = match fewer_threads(k, layout, full.unwrap_or(1)) {
+                Some(help) => refused.help(&help),
+                None => refused,
+            };
             refused.report(k, cx, &what, (FastPath::Wide, Vec::new()));
         }
         false => report_narrow(k, cx, s, &what, provable),
     }
 }
 
-/// How a thread comes to hold as many elements as an access moves.
-fn more_elements(k: &Kernel, layout: &RegLayout, full: u32) -> String {
+/// The number of threads of which each holds as many elements as an access moves, if that is fewer than there are. Which
+/// larger tile helps `tilec why` finds by trial.
+fn fewer_threads(k: &Kernel, layout: &RegLayout, full: u32) -> Option<String> {
     let threads = 1u64 << layout.out_bits().saturating_sub(full.ilog2());
     let own = 1u64 << layout.thread_bits();
     // Warps of products are as many as their tiles need.
-    match own > threads && threads >= u64::from(WARP) && !crate::select_mma::products(k) {
-        true => format!(
-            "a larger tile, or fewer threads: of {threads} (`threads {threads}` in the schedule) each holds {}",
-            counted(full as usize, "element")
-        ),
-        false => "a larger tile: a thread holds more of it".to_owned(),
-    }
+    (own > threads && threads >= u64::from(WARP) && !crate::select_mma::products(k)).then(|| {
+        let elements = counted(full as usize, "element");
+        format!(
+            "a larger tile, or fewer threads: of {threads} (`threads {threads}` in the schedule) each holds {elements}"
+        )
+    })
 }
 
 /// Reports why accesses are narrow: a loss, if a precondition would make them wide.

@@ -103,13 +103,14 @@ fn advice(
 }
 
 /// The parameters whose values are tried.
-fn free(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<FreeParameter> {
+pub(super) fn free(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<FreeParameter> {
     let shared = made_for_others(known);
     let is_number = |p: &FreeParameter| current(kernel, &p.name).is_some();
     kernel.tile.free_parameters(&shared).into_iter().filter(is_number).collect()
 }
 
-fn current(kernel: &CompiledKernel, name: &str) -> Option<i64> {
+/// The value of a parameter that is a number.
+pub(super) fn current(kernel: &CompiledKernel, name: &str) -> Option<i64> {
     kernel.tile.parameters.iter().find_map(|(own, value)| match value {
         ConstValue::Int(x) if own == name => Some(*x),
         _ => None,

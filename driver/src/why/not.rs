@@ -3,7 +3,7 @@
 use super::answer::{Decision, Known, Part, unrepeated};
 use super::chain::places_of;
 use super::faster::Less;
-use super::{by_parameters, chain, faster, made, tried};
+use super::{by_parameters, chain, faster, larger_tiles, made, tried};
 use crate::compile::attribution;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
@@ -154,15 +154,22 @@ pub(super) fn premise(
     }
     by_alignment(known, kernel, (path, what), &mut decisions);
     let by_option = decisions.iter().flat_map(|d| &d.change).any(|text| text.starts_with("`-D "));
-    if !by_option
-        && let Some(last) = decisions.last_mut()
-        && let Some(option) = by_parameters::ordered(known, kernel, what)
-    {
-        last.change.insert(0, format!("`{option}`: `{what}` holds with it (tried)"));
+    let mut tried: Vec<String> = Vec::new();
+    if !by_option && let Some(last) = decisions.last_mut() {
+        let ordered = by_parameters::ordered(known, kernel, what);
+        let ordered = ordered.map(|option| format!("`{option}`: `{what}` holds with it (tried)"));
+        if let Some(text) = ordered {
+            last.change.insert(0, text);
+        } else if path == FastPath::Wide {
+            match larger_tiles::of_wider_accesses(known, kernel, places) {
+                Ok(text) => last.change.insert(0, text),
+                Err(fact) => tried.extend(fact),
+            }
+        }
     }
     let mut facts = match path {
         FastPath::Banks => [made::by_passes(known, kernel), tried::of_conflicts(known, kernel)].concat(),
-        _ => Vec::new(),
+        _ => tried,
     };
     if decisions.is_empty() && facts.is_empty() {
         facts = undecided(known, kernel, (path, places), what);

@@ -189,7 +189,7 @@ fn with_value(known: &Known<'_>, kernel: &CompiledKernel, (parameter, value): (&
 }
 
 /// The bytes of the narrowest accesses of a statement to global memory.
-fn narrowest(copies: &[CopyReport], span: Span) -> Option<u32> {
+pub(super) fn narrowest(copies: &[CopyReport], span: Span) -> Option<u32> {
     copies.iter().filter(|c| c.span == span && c.global_bytes > 0).map(|c| c.global_bytes).min()
 }
 

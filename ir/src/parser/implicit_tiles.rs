@@ -6,7 +6,7 @@
 //! `write_out` inserts it in front of the statement. Operands of reductions and scans, and named windows, are such
 //! tiles, too. If a tile gives the extents, a window may give the same.
 
-use super::window_notes::{Notes, RangeNote, Window, leaves, window};
+use super::window_notes::{Dim, Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
 use crate::diag::{Diagnostic, Span, counted};
@@ -286,7 +286,12 @@ impl Writer<'_> {
         let tile = parts.tile.take();
         let is_larger =
             |tile: &Vec<Extent>| larger(&to, tile) || parts.all().iter().any(|(_, window)| larger(window, tile));
-        if let Some(tile) = tile.as_ref().filter(|&tile| !is_larger(tile)) {
+        // A variable whose elements go where one index of a row says has all of them already.
+        let is_variable = matches!(k.exprs[src], ExprData::Ref(v) if matches!(k.values[v].def, ValueDef::Var(_)));
+        let by_index = |dim: &Dim| dim.extent.is_none() && dim.gathered.is_some_and(|n| n.known() == Some(1));
+        let has_all = is_variable && parts.all().is_empty() && to.dims.iter().any(by_index);
+        let has_all = has_all && to.dims.iter().all(|dim| dim.extent.is_none());
+        if let Some(tile) = tile.as_ref().filter(|&tile| has_all || !is_larger(tile)) {
             parts.windows.push((dst, to));
             self.agree(k, &parts, tile);
             self.count_in(k, &parts, tile, None);

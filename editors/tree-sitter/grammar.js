@@ -218,8 +218,10 @@ module.exports = grammar({
                 seq('check', $._numbers),
                 seq(choice('when', 'old'), $._expression),
                 seq('fill', $._expression),
+                seq('held', commas($.held)),
                 'keep', 'matrix', 'async', 'tma', 'multicast', 'fragment', 'prefetch', 'add', 'min', 'max', 'exchange', 'apart',
             ),
+        held: ($) => seq(field('tile', $._word), '(', optional(commas(seq(optional('-'), $.integer))), ')'),
         _lanes: () => choice('elected', 'spread', 'changing'),
         for_statement: ($) =>
             seq(
@@ -373,7 +375,7 @@ module.exports = grammar({
         local: ($) => seq('let', field('name', $.identifier), '=', $._expression),
 
         _word: ($) => choice($.identifier, alias($._clause_word, $.identifier)),
-        _clause_word: () => choice('after', 'apart', 'at', 'changing', 'elected', 'exchange', 'expect', 'fence', 'full', 'old', 'pending', 'spread'),
+        _clause_word: () => choice('after', 'apart', 'at', 'changing', 'elected', 'exchange', 'expect', 'fence', 'full', 'held', 'old', 'pending', 'spread'),
 
         identifier: () => /[A-Za-z_][A-Za-z0-9_]*/,
         integer: () => /0[xX][0-9a-fA-F]+|[0-9]+/,

@@ -131,15 +131,12 @@ pub(super) fn sources(k: &Kernel, combine: &Combine, part: u64) -> u64 {
 
 /// Whether an expression of a combination reads one of these components, directly or by a local.
 fn reads(k: &Kernel, combine: &Combine, e: Expr, parts: u64) -> bool {
-    let own = match k.exprs[e] {
+    let component =
+        |all: &[Value], v: Value| all.iter().position(|w| *w == v).is_some_and(|i| parts >> i.min(63) & 1 == 1);
+    k.has_part(e, |e| match k.exprs[e] {
         ExprData::Ref(v) | ExprData::View(View { base: v, .. }) => {
-            let component =
-                |all: &[Value]| all.iter().position(|w| *w == v).is_some_and(|i| parts >> i.min(63) & 1 == 1);
-            component(&combine.first)
-                || component(&combine.second)
-                || combine.locals.contains(&v) && reads(k, combine, tilec_ir::combine::local(k, v), parts)
+            component(&combine.first, v) || component(&combine.second, v)
         }
         _ => false,
-    };
-    own || k.children(e).into_iter().any(|c| reads(k, combine, c, parts))
+    })
 }

@@ -188,7 +188,7 @@ class Refusals(unittest.TestCase):
             (TypeError, "`a` is known only when the program runs", lambda: jax.jit(scale)(x, 2.0)),
             (tilec.LaunchError, "`X` must have elements f32; the array has float16", lambda: jax.jit(scale)(x.astype(jnp.float16))),
             (ValueError, "does not follow", lambda: scale(jnp.ones(4))),
-            (tilec.LaunchError, r"must have shape \(M, N\) = \(4, 4\); the array has \(4, 5\)", lambda: scale(x, Y=jnp.ones((4, 5)))),
+            (tilec.LaunchError, r"must have shape \(M, N\) = \(4, 4\), by the shape of `X`; the array has \(4, 5\)", lambda: scale(x, Y=jnp.ones((4, 5)))),
         ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 what()

@@ -11,6 +11,7 @@ mod figures;
 mod larger_tiles;
 mod made;
 mod not;
+mod other_values;
 mod overview;
 mod plain;
 mod question;

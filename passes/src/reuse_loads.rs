@@ -13,7 +13,7 @@
 
 use crate::Cx;
 use crate::analysis::access_width::window_contiguous_dim;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::attributes::HeldElements;
 use tilec_ir::diag::{Reported, counted};
 use tilec_ir::entities::{Block, Stmt, Value};
@@ -71,11 +71,10 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
 /// The loads of a block that overlap earlier ones in registers of the same thread.
 fn overlaps(k: &Kernel, block: Block) -> Vec<Found> {
     let mut earlier: Vec<Earlier> = Vec::new();
-    let (mut found, mut written): (Vec<Found>, BTreeSet<Value>) = (Vec::new(), BTreeSet::new());
+    let (mut found, mut only_read): (Vec<Found>, BTreeMap<Value, bool>) = (Vec::new(), BTreeMap::new());
     for (at, &stmt) in k.blocks[block].iter().enumerate() {
         let Some(load) = PlainLoad::of(k, stmt) else { continue };
-        if written.contains(&load.view.base) || !is_only_read(k, load.view.base) {
-            written.insert(load.view.base);
+        if !*only_read.entry(load.view.base).or_insert_with_key(|&tensor| is_only_read(k, tensor)) {
             continue;
         }
         let decided = matches!(&k.stmts[stmt], StmtData::Copy { attrs, .. } if !attrs.held.is_empty());

@@ -3,8 +3,9 @@
 //! its choice.
 
 use super::answer::Known;
+use super::other_values::OtherValues;
+use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, DemandStatus};
-use crate::compile::{CompileOptions, CompiledKernel, compile};
 use std::collections::BTreeSet;
 use tilec_ir::demands::What;
 use tilec_ir::entities::Expr;
@@ -103,13 +104,9 @@ pub(super) fn ordered(known: &Known<'_>, kernel: &CompiledKernel, what: What) ->
 
 /// Whether a property holds with another value of a parameter.
 fn holds(known: &Known<'_>, kernel: &CompiledKernel, what: What, (name, value): (&str, &str)) -> bool {
-    let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-    options.defines.retain(|(own, _)| own != name);
-    options.defines.push((name.to_owned(), value.to_owned()));
-    let Ok(program) = compile(known.program.source.text(), &options) else { return false };
-    let own = program.kernels.iter().find(|k| k.tile.kernel.name == kernel.tile.kernel.name);
-    own.is_some_and(|own| {
-        let judged = demands::judged(own.tile.demanding(), &own.lowered, (None, &program.source), what);
+    OtherValues::of(known, kernel, &[(name, value.to_owned())]).is_some_and(|other| {
+        let own = other.kernel();
+        let judged = demands::judged(own.tile.demanding(), &own.lowered, (None, &other.program.source), what);
         matches!(judged, DemandStatus::Holds)
     })
 }

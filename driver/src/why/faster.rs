@@ -1,8 +1,8 @@
 //! Other values of compile-time parameters: compiled, and advised where the model predicts less time with them.
 
 use super::answer::Known;
-use super::tried::FASTER;
-use crate::compile::{CompileOptions, CompiledKernel, compile};
+use super::other_values::OtherValues;
+use crate::compile::CompiledKernel;
 use std::collections::BTreeSet;
 use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
 use tilec_ir::target::REGISTERS_PER_THREAD;
@@ -12,6 +12,9 @@ use tilec_passes::occupancy::Occupancy;
 
 /// Programs that are compiled at most.
 const MOST: usize = 12;
+
+/// Of the predicted time, the part below which another program counts as faster.
+pub(super) const FASTER: f64 = 0.99;
 
 /// Share of the predicted time from which on nothing is tried, because it is for the launch itself.
 const LAUNCH: f64 = 0.5;
@@ -188,15 +191,17 @@ fn neighbours(kernel: &CompiledKernel, base: &Values, name: &str) -> Vec<Values>
 }
 
 /// What is predicted with these values for the same sizes; `None`: nothing, or threads do not have the registers.
-fn predicted(known: &Known<'_>, kernel: &CompiledKernel, now: &Prediction, values: &Values) -> Option<Prediction> {
-    let name = &kernel.tile.kernel.name;
-    let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-    options.defines.retain(|(name, _)| !values.iter().any(|(other, _)| other == name));
-    options.defines.extend(values.iter().map(|(name, value)| (name.clone(), value.to_string())));
-    let program = compile(known.program.source.text(), &options).ok()?;
-    let own = program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)?;
+pub(super) fn predicted(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    now: &Prediction,
+    values: &[(String, i64)],
+) -> Option<Prediction> {
+    let text: Vec<(&str, String)> = values.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
+    let other = OtherValues::of(known, kernel, &text)?;
+    let own = other.kernel();
     let (threads, registers) = (u64::from(own.lowered.threads), own.report.estimated_registers);
     let has_room = registers <= REGISTERS_PER_THREAD
         && Occupancy::new(known.program.target, threads, registers.into(), own.report.smem_bytes).resident() > 0;
-    own.tile.prediction.filter(|p| has_room && p.sizes == now.sizes)
+    own.tile.prediction.clone().filter(|p| has_room && p.sizes == now.sizes)
 }

@@ -2,8 +2,9 @@
 
 use super::answer::Known;
 use super::faster::{current, free};
+use super::other_values::OtherValues;
 use super::tried::narrowest;
-use crate::compile::{CompileOptions, CompiledKernel, compile};
+use crate::compile::CompiledKernel;
 use tilec_ir::diag::Span;
 
 /// Times the value of a parameter that are tried.
@@ -48,12 +49,8 @@ fn widened(
     before: &[(Span, u32)],
     (name, value): (&str, i64),
 ) -> Option<(u32, u32)> {
-    let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-    options.defines.retain(|(own, _)| own != name);
-    options.defines.push((name.to_owned(), value.to_string()));
-    let program = compile(known.program.source.text(), &options).ok()?;
-    let other = program.kernels.iter().find(|k| k.tile.kernel.name == kernel.tile.kernel.name)?;
-    let after = |&(span, bytes): &(Span, u32)| Some((bytes, narrowest(&other.lowered.copies, span)?));
+    let other = OtherValues::of(known, kernel, &[(name, value.to_string())])?;
+    let after = |&(span, bytes): &(Span, u32)| Some((bytes, narrowest(&other.kernel().lowered.copies, span)?));
     let after: Vec<(u32, u32)> = before.iter().map(after).collect::<Option<_>>()?;
     after.iter().all(|(bytes, now)| now >= bytes).then(|| after.into_iter().find(|(bytes, now)| now > bytes))?
 }

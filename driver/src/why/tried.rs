@@ -2,6 +2,7 @@
 
 use super::answer::{Known, unrepeated};
 use super::chain::places_of;
+use super::faster::{FASTER, predicted};
 use crate::compile::demands::padding;
 use crate::compile::{CompileOptions, Compiled, CompiledKernel, compile};
 use crate::xray;
@@ -17,9 +18,6 @@ use tilec_ptx::report::CopyReport;
 /// Dimensions for which other tiles are tried, and tiles of each.
 const EDGES: usize = 3;
 const TILES: usize = 4;
-
-/// Of the predicted time, the part below which another program counts as faster.
-pub(super) const FASTER: f64 = 0.99;
 
 /// A program with more preconditions.
 struct Tried {
@@ -84,7 +82,11 @@ fn of_parameter(
     (name, edge): (&str, &Edge),
 ) -> Result<String, String> {
     let tried: Vec<u64> = padding::smaller_tiles(edge).take(TILES).collect();
-    let all = tried.iter().filter_map(|&tile| Some((tile, with_value(known, kernel, (name, tile))?)));
+    let with_tile = |tile: u64| {
+        let tile = i64::try_from(tile).ok()?;
+        predicted(known, kernel, p, &[(name.to_owned(), tile)])
+    };
+    let all = tried.iter().filter_map(|&tile| Some((tile, with_tile(tile)?)));
     let less = all.filter(|(_, own)| own.padding.share < p.padding.share);
     let Some((tile, best)) = less.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds)) else {
         let values: Vec<String> = tried.iter().map(ToString::to_string).collect();
@@ -176,16 +178,6 @@ pub(super) fn of_auto(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Stri
             1e6 * now
         )
     })
-}
-
-/// The prediction with another value of a parameter.
-fn with_value(known: &Known<'_>, kernel: &CompiledKernel, (parameter, value): (&str, u64)) -> Option<Prediction> {
-    let name = &kernel.tile.kernel.name;
-    let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-    options.defines.retain(|(name, _)| name != parameter);
-    options.defines.push((parameter.to_owned(), value.to_string()));
-    let program = compile(known.program.source.text(), &options).ok()?;
-    program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)?.tile.prediction
 }
 
 /// The bytes of the narrowest accesses of a statement to global memory.

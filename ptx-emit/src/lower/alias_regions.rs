@@ -108,17 +108,7 @@ impl Lower<'_> {
         let (mut loads, mut stores) = (Vec::new(), Vec::new());
         walk(k, k.body, &mut Vec::new(), &mut |path, s| {
             ok &= !matches!(k.stmts[s], StmtData::Role { .. });
-            let mut windows = Vec::new();
-            for e in reads(&k.stmts[s]) {
-                // A name of a window reads it where it is used.
-                let named = match k.stmts[s] {
-                    StmtData::Let { value, .. } => resolve_view(k, e).is_some() || self.deferred.init(value).is_some(),
-                    _ => false,
-                };
-                if !named {
-                    self.windows_of(e, read, &mut windows);
-                }
-            }
+            let windows = self.windows_read(s, read);
             let shape = match &k.stmts[s] {
                 StmtData::Copy { src, dst, attrs } if attrs.mechanism == Mechanism::Registers => {
                     self.copy_shape(*src, *dst)
@@ -140,6 +130,23 @@ impl Lower<'_> {
             }
         });
         ok.then_some((loads, stores))
+    }
+
+    /// The windows of `tensor` that a statement itself reads. A `let` that only names a window, or is computed where it is
+    /// used, reads nothing.
+    pub(super) fn windows_read(&self, s: Stmt, tensor: Value) -> Vec<ResolvedView> {
+        let k = self.k;
+        let mut windows = Vec::new();
+        for e in reads(&k.stmts[s]) {
+            let named = match k.stmts[s] {
+                StmtData::Let { value, .. } => resolve_view(k, e).is_some() || self.deferred.init(value).is_some(),
+                _ => false,
+            };
+            if !named {
+                self.windows_of(e, tensor, &mut windows);
+            }
+        }
+        windows
     }
 
     /// The windows of `tensor` in an expression, and in the deferred `let`s that it names.

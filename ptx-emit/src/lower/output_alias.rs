@@ -20,7 +20,7 @@
 
 use super::alias_regions::{clears, movers};
 use super::loaded_once::alike;
-use super::program_paths::{Step, in_front, names_places, reads, same_index, statement, walk};
+use super::program_paths::{Step, in_front, names_places, same_index, statement, walk};
 use super::state::Lower;
 use super::uses::{Uses, uses};
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -134,17 +134,7 @@ impl Lower<'_> {
             !k.statements().into_iter().any(|s| k.stmts[s].exprs().into_iter().any(|e| names_places(k, e, tensor)));
         walk(k, k.body, &mut Vec::new(), &mut |path, s| {
             let store = stores.iter().find(|store| store.path == path);
-            let mut windows = Vec::new();
-            for e in reads(&k.stmts[s]) {
-                // A deferred `let` reads where it is stored; any other `let` reads its elements here.
-                let named = match k.stmts[s] {
-                    StmtData::Let { value, .. } => resolve_view(k, e).is_some() || self.deferred.init(value).is_some(),
-                    _ => false,
-                };
-                if !named {
-                    self.windows_of(e, tensor, &mut windows);
-                }
-            }
+            let windows = self.windows_read(s, tensor);
             ok &= match store {
                 Some(store) => windows.iter().all(|w| same_window(k, w, &store.to, &[])),
                 None => windows.is_empty() || self.reads_ahead(path, s, &windows, stores),

@@ -81,7 +81,7 @@ impl Problem {
                 }
                 let mut tensor = Tensor { modes: vec![1; shape.len()], ..Tensor::new(name, &shape, &strides)? };
                 let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
-                tensor.randomize(&mut random, run.range.min(largest(elem)));
+                randomize(&mut tensor, elem, &mut random, run.range);
                 tensors.push(tensor);
                 elems.push(elem);
                 continue;
@@ -110,10 +110,7 @@ impl Problem {
             }
             let mut tensor = Tensor { modes, ..Tensor::new(name, &shape, &strides)? };
             let ElemRef::Known(elem) = ty.elem else { return Err(format!("`{name}` has no element type")) };
-            tensor.randomize(&mut random, run.range.min(largest(elem)));
-            if matches!(elem, Elem::U4 | Elem::U8 | Elem::U32) {
-                tensor.data.iter_mut().for_each(|x| *x = x.abs());
-            }
+            randomize(&mut tensor, elem, &mut random, run.range);
             // A scale has neither a sign nor a zero.
             if elem == Elem::UE8M0 {
                 tensor.data.iter_mut().for_each(|x| *x = Format::UE8M0.stored(x.abs().max(1.0)));
@@ -542,6 +539,18 @@ fn permits(kernel: &Kernel, run: &Run) -> bool {
         let text = tilec_ir::print::print_expr(kernel, e);
         tilec::expr::condition(&text, &lookup).unwrap_or(false)
     })
+}
+
+/// Fills the elements with whole numbers of at most this magnitude, rounded to what the type holds: the interpreter and
+/// the kernel read the same numbers.
+fn randomize(tensor: &mut Tensor, elem: Elem, random: &mut Random, range: i64) {
+    tensor.randomize(random, range.min(largest(elem)));
+    if matches!(elem, Elem::U4 | Elem::U8 | Elem::U16 | Elem::U32 | Elem::U64) {
+        tensor.data.iter_mut().for_each(|x| *x = x.abs());
+    }
+    if let Some(format) = Format::from_name(elem.name()).filter(|_| elem != Elem::UE8M0) {
+        tensor.data.iter_mut().for_each(|x| *x = format.stored(*x));
+    }
 }
 
 /// The largest integer among random elements of a type, exactly representable in it.

@@ -2,6 +2,7 @@
 
 use crate::roles::threads_of;
 use std::collections::BTreeMap;
+use tilec_ir::ctas::ctas;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
@@ -29,10 +30,11 @@ pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
 }
 
 /// The number of blocks of a launch with these sizes; `None`: it depends on run-time values. A block of a persistent
-/// grid computes several tiles.
+/// grid computes several tiles. If blocks of a cluster share tiles (`ctas`), an index of the grid stands for all of them.
 pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
     let reader = Reader { k, sizes, all: &mut BTreeMap::new() };
-    k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product()
+    let counted: Option<f64> = k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product();
+    counted.map(|n| n * ctas(k) as f64)
 }
 
 struct Reader<'a> {
@@ -94,5 +96,25 @@ impl Reader<'_> {
     fn size(&self, v: Value) -> Option<i64> {
         let name = &self.k.values[v].name;
         self.k.sizes.contains(&v).then(|| self.sizes.iter().find(|(n, _)| n == name).map(|(_, x)| *x))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Sink;
+
+    /// An index of the grid stands for all blocks that share a tile: each of them issues instructions.
+    #[test]
+    fn blocks_that_share_tiles_are_all_launched() {
+        let blocks = |schedule: &str| {
+            let source = format!(
+                "kernel k(X: gmem f32[M, N], Y: gmem f32[M, N]) grid (i: ceildiv(M, 8)) schedule {{ threads 64{schedule} }} {{\n\
+                 copy X[i * 8..+8, 0..+1024] -> Y[i * 8.., 0..]\n}}\n"
+            );
+            let module = tilec_ir::parser::parse(&source, &mut Sink::new()).expect("it parses");
+            launched(&module.kernels[0], &[("M".to_owned(), 64), ("N".to_owned(), 1024)])
+        };
+        assert_eq!((blocks(""), blocks(" ctas 4")), (Some(8.0), Some(32.0)));
     }
 }

@@ -97,9 +97,10 @@ impl<'s> Parser<'s, '_> {
             loop_conditions::write_out(&mut self.kernel, &mut said);
             elements::write_out(&mut self.kernel, &said);
             let mut wrong = broadcast_vectors::write_out(&mut self.kernel, &mut said);
-            wrong.extend(inferred_extents::check(&self.kernel, &said));
+            let (missing, failed) = inferred_extents::check(&self.kernel, &said);
+            wrong.extend(missing);
             wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));
-            wrong.extend(implicit_tiles::write_out(&mut self.kernel, &mut said));
+            wrong.extend(implicit_tiles::write_out(&mut self.kernel, &mut said, &failed));
             // Named reductions have extents now, so expressions that use them are written out, too.
             if wrong.is_empty() {
                 wrong.extend(broadcast::write_out(&mut self.kernel, &mut said));

@@ -6,6 +6,7 @@
 //! `write_out` inserts it in front of the statement. Operands of reductions and scans, and named windows, are such
 //! tiles, too. If a tile gives the extents, a window may give the same.
 
+use super::inferred_extents::has_failed;
 use super::window_notes::{Dim, Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
@@ -17,9 +18,9 @@ use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, join_extent, register_tile, shape_text, type_of};
 use std::collections::BTreeSet;
 
-/// Writes out the tiles; returns what is wrong with what windows say.
-pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
-    let mut writer = Writer { windowed: with_windows(k), notes, used: BTreeSet::new(), wrong: Vec::new() };
+/// Writes out the tiles; returns what is wrong with what windows say. There is an error about the `failed` ones already.
+pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes, failed: &BTreeSet<Expr>) -> Vec<Diagnostic> {
+    let mut writer = Writer { windowed: with_windows(k), notes, failed, used: BTreeSet::new(), wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         writer.statement(k, s, out);
         out.push(s);
@@ -49,6 +50,7 @@ fn untransposed(k: &Kernel, mut e: Expr) -> Expr {
 
 struct Writer<'n> {
     notes: &'n mut Notes,
+    failed: &'n BTreeSet<Expr>,
     /// Names of what is computed that have windows.
     windowed: BTreeSet<Value>,
     /// The windows whose notes have been looked at.
@@ -303,7 +305,7 @@ impl Writer<'_> {
         let known = tile.map_or_else(|| vec![None; rank], |tile| without_repeats(&tile));
         let (Some(given), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
         let Some(extents) = given.iter().copied().collect::<Option<Vec<Extent>>>() else {
-            if only_windows {
+            if only_windows && !parts.windows.iter().any(|(_, window)| has_failed(self.failed, window)) {
                 self.wrong.extend(partly_given(k, self.notes, &parts.windows, &given));
             }
             return;

@@ -12,15 +12,17 @@ use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
+use crate::print::print_expr;
 use crate::typing::{Extent, let_init};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The extents of visited tiles along a dimension; [`Along::Number`] while a tile is being visited.
 type Seen = BTreeMap<(Value, usize), Along>;
 
-/// Returns what is wrong with windows that are combined. Dimensions count from the last one here, as operands align.
-pub(super) fn check(k: &Kernel, notes: &Notes) -> Vec<Diagnostic> {
-    let mut cx = Narrow { k, notes, written: written(k), wrong: Vec::new() };
+/// Returns what is wrong with windows that are combined, and these windows. Dimensions count from the last one here, as operands
+/// align.
+pub(super) fn check(k: &Kernel, notes: &Notes) -> (Vec<Diagnostic>, BTreeSet<Expr>) {
+    let mut cx = Narrow { k, notes, written: written(k), wrong: Vec::new(), failed: BTreeSet::new() };
     for s in k.statement_data() {
         for e in s.exprs() {
             cx.reduced(e);
@@ -35,7 +37,7 @@ pub(super) fn check(k: &Kernel, notes: &Notes) -> Vec<Diagnostic> {
             _ => {}
         }
     }
-    cx.wrong
+    (cx.wrong, cx.failed)
 }
 
 /// The extent along a dimension.
@@ -55,6 +57,8 @@ struct Narrow<'k> {
     /// The values written to all of a tile; `None`: only a part is written.
     written: BTreeMap<Value, Vec<Option<Expr>>>,
     wrong: Vec<Diagnostic>,
+    /// Windows that an error is about: other uses of them are not checked.
+    failed: BTreeSet<Expr>,
 }
 
 /// Whether the elements are computed: of a window or a name of one they are not.
@@ -108,6 +112,9 @@ impl Narrow<'_> {
                 None => tiles.push(part),
             }
         }
+        if windows.iter().any(|(_, window)| has_failed(&self.failed, window)) {
+            return;
+        }
         let rank = windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
         for d in 0..rank {
             let says = |window: &Window| {
@@ -123,6 +130,7 @@ impl Narrow<'_> {
             if let Some(&(e, ref window)) =
                 half.filter(|_| tiles.iter().all(|&tile| self.along(tile, d, &mut Seen::new()) == Along::Number))
             {
+                self.failed.extend(&window.from);
                 self.wrong.push(partially_given(self.k, self.notes, (e, window), window.dims.len() - 1 - d));
                 return;
             }
@@ -130,6 +138,7 @@ impl Narrow<'_> {
             let along = tiles.iter().map(|&tile| (self.along(tile, d, &mut Seen::new()), tile)).max();
             if let (Some(&(e, ref window)), Some((Along::Repeats, tile))) = (own, along) {
                 let d = window.dims.len() - 1 - d;
+                self.failed.extend(&window.from);
                 self.wrong.push(no_extent(self.k, (e, window), d, self.k.expr_spans[tile]));
                 return;
             }
@@ -239,13 +248,24 @@ fn dim(window: &Window, d: usize) -> Option<super::window_notes::Dim> {
     window.dims.len().checked_sub(1 + d).map(|at| window.dims[at])
 }
 
+/// Whether an error is about a window.
+pub(super) fn has_failed(failed: &BTreeSet<Expr>, window: &Window) -> bool {
+    window.from.iter().any(|e| failed.contains(e))
+}
+
 /// Whether it gives the extent along a dimension.
 fn gives_extent(window: &Window) -> bool {
     window.dims.iter().any(|dim| dim.extent.is_some())
 }
 
 /// An error for a window that gives the number of elements along some dimensions only.
-fn partially_given(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: usize) -> Diagnostic {
+fn partially_given(k: &Kernel, notes: &Notes, (mut e, window): (Expr, &Window), d: usize) -> Diagnostic {
+    // The range is where the window is written, not where its name is used.
+    while let ExprData::Ref(v) = k.exprs[e]
+        && let Some(init) = let_init(k, v)
+    {
+        e = init;
+    }
     let name = &k.values[window.base].name;
     let message = format!("this window of `{name}` has no extent along dimension {d}");
     match open_range(k, notes, e, window, d) {
@@ -255,9 +275,30 @@ fn partially_given(k: &Kernel, notes: &Notes, (e, window): (Expr, &Window), d: u
         Some((open, start)) => Diagnostic::error(codes::NO_EXTENTS, open, message)
             .with_note(format!("write `{start}..+64` for 64 elements, `{start}..+1` for one"))
             .with_fix(Span { start: open.end, end: open.end }, "+1"),
-        None => Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message)
-            .with_note("`i..+1` says that there is one element from `i` on, and `i..+64` that there are 64"),
+        None => match closed_range(k, e, window, d) {
+            Some((span, [start, end])) => {
+                let within = format!("`{start}..{end}` says where the window ends, and a tile has a constant number of elements");
+                Diagnostic::error(codes::NO_EXTENTS, span, message).with_note(format!(
+                    "{within}: write `{start}..+1024` for 1024, or a loop over tiles, `for j in {start}..{end} step 1024`"
+                ))
+            }
+            None => Diagnostic::error(codes::NO_EXTENTS, k.expr_spans[e], message)
+                .with_note("`i..+1` says that there is one element from `i` on, and `i..+64` that there are 64"),
+        },
     }
+}
+
+/// The range of a window's dimension that has a start and an end, and their texts.
+fn closed_range(k: &Kernel, e: Expr, window: &Window, d: usize) -> Option<(Span, [String; 2])> {
+    let ExprData::View(view) = k.exprs.get(e).filter(|_| window.from == [e])? else { return None };
+    if view.ranges.iter().any(|range| matches!(range, Range::Gather(_))) {
+        return None;
+    }
+    // An index leaves its dimension out.
+    let mut ranges = view.ranges.iter().filter(|range| matches!(range, Range::From { .. }));
+    let &Range::From { start, end: Some(end) } = ranges.nth(d)? else { return None };
+    let span = Span { start: k.expr_spans[start].start, end: k.expr_spans[end].end };
+    Some((span, [start, end].map(|e| print_expr(k, e))))
 }
 
 fn no_extent(k: &Kernel, (e, window): (Expr, &Window), d: usize, beside: Span) -> Diagnostic {

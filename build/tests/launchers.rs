@@ -213,7 +213,7 @@ fn what_does_not_fit_is_refused() {
     assert_eq!(refused([16, 16], [16, 24], [16, 1]), Ok(()));
     assert_eq!(
         refused([16, 8], [16, 24], [8, 1]),
-        Err("tensor `B`: the extent of dimension 0 is 16, expected 8".to_owned())
+        Err("tensor `B`: its shape is [16, 24], expected [K, N] = [8, 24]; `A: [M, K]` has K = 8".to_owned())
     );
     assert_eq!(
         refused([16, 16], [16, 24], [24, 1]),
@@ -221,7 +221,7 @@ fn what_does_not_fit_is_refused() {
     );
     assert_eq!(
         refused([16, 16], [16, 24], [16, 2]),
-        Err(format!("tensor `A`: the stride of dimension 1 is 2, expected 1; {OTHER_ORDER}"))
+        Err(format!("tensor `A`: its strides are [16, 2], in elements, expected [A_ld, 1]; {OTHER_ORDER}"))
     );
     let unmet = refused([16, 7], [7, 24], [7, 1]).expect_err("no multiples of 8");
     assert!(unmet.contains("`K % 8 == 0` does not hold: K = 7"), "{unmet}");
@@ -237,6 +237,40 @@ fn what_does_not_fit_is_refused() {
     tensors[2] = Tensor::<F32, 2>::host(&wrong, [16, 24]).argument();
     let error = kernel.launch(StreamRef::DEFAULT, &[None, None], &mut tensors).expect_err("read only");
     assert_eq!(error.to_string(), "tensor `C`: it is written, and was passed to be read");
+}
+
+/// Both matrices have the row stride `ld`, which `X` gives: rows of another length in `Y` are a wrong shape, not a wrong stride.
+#[test]
+fn a_wrong_shape_is_reported_before_strides() {
+    let source = "kernel add(v: gmem f32[N], X: gmem f32[M, N] strides (ld, 1), Y: gmem f32[M, N] strides (ld, 1))
+        grid (i: M, j: ceildiv(N, 64)) {
+        copy X[i, j * 64..+64] + v[j * 64..] -> Y[i, j * 64..]
+    }";
+    let bundle = compiled(source, &[Target::Sm80], &[]);
+    let module = Module::load(&Device::simulator("sm_80").expect("a target"), &bundle).expect("it runs");
+    let kernel = Kernel::load(&module, "add", &["v", "X", "Y"], &[]).expect("the kernel");
+    let v = vec![0.0f32; 96];
+    let added = |n: usize, x_shape: [usize; 2], y_shape: [usize; 2]| {
+        let (x, mut y) = (vec![0.0f32; x_shape.iter().product()], vec![0.0f32; y_shape.iter().product()]);
+        let mut tensors = [
+            Tensor::<F32, 1>::host(&v, [n]).argument(),
+            Tensor::<F32, 2>::host(&x, x_shape).argument(),
+            TensorMut::<F32, 2>::host(&mut y, y_shape).argument(),
+        ];
+        kernel.launch(StreamRef::DEFAULT, &[], &mut tensors).map_err(|e| e.to_string())
+    };
+    assert_eq!(added(80, [4, 80], [4, 80]), Ok(()));
+    let expected = "tensor `Y`: its shape is [4, 72], expected [M, N] = [4, 80]; `v: [N]` has N = 80";
+    assert_eq!(added(80, [4, 80], [4, 72]), Err(expected.to_owned()));
+    let expected =
+        "tensor `Y`: its shape is [80, 4], expected [M, N] = [4, 80]; `X: [M, N]` has M = 4; `v: [N]` has N = 80";
+    assert_eq!(added(80, [4, 80], [80, 4]), Err(expected.to_owned()));
+    let v = Tensor::<F32, 2>::host(&v, [8, 10]).argument();
+    let (x, mut y) = (vec![0.0f32; 40], vec![0.0f32; 40]);
+    let (x, y) =
+        (Tensor::<F32, 2>::host(&x, [4, 10]).argument(), TensorMut::<F32, 2>::host(&mut y, [4, 10]).argument());
+    let error = kernel.launch(StreamRef::DEFAULT, &[], &mut [v, x, y]).expect_err("of two dimensions");
+    assert_eq!(error.to_string(), "tensor `v`: its shape is [8, 10], expected [N]");
 }
 
 /// A folder that is deleted on drop.

@@ -16,6 +16,7 @@ mod on_simulator;
 mod packed_params;
 mod plan;
 mod sequence;
+mod shapes;
 mod table;
 
 pub use device::{Device, Module};

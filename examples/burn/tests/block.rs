@@ -104,7 +104,7 @@ fn what_does_not_fit_panics() {
     };
     let (x, w) = (random([3, 24], &device), random([8, 32], &device));
     let error = message(&|| tilec_burn::linear(x.clone(), w.clone()));
-    assert_eq!(error, "tilec: tensor `W`: the extent of dimension 0 is 32, expected 24");
+    assert_eq!(error, "tilec: tensor `W`: its shape is [32, 8], expected [K, N] = [24, 8]; `X: [M, K]` has K = 24");
     let error = message(&|| tilec_burn::linear(x.clone().cast(DType::F32), w.clone()));
     assert!(error.contains("expected bf16, found F32"), "{error}");
     assert!(tilec_burn::simulate("sm_70").is_err(), "no kernels for it");

@@ -45,7 +45,7 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     let x = Tensor::zeros((3, 24), DType::BF16, &Device::Cpu)?;
     let w = Tensor::zeros((8, 32), DType::BF16, &Device::Cpu)?;
     let error = kernels.linear(&x, &w).unwrap_err().to_string();
-    assert_eq!(error, "tensor `W`: the extent of dimension 0 is 32, expected 24");
+    assert_eq!(error, "tensor `W`: its shape is [32, 8], expected [K, N] = [24, 8]; `X: [M, K]` has K = 24");
     let error = kernels.linear(&x.to_dtype(DType::F32)?, &w).unwrap_err().to_string();
     assert!(error.contains("expected bf16, found F32"), "{error}");
     let heads = Tensor::zeros((1, 1, 5, 80), DType::BF16, &Device::Cpu)?;

@@ -277,7 +277,9 @@ fn partially_given(k: &Kernel, notes: &Notes, (mut e, window): (Expr, &Window), 
             .with_fix(Span { start: open.end, end: open.end }, "+1"),
         None => match closed_range(k, e, window, d) {
             Some((span, [start, end])) => {
-                let within = format!("`{start}..{end}` says where the window ends, and a tile has a constant number of elements");
+                let within = format!(
+                    "`{start}..{end}` says where the window ends, and a tile has a constant number of elements"
+                );
                 Diagnostic::error(codes::NO_EXTENTS, span, message).with_note(format!(
                     "{within}: write `{start}..+1024` for 1024, or a loop over tiles, `for j in {start}..{end} step 1024`"
                 ))

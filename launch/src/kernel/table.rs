@@ -1,12 +1,12 @@
 //! The values and tensors of all kernels of a name, each once, with their sources at a launch.
 
+use super::shapes::{self, Shape, Words, needed};
 use crate::contract::expr::Expr;
 use crate::contract::number::Number;
 use crate::contract::number::int_format;
 use crate::contract::stack_code::Flat;
 use crate::contract::{Contract, Dimension, Param, ParamKind, TensorParam};
 use crate::error::LaunchError;
-use crate::remedies::OTHER_ORDER;
 use crate::tensor::{Argument, MAX_RANK};
 use tilec_core::elem::Elem;
 
@@ -53,6 +53,8 @@ struct LauncherTensor {
     elem: Elem,
     written: bool,
     rank: usize,
+    /// Extents and strides as the contract has them.
+    words: Words,
     shape: Option<Shape>,
 }
 
@@ -92,7 +94,8 @@ impl Table {
             if rank > MAX_RANK || strides != rank {
                 return Err(LaunchError::tensor(name, format!("it has {rank} dimensions and {strides} strides")));
             }
-            table.given.push(LauncherTensor { name: (*name).to_owned(), elem: param.elem, written, rank, shape: None });
+            let (name, words) = ((*name).to_owned(), Words::new(param));
+            table.given.push(LauncherTensor { name, elem: param.elem, written, rank, words, shape: None });
         }
         for param in contracts.iter().flat_map(|c| &c.params) {
             match &param.kind {
@@ -132,7 +135,7 @@ impl Table {
         }
         for i in 0..self.given.len() {
             if let Some(param) = tensor(contracts, &self.given[i].name) {
-                self.given[i].shape = Some(Shape::new(&param.shape, &param.strides, self)?);
+                self.given[i].shape = Some(Shape::new(param, self)?);
             }
         }
         Ok(())
@@ -256,14 +259,48 @@ impl Table {
         Ok(values)
     }
 
-    /// Refuses tensors of other types, ranks or shapes than the kernels take, and memory that is too short or may not be written.
+    /// Refuses tensors of other shapes than the kernels take, then other strides, and memory that is too short.
     pub(super) fn check(&self, tensors: &[Argument<'_>], values: &Values) -> Result<(), LaunchError> {
-        for (given, argument) in self.given.iter().zip(tensors) {
-            if let Some(shape) = &given.shape {
-                shape.check(&given.name, argument, &values.ints)?;
+        let all = || self.given.iter().zip(tensors).filter_map(|(given, t)| Some((given, given.shape.as_ref()?, t)));
+        // A wrong shape is a wrong shape, also if the strides of another tensor follow from it.
+        for (given, shape, argument) in all() {
+            if !shape.has_extents(argument, &values.ints) {
+                return Err(LaunchError::tensor(&given.name, self.misfit(given, shape, argument, values)));
             }
         }
+        for (given, shape, argument) in all() {
+            shape.check(&given.name, &given.words, argument, &values.ints)?;
+        }
         Ok(())
+    }
+
+    /// The shape of a tensor, the one that it should have, and what gives the sizes that differ.
+    fn misfit(&self, given: &LauncherTensor, shape: &Shape, argument: &Argument<'_>, values: &Values) -> String {
+        let mut reasons: Vec<String> = Vec::new();
+        for slot in shape.differing(argument, &values.ints).flat_map(|dim| self.slots_in(&given.words.extents[dim])) {
+            let Some(size) = values.ints[slot] else { continue };
+            let Slot { name, from, .. } = &self.slots[slot];
+            let reason = match from {
+                From::Extent(other, dim) if self.given[*other].name == given.name => {
+                    format!("its dimension {dim} has {name} = {size}")
+                }
+                From::Extent(other, _) => {
+                    let other = &self.given[*other];
+                    format!("`{}: {}` has {name} = {size}", other.name, other.words.shape())
+                }
+                From::Passed(..) | From::Default(_) | From::Stride(..) => format!("{name} is {size}"),
+            };
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        shape.misfit(&given.words, argument, &values.ints, &reasons)
+    }
+
+    /// The slots of the names in an expression.
+    fn slots_in(&self, text: &str) -> Vec<usize> {
+        let names = |expr: Expr| expr.names().filter_map(|name| self.slot(name)).collect();
+        Expr::parse(text).map_or_else(|_| Vec::new(), names)
     }
 
     /// Bytes of memory that each of the tensors must have, which were checked.
@@ -284,7 +321,8 @@ impl Table {
                 return wrong(format!("its elements are {}, expected {}", argument.elem.name(), given.elem.name()));
             }
             if argument.shape().len() != given.rank {
-                return wrong(format!("it has {} dimensions, expected {}", argument.shape().len(), given.rank));
+                let (found, expected) = (shapes::list(argument.shape()), given.words.shape());
+                return wrong(format!("its shape is {found}, expected {expected}"));
             }
             if given.written && !argument.writable {
                 return wrong("it is written, and was passed to be read".to_owned());
@@ -298,51 +336,4 @@ impl Table {
 pub(super) fn flatten(text: &str, table: &Table) -> Result<Flat, LaunchError> {
     let flat = Expr::parse(text).and_then(|expr| expr.flatten(|name| table.slot(name)));
     flat.map_err(|error| LaunchError::Bind(vec![crate::bind::BindError::Expression { text: text.to_owned(), error }]))
-}
-
-/// Bytes from the first element of a tensor to its last.
-fn needed(argument: &Argument<'_>) -> u64 {
-    let dims = argument.shape().iter().zip(argument.strides());
-    let last = dims.fold(0u64, |last, (n, stride)| last.saturating_add(n.saturating_sub(1).saturating_mul(*stride)));
-    if argument.shape().contains(&0) { 0 } else { argument.elem.bytes_of(last.saturating_add(1)) }
-}
-
-/// The required shape and strides of a tensor that the launcher passes.
-struct Shape {
-    extents: Vec<Flat>,
-    strides: Vec<Flat>,
-}
-
-impl Shape {
-    fn new(shape: &[Dimension], strides: &[Dimension], table: &Table) -> Result<Shape, LaunchError> {
-        let all = |dims: &[Dimension]| {
-            dims.iter().flat_map(Dimension::parts).map(|text| flatten(text, table)).collect::<Result<Vec<_>, _>>()
-        };
-        Ok(Shape { extents: all(shape)?, strides: all(strides)? })
-    }
-
-    /// Refuses another shape, other strides (of dimensions that step), and memory that is too short.
-    fn check(&self, name: &str, argument: &Argument<'_>, slots: &[Option<i64>]) -> Result<(), LaunchError> {
-        for (dim, (&extent, &stride)) in argument.shape().iter().zip(argument.strides()).enumerate() {
-            let is = |flat: &Flat, x: u64| flat.eval(slots).is_some_and(|y| u64::try_from(y) == Ok(x));
-            let value =
-                |flat: &Flat| flat.eval(slots).map_or_else(|| "what has no value".to_owned(), |x| x.to_string());
-            if !is(&self.extents[dim], extent) {
-                let expected = value(&self.extents[dim]);
-                let what = format!("the extent of dimension {dim} is {extent}, expected {expected}");
-                return Err(LaunchError::tensor(name, what));
-            }
-            if extent > 1 && !is(&self.strides[dim], stride) {
-                let expected = value(&self.strides[dim]);
-                let what = format!("the stride of dimension {dim} is {stride}, expected {expected}; {OTHER_ORDER}");
-                return Err(LaunchError::tensor(name, what));
-            }
-        }
-        let needed = needed(argument);
-        if needed > argument.bytes {
-            let what = format!("its memory has {} bytes, expected {needed}", argument.bytes);
-            return Err(LaunchError::tensor(name, what));
-        }
-        Ok(())
-    }
 }

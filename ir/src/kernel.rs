@@ -141,6 +141,8 @@ pub struct ValueData {
     pub def: ValueDef,
     /// Whether the source declares it by a name; otherwise the compiler made it.
     pub declared: bool,
+    /// For padded tiles: the extents before, and what they are now.
+    pub padded: Vec<(u64, u64)>,
 }
 
 /// The kind of a named entity.

@@ -61,7 +61,7 @@ pub(crate) fn clone_block(k: &mut Kernel, block: Block, map: &mut Map) -> Block 
 }
 
 fn redeclare(k: &mut Kernel, v: Value, map: &mut Map) -> Value {
-    let ValueData { name, span, def, declared } = k.values[v].clone();
+    let ValueData { name, span, def, declared, .. } = k.values[v].clone();
     let def = match def {
         ValueDef::Var(t) => ValueDef::Var(clone_tile(k, t)),
         ValueDef::Smem(t) => ValueDef::Smem(clone_tile(k, t)),

@@ -25,23 +25,21 @@ impl Machine<'_> {
             return Ok(());
         }
         // Blocks of a cluster with distributed shared memory run consecutively; the order of others does not matter.
-        let mut together = vec![1; extents.len()];
+        let mut cluster = vec![1; extents.len()];
         if cluster::memory(k).next().is_some() {
-            for (blocks, &e) in together.iter_mut().zip(&k.schedule.cluster) {
+            for (blocks, &e) in cluster.iter_mut().zip(&k.schedule.cluster) {
                 *blocks = self.index(e)?.max(1);
             }
         }
-        if let Some(axis) = (0..extents.len()).find(|&axis| extents[axis] % together[axis] != 0) {
-            let message = format!(
-                "the grid has {} blocks along an axis, not whole clusters of {}",
-                extents[axis], together[axis]
-            );
+        if let Some(axis) = (0..extents.len()).find(|&axis| extents[axis] % cluster[axis] != 0) {
+            let message =
+                format!("the grid has {} blocks along an axis, not whole clusters of {}", extents[axis], cluster[axis]);
             return Err(fail(codes::PRECONDITION, k.expr_spans[k.grid[axis].extent], message));
         }
-        let clusters: Vec<i64> = extents.iter().zip(&together).map(|(n, c)| n / c).collect();
+        let clusters: Vec<i64> = extents.iter().zip(&cluster).map(|(n, c)| n / c).collect();
         let mut first = vec![0; extents.len()];
         loop {
-            self.one_cluster(&first, &together)?;
+            self.one_cluster(&first, &cluster)?;
             let Some(d) = (0..first.len()).rev().find(|&d| first[d] + 1 < clusters[d]) else { return Ok(()) };
             first[d] += 1;
             first[d + 1..].fill(0);
@@ -49,13 +47,13 @@ impl Machine<'_> {
     }
 
     /// The blocks of a cluster, of the first axis the fastest (PTX ISA 10, `%cluster_ctarank`).
-    fn one_cluster(&mut self, first: &[i64], together: &[i64]) -> Result<(), Fail> {
+    fn one_cluster(&mut self, first: &[i64], cluster: &[i64]) -> Result<(), Fail> {
         self.forget_cluster_memory();
-        let mut rank = vec![0; together.len()];
+        let mut rank = vec![0; cluster.len()];
         loop {
-            let next = (0..rank.len()).find(|&axis| rank[axis] + 1 < together[axis]);
+            let next = (0..rank.len()).find(|&axis| rank[axis] + 1 < cluster[axis]);
             self.last_of_cluster = next.is_none();
-            let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * together[axis] + rank[axis]).collect();
+            let index: Vec<i64> = (0..rank.len()).map(|axis| first[axis] * cluster[axis] + rank[axis]).collect();
             self.grid_block(&index)?;
             let Some(axis) = next else { return self.check_tiles_awaited() };
             rank[axis] += 1;

@@ -168,7 +168,7 @@ impl Kernel {
     /// Adds a named entity; if the name is taken, a number is appended.
     pub fn value(&mut self, name: &str, span: Span, def: ValueDef) -> Value {
         let name = self.fresh_name(name);
-        self.values.push(ValueData { name, span, def, declared: false })
+        self.values.push(ValueData { name, span, def, declared: false, padded: Vec::new() })
     }
 
     /// A name not yet taken, `base` itself if possible.

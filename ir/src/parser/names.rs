@@ -41,7 +41,7 @@ impl Parser<'_, '_> {
         let first = self.names.visible.get(name).map(|&old| self.kernel.values[old].span);
         let unique = self.names.unique(name);
         let declared = self.source.get(span.start as usize..span.end as usize) == Some(name);
-        let value = self.kernel.values.push(ValueData { name: unique, span, def, declared });
+        let value = self.kernel.values.push(ValueData { name: unique, span, def, declared, padded: Vec::new() });
         if declared {
             let (kernel, visible) = (self.marks.kernels.len(), Span { start: self.span().start, end: u32::MAX });
             self.marks.declarations.push(Declaration { kernel, value, name: name.to_owned(), span, visible });

@@ -73,11 +73,11 @@ pub(super) fn place(k: &Kernel) -> Placement {
     let accesses = Accesses::of(k, scope);
     let tensors = Conflicts::of(k);
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
-    let in_turns: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
+    let ping_pong: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
-        let in_turns = in_turns.clone();
+        let ping_pong = ping_pong.clone();
         let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
-        let mut analysis = Analysis { k, around, in_turns, fixed: None, memo: BTreeMap::new(), work: WORK };
+        let mut analysis = Analysis { k, around, ping_pong, fixed: None, memo: BTreeMap::new(), work: WORK };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
@@ -99,7 +99,7 @@ pub(super) fn without(k: &Kernel, barriers: &[Placed], omitted: Stmt) -> Vec<(St
     for body in [vec![k.body], roles].concat() {
         let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
         let fixed = Some(fixed.clone());
-        let mut analysis = Analysis { k, around, in_turns: BTreeSet::new(), fixed, memo: BTreeMap::new(), work: WORK };
+        let mut analysis = Analysis { k, around, ping_pong: BTreeSet::new(), fixed, memo: BTreeMap::new(), work: WORK };
         let Some(found) = analysis.block(body, State::default()) else { continue };
         for p in &found.placed {
             for &h in &p.hazards {
@@ -132,13 +132,13 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 /// The cautious placement: a barrier before every statement that accesses shared memory or acquires a slot, or may
 /// conflict with others in a tensor.
 fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Conflicts) -> Vec<Placed> {
-    let (in_turns, mut inside) = (of_warpgroups(k), Vec::new());
-    for &s in &in_turns {
+    let (ping_pong, mut inside) = (of_warpgroups(k), Vec::new());
+    for &s in &ping_pong {
         k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
     }
     let mut out = Vec::new();
     k.walk(body, &mut |k, _, s| {
-        if in_turns.contains(&s) {
+        if ping_pong.contains(&s) {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
         if inside.contains(&s) {
@@ -448,7 +448,7 @@ struct Analysis<'k> {
     around: Around<'k>,
     /// `ordered` statements of warpgroups: a warpgroup that waits for its turn would miss a barrier inside, so barriers
     /// go in front.
-    in_turns: BTreeSet<Stmt>,
+    ping_pong: BTreeSet<Stmt>,
     /// Where barriers are already: hazards are only noted, and no others are placed.
     fixed: Option<BTreeSet<Stmt>>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
@@ -496,7 +496,7 @@ impl Analysis<'_> {
                 }
                 StmtData::Ordered { body } => {
                     let mut result = self.block(*body, state.clone())?;
-                    if self.in_turns.contains(&s) && !result.placed.is_empty() {
+                    if self.ping_pong.contains(&s) && !result.placed.is_empty() {
                         let hazards = result.placed.iter().flat_map(|p| p.hazards.clone()).collect();
                         state.fence();
                         placed.push(Placed { before: s, hazards });

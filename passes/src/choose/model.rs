@@ -65,7 +65,7 @@ pub(super) static FITTED: Constants = Constants {
 const UNSPREAD: f64 = 1.25;
 /// Clocks of a block without work.
 const IDLE_BLOCK: f64 = 500.0;
-/// Clocks of an iteration of `together` blocks on each of `active` multiprocessors.
+/// Clocks of an iteration of `per_sm` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
 struct IterationCost {
     clocks: f64,
@@ -76,29 +76,29 @@ struct IterationCost {
     barriers: f64,
 }
 
-fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, together: f64, active: f64) -> IterationCost {
-    let per_scheduler = warps * together / SCHEDULERS;
+fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, per_sm: f64, active: f64) -> IterationCost {
+    let per_scheduler = warps * per_sm / SCHEDULERS;
     let product = part.product * (1.0 / per_scheduler).max(1.0);
     let alone = if part.scalar { c.starved_scalar } else { c.starved };
     let starved = if part.single { 2.0 * alone } else { alone } / per_scheduler.max(0.25);
     let unspread = if warps < SCHEDULERS { UNSPREAD } else { 1.0 };
-    let products = together * product.max(part.issued / SCHEDULERS) * (1.0 + starved) * unspread;
-    let shared = together * part.shared / SHARED * if part.scalar { c.ports } else { 1.0 };
+    let products = per_sm * product.max(part.issued / SCHEDULERS) * (1.0 + starved) * unspread;
+    let shared = per_sm * part.shared / SHARED * if part.scalar { c.ports } else { 1.0 };
     // Loads of the same elements in one iteration meet in the first-level cache, which is as wide as shared memory.
-    let l1 = if part.near > 0.0 { together * (part.loads + part.stores) / SHARED } else { 0.0 };
-    let l2 = together * (part.loads - part.near + part.stores) / (card.l2 / active).min(L2_PORT);
+    let l1 = if part.near > 0.0 { per_sm * (part.loads + part.stores) / SHARED } else { 0.0 };
+    let l2 = per_sm * (part.loads - part.near + part.stores) / (card.l2 / active).min(L2_PORT);
     let most = products.max(shared).max(l1).max(l2);
     let busy = most + c.overlap * (products + shared + l2 - most);
     let sync = if part.staged { c.sync_staged } else { c.sync };
     // If tiles pass through registers, all warps of a block wait for the same loads, and other blocks fill the gap.
-    let shared_by = if part.staged { together } else { 1.0 };
+    let shared_by = if part.staged { per_sm } else { 1.0 };
     let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
     let mut clocks = (busy + barriers).max(part.chain);
     if part.loads > 0.0 {
         // A load lands after the latency plus the transfer time of everything that was requested.
         let landing = card.latency + l1.max(l2);
         clocks = match part.ahead {
-            0.0 => clocks.max(landing) + (clocks.min(landing)) / together,
+            0.0 => clocks.max(landing) + (clocks.min(landing)) / per_sm,
             ahead => clocks.max(landing / ahead),
         };
     }
@@ -127,11 +127,11 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     let rest = blocks - full * sms * resident;
     let dram_share = card.dram * 1e9 / clock / sms;
 
-    // A round of `together` blocks on each multiprocessor: its loops, and the code around them.
-    let round = |together: f64, active: f64| {
+    // A round of `per_sm` blocks on each multiprocessor: its loops, and the code around them.
+    let round = |per_sm: f64, active: f64| {
         let (mut sum, mut ends) = (IterationCost::default(), 0.0);
         for part in &cost.parts {
-            let t = trip(card, c, part, warps, together, active);
+            let t = trip(card, c, part, warps, per_sm, active);
             let looped = part.synchronised || part.product > 0.0;
             if looped {
                 sum.clocks += part.trips * t.clocks;
@@ -142,7 +142,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
                 sum.barriers += part.trips * t.barriers;
                 ends += card.latency + part.loads / (card.l2 / active).min(L2_PORT);
             } else {
-                let moved = together * part.moved() / (dram_share * sms / active).min(L2_PORT);
+                let moved = per_sm * part.moved() / (dram_share * sms / active).min(L2_PORT);
                 ends += part.trips * t.clocks.max(moved);
             }
         }
@@ -150,8 +150,8 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
     };
     let (steady, steady_ends) = round(resident, sms);
     let (last, last_ends) = if rest > 0.0 {
-        let together = (rest / sms).ceil();
-        round(together, rest.min(sms))
+        let per_sm = (rest / sms).ceil();
+        round(per_sm, rest.min(sms))
     } else {
         (IterationCost::default(), 0.0)
     };

@@ -4,6 +4,7 @@ use crate::Cx;
 use crate::registers::overhead::{LEAST, reasons};
 use crate::registers::pressure::{PeakPressure, peak_of_role};
 use crate::registers::thread::contexts;
+use std::collections::BTreeMap;
 use tilec_ir::codes;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::Diagnostic;
@@ -33,8 +34,26 @@ pub(super) fn warn(k: &Kernel, cx: &mut Cx<'_>) {
             let reasons: Vec<String> = reasons(&code).map(|(what, n)| format!("{what} ({n})")).collect();
             d = d.with_note(format!("the others hold: {}", reasons.join(", ")));
         }
-        cx.warn(d.with_note(
+        d = d.with_note(
             "the assembler spills the rest to local memory; smaller tiles, or more threads, leave more registers",
-        ));
+        );
+        cx.warn(padded(k).into_iter().fold(d, Diagnostic::with_note));
     }
+}
+
+/// What says that an extent counts as the next power of two, for each extent that does.
+fn padded(k: &Kernel) -> Vec<String> {
+    let mut names: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
+    for data in k.values.values() {
+        for extents in &data.padded {
+            names.entry(*extents).or_default().push(format!("`{}`", data.name));
+        }
+    }
+    let note = |((from, to), names): ((u64, u64), Vec<String>)| {
+        format!(
+            "extent {from} counts as {to} ({}): extents that threads or warps divide are powers of two",
+            names.join(", ")
+        )
+    };
+    names.into_iter().map(note).collect()
 }

@@ -112,8 +112,8 @@ impl Spread {
         let blocks = (all / wide).clamp(1, self.blocks);
         let least = elements / (blocks * Self::MOST_OF_ROW);
         let threads = (all / blocks).min(self.largest.max(least)).min(u64::from(MAX_THREADS));
-        let together = if halves { Some(2) } else { self.resident_blocks(threads, elements / (blocks * threads)) };
-        (blocks, threads, together)
+        let resident = if halves { Some(2) } else { self.resident_blocks(threads, elements / (blocks * threads)) };
+        (blocks, threads, resident)
     }
 
     /// Blocks of `threads` threads on a multiprocessor, if each thread has `each` elements. The assembler takes more

@@ -155,7 +155,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let tiles = live_ranges::most_elements(k) / elements;
     let spread = Spread::of(k, elements, tiles, &loaded);
     let longest = if rows == 1 { MODERATE } else { ALONE };
-    let (mut together, mut in_memory, mut in_turns) = (None, None, None);
+    let (mut resident, mut in_memory, mut row_loop) = (None, None, None);
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(turns) = turns => {
@@ -175,7 +175,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
                 None if cx.options.target.has_clusters() => threads.div_ceil(LARGE).max(1),
                 None => 1,
             };
-            in_turns = Some(share).filter(|_| in_memory.is_none());
+            row_loop = Some(share).filter(|_| in_memory.is_none());
             (ctas, threads / ctas)
         }
         Some(_) => {
@@ -183,8 +183,8 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             (ctas, elements / ctas / spread.each)
         }
         None if cx.options.target.has_clusters() && elements > longest => {
-            let (ctas, threads, several) = spread.blocks(elements);
-            together = several;
+            let (ctas, threads, blocks) = spread.blocks(elements);
+            resident = blocks;
             (ctas, threads)
         }
         None if elements > ALONE => (1, elements / spread.each),
@@ -195,7 +195,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
         }
     };
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
-    together = in_turns.map_or(together, |share| share.resident_blocks(threads));
+    resident = row_loop.map_or(resident, |share| share.resident_blocks(threads));
     let all = ctas * threads;
     let mut message = format!("{threads} threads: each has {} elements of the rows that are reduced", elements / all);
     if ctas > 1 {
@@ -205,7 +205,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     Some(Blocks {
         threads: i64::try_from(threads).ok()?,
         ctas: i64::try_from(ctas).ok()?,
-        resident_blocks: together,
+        resident_blocks: resident,
         in_memory,
     })
 }
@@ -246,20 +246,20 @@ const LARGE: u64 = 512;
 /// Most registers of a thread for its elements in a block that loops over rows: those of this iteration, of the next
 /// one, and sums of all. On an H200, the gradients of RMS norm of 4096 bf16 take 63 us with 8 and with 16 elements for
 /// a thread (28 and 56 registers), and 90 us with 32, which spill.
-const IN_TURNS: u64 = 64;
+const ROW_LOOP_REGISTERS: u64 = 64;
 /// The same limit if a row would otherwise need more threads than [`LARGE`].
-const ALONE_IN_TURNS: u64 = 80;
+const ROW_LOOP_REGISTERS_LONG: u64 = 80;
 
 /// Threads of a block in which each thread can have the maximum of registers, and registers of a thread for its
 /// elements there.
-const FEWER: u64 = 256;
-const FEWER_IN_TURNS: u64 = 200;
+const FEW_THREADS: u64 = 256;
+const ROW_LOOP_REGISTERS_FEW_THREADS: u64 = 200;
 
 /// Most registers of a thread for its elements if an iteration has several rows, and fewest threads of a block then.
 /// Sums and other values for all rows take fewer registers relative to the elements, and warps synchronise once for all
 /// rows of an iteration. On an H100, with two rows, gradients of layer norm of 4096 bf16 reach 0.91 of a copy's rate
 /// with 32 elements for a thread, and 0.89 with 16.
-const SEVERAL_IN_TURNS: u64 = 104;
+const SEVERAL_ROWS_REGISTERS: u64 = 104;
 const FEWEST_OF_SEVERAL: u64 = 128;
 /// The same limit if blocks of a cluster may share a row: a thread has 8 elements of 4 bytes, or 16 of 2 bytes, and
 /// other blocks run while it waits for the cluster. With as many clusters as are resident at once, gradients of layer
@@ -268,11 +268,11 @@ const FEWEST_OF_SEVERAL: u64 = 128;
 /// and 0.90 in two of 256, 0.82 and 0.88 in one of 512.
 const IN_CLUSTER: u64 = 80;
 /// Most rows of an iteration.
-const MOST_IN_TURNS: u64 = 8;
+const MAX_ROWS_PER_ITERATION: u64 = 8;
 /// Most blocks that share a multiprocessor.
-const MOST_TOGETHER: u64 = 32;
+const MAX_BLOCKS_PER_SM: u64 = 32;
 /// Registers of a thread in addition to its elements.
-const BESIDE_IN_TURNS: u64 = 40;
+const NON_TILE_REGISTERS: u64 = 40;
 
 /// A loop over rows, with one or several rows in each iteration, that carries values.
 struct RowLoop {
@@ -296,7 +296,7 @@ struct Share {
 impl RowLoop {
     /// The first such loop of a kernel, whose largest reduced tile has `elements` elements; `None`: there is none.
     fn of(k: &Kernel, reduced: &Reduced, elements: u64) -> Option<RowLoop> {
-        let row = reduced.longest_of(elements).filter(|&row| row > 0 && elements <= MOST_IN_TURNS * row)?;
+        let row = reduced.longest_of(elements).filter(|&row| row > 0 && elements <= MAX_ROWS_PER_ITERATION * row)?;
         let whole = |v| live_ranges::tile_of(k, v).filter(|tile| tile.shape.iter().product::<u64>() >= row);
         for at in all_stmts(k, k.body) {
             let StmtData::For { body, .. } = k.stmts[at] else { continue };
@@ -322,7 +322,7 @@ impl RowLoop {
             if elements > row && !loads {
                 continue;
             }
-            let each = fitting(IN_TURNS).clamp(4, 32);
+            let each = fitting(ROW_LOOP_REGISTERS).clamp(4, 32);
             // Narrow elements are converted, and at least one product of each thread's elements is held.
             let narrow = |v: &Value| declared(*v) && whole(*v).is_some_and(|tile| tile.elem.bytes_of(1) < 4);
             let computed = (vars().filter(narrow).count() as u64).max(1);
@@ -333,13 +333,13 @@ impl RowLoop {
             let found =
                 |each: u64, crowded: bool| Some(RowLoop { at, share: share(each, computed), crowded, in_cluster });
             if elements > row {
-                return found(fitting(SEVERAL_IN_TURNS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
+                return found(fitting(SEVERAL_ROWS_REGISTERS).min((elements / FEWEST_OF_SEVERAL).max(4)), false);
             }
             // Half the threads, or fewer threads with the maximum of registers.
-            let fewer = elements.div_ceil(FEWER);
+            let fewer = elements.div_ceil(FEW_THREADS);
             return match elements > LARGE * each {
-                true if registers(2 * each) <= ALONE_IN_TURNS => found(2 * each, loads),
-                true if registers(fewer) <= FEWER_IN_TURNS => found(fewer, false),
+                true if registers(2 * each) <= ROW_LOOP_REGISTERS_LONG => found(2 * each, loads),
+                true if registers(fewer) <= ROW_LOOP_REGISTERS_FEW_THREADS => found(fewer, false),
                 crowded => found(each, crowded && loads),
             };
         }
@@ -351,16 +351,17 @@ impl Share {
     /// Blocks of a cluster for `threads` threads in total. Of two clusters of two blocks on a multiprocessor, one loads
     /// while the other waits; a single block of as many threads cannot do this.
     fn blocks(&self, threads: u64) -> u64 {
-        let halves =
-            threads > FEWER && threads <= LARGE && self.resident_blocks(FEWER).is_some_and(|blocks| blocks > 1);
+        let halves = threads > FEW_THREADS
+            && threads <= LARGE
+            && self.resident_blocks(FEW_THREADS).is_some_and(|blocks| blocks > 1);
         if halves { 2 } else { threads.div_ceil(LARGE).max(1) }
     }
 
     /// Blocks of `threads` threads that share a multiprocessor.
     fn resident_blocks(&self, threads: u64) -> Option<i64> {
-        let registers = (self.registers? + BESIDE_IN_TURNS).next_multiple_of(8);
+        let registers = (self.registers? + NON_TILE_REGISTERS).next_multiple_of(8);
         let blocks = u64::from(REGISTERS_PER_SM) / (threads * registers);
-        i64::try_from(blocks.min(MOST_TOGETHER)).ok().filter(|&blocks| blocks > 0)
+        i64::try_from(blocks.min(MAX_BLOCKS_PER_SM)).ok().filter(|&blocks| blocks > 0)
     }
 }
 
@@ -388,13 +389,13 @@ pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool)
     let span = k.name_span;
     if k.schedule.threads.is_none() {
         let plain = Blocks { threads: i64::from(PLAIN), ctas: 1, resident_blocks: None, in_memory: None };
-        let Blocks { threads, ctas, resident_blocks: together, in_memory } = for_rows(k, cx).unwrap_or(plain);
+        let Blocks { threads, ctas, resident_blocks, in_memory } = for_rows(k, cx).unwrap_or(plain);
         if let Some(in_memory) = in_memory {
             in_memory.write(k, cx);
         }
         k.schedule.threads = Some(k.int(threads, span));
-        if let Some(several) = together.filter(|_| k.schedule.min_ctas.is_none()) {
-            k.schedule.min_ctas = Some(k.int(several, span));
+        if let Some(blocks) = resident_blocks.filter(|_| k.schedule.min_ctas.is_none()) {
+            k.schedule.min_ctas = Some(k.int(blocks, span));
         }
         if ctas > 1 {
             k.schedule.ctas = Some(k.int(ctas, span));

@@ -123,6 +123,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
             let to = n.next_power_of_two();
             let whole = k.int(to as i64, k.values[v].span);
             k.tile_ty_mut(v).expect("it is a tile").shape[d] = whole;
+            k.values[v].padded.push((n, to));
             larger.push((v, n, to));
         }
     }

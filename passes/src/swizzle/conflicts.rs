@@ -45,11 +45,11 @@ pub(super) fn remaining(k: &Kernel, v: Value, natural: &SmemLayout, best: &SmemL
     let narrow: Vec<&OfStatement> = all.iter().filter(|of| of.access.access_bytes <= bytes).collect();
     let wide = all.iter().filter(|of| of.access.access_bytes > bytes).max_by_key(|of| of.access.access_bytes);
     if let Some(wide) = wide.filter(|_| is_free(&narrow)) {
-        let together = wide.access.access_bytes;
-        let banks = u64::from(together).div_ceil(BANK_BYTES);
+        let bytes_of_lane = wide.access.access_bytes;
+        let banks = u64::from(bytes_of_lane).div_ceil(BANK_BYTES);
         let n = (8 * BANK_BYTES / u64::from(wide.access.elem.get()).max(1)).max(1);
         let why = format!(
-            "{} keeps {together} bytes of a lane together in {banks} neighbouring banks, so the lanes of {own} meet in few banks",
+            "{} keeps {bytes_of_lane} bytes of a lane together in {banks} neighbouring banks, so the lanes of {own} meet in few banks",
             described(k, wide)
         );
         return Refused::from(why).help(&format!(

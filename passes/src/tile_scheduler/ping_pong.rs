@@ -60,7 +60,7 @@ pub(crate) fn taken(k: &mut Kernel, list: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     };
     let (mut out, steps, rest) = (list[..first].to_vec(), list[first..=last].to_vec(), list[last + 1..].to_vec());
     out.extend(ordered_main_loop(k, steps, &rest, span));
-    out.extend(stored_in_turns(k, rest, span));
+    out.extend(stored_alternately(k, rest, span));
     out
 }
 
@@ -80,7 +80,7 @@ fn ordered_main_loop(k: &mut Kernel, mut steps: Vec<Stmt>, rest: &[Stmt], span: 
 }
 
 /// The epilogue: `ordered` from the first use of a buffer on.
-fn stored_in_turns(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
+fn stored_alternately(k: &mut Kernel, mut rest: Vec<Stmt>, span: Span) -> Vec<Stmt> {
     let uses = |s: Stmt| {
         let inner = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
         std::iter::once(s).chain(inner).any(|s| match &k.stmts[s] {

@@ -70,8 +70,8 @@ pub(super) struct Stream {
     acc: Value,
     sums: Value,
     ready: Value,
-    /// Whether the partial sums of all sharing blocks are read at a time.
-    together: bool,
+    /// Whether one statement adds the partial sums of all sharing blocks.
+    adds_all_at_once: bool,
     span: Span,
 }
 
@@ -122,9 +122,23 @@ impl Stream {
         );
         cx.remark_note(span, message, "`stream_k 0` in the schedule leaves each tile to one block");
         let least = least_steps(k, step);
-        let together = rows * cols <= FEW;
-        let groups = together && most > MOST && wgmma::multiplies(k);
-        Stream { begin, stop, peers, step, least, most, groups, reduction: end, acc, sums, ready, together, span }
+        let adds_all_at_once = rows * cols <= FEW;
+        let groups = adds_all_at_once && most > MOST && wgmma::multiplies(k);
+        Stream {
+            begin,
+            stop,
+            peers,
+            step,
+            least,
+            most,
+            groups,
+            reduction: end,
+            acc,
+            sums,
+            ready,
+            adds_all_at_once,
+            span,
+        }
     }
 
     /// The bounds of a unit along the reduction, in elements.
@@ -185,7 +199,7 @@ impl Stream {
             return self.either(k, then, [vec![wait], sums, rest].concat());
         }
         let counts = if self.most > MOST { vec![MOST, self.most] } else { vec![self.most] };
-        for count in counts.into_iter().filter(|_| self.together) {
+        for count in counts.into_iter().filter(|_| self.adds_all_at_once) {
             let mut peers = Vec::new();
             for i in 0..count - 1 {
                 let mut m = IndexBuilder { k, span, stmts: Vec::new() };

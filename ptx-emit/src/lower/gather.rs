@@ -22,10 +22,11 @@ pub(super) fn gather(cx: &mut Lower<'_>, dst: Expr, from: &Tile, to: &Tile, gath
     let Some(selection) = Selection::of(cx, gather) else {
         return Err(cx.unsupported(dst, "this exchange between lanes"));
     };
-    let together = from_one_register(from, to, gather);
-    let mut moves = Moves { from, gather, together, lane: None, moved: BTreeMap::new(), selected: BTreeMap::new() };
+    let whole_registers = from_one_register(from, to, gather);
+    let mut moves =
+        Moves { from, gather, whole_registers, lane: None, moved: BTreeMap::new(), selected: BTreeMap::new() };
     let mut values = Vec::new();
-    if together {
+    if whole_registers {
         let shift = from.per_register.ilog2();
         for i in to.registers() {
             let x = moves.element(cx, &selection, i << shift);
@@ -114,7 +115,7 @@ struct Moves<'a> {
     from: &'a Tile,
     gather: &'a Gather,
     /// Whether registers are moved as a whole.
-    together: bool,
+    whole_registers: bool,
     /// The lane from which a thread reads, without the part that depends on the register.
     lane: Option<Reg>,
     /// Shuffled registers, by register and the number that is XORed to the lane.
@@ -143,9 +144,9 @@ impl Moves<'_> {
         let word = first - part as u64;
         let known = self.selected.get(&(word, lane)).copied();
         let reg = known.unwrap_or_else(|| {
-            let together = std::mem::replace(&mut self.together, true);
+            let whole_registers = std::mem::replace(&mut self.whole_registers, true);
             let reg = self.selected(cx, selection, word, lane);
-            self.together = together;
+            self.whole_registers = whole_registers;
             self.selected.insert((word, lane), reg);
             reg
         });
@@ -181,7 +182,7 @@ impl Moves<'_> {
                 word
             }
         };
-        if self.together || !self.from.packed() {
+        if self.whole_registers || !self.from.packed() {
             return word;
         }
         let part = v % self.from.per_register;

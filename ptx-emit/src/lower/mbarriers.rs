@@ -92,17 +92,18 @@ impl Lower<'_> {
     pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<OrderedBarrier> {
         let Barriers { offset, .. } = ring.barriers?;
         let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
-        let several = ring.several && op != ChannelOp::Publish;
-        let start = self.barrier_address(if several { offset + (ring.slots - 1) * BARRIER_BYTES } else { offset });
+        let holds_several = ring.holds_several && op != ChannelOp::Publish;
+        let start =
+            self.barrier_address(if holds_several { offset + (ring.slots - 1) * BARRIER_BYTES } else { offset });
         self.emit.push(P::MovB32, [barrier.into(), start.into()]);
-        let ahead = i64::from(several || op == ChannelOp::Publish);
+        let ahead = i64::from(holds_several || op == ChannelOp::Publish);
         self.emit.push(P::MovB32, [parity.into(), Operand::Imm(ahead)]);
         Some(OrderedBarrier { barrier, parity })
     }
 
     /// A register with the `full` barrier of the slot that is released next, if several slots are held.
     pub(super) fn first_oldest(&mut self, ring: &Ring) -> Option<Reg> {
-        let Barriers { offset, .. } = ring.barriers.filter(|_| ring.several)?;
+        let Barriers { offset, .. } = ring.barriers.filter(|_| ring.holds_several)?;
         let oldest = self.emit.mutable(Class::B32);
         let start = self.barrier_address(offset);
         self.emit.push(P::MovB32, [oldest.into(), start.into()]);

@@ -106,7 +106,7 @@ impl Lower<'_> {
             self.place_one(m, Some(number));
         }
         let fill = Fill::of(self.k, &channels);
-        let several = channels
+        let holds_several = channels
             .iter()
             .any(|&c| most_held_slots(self.k, self.k.body, c, &mut 0) > 1 || passes_ring_state(self.k, c));
         self.rings.push(Ring {
@@ -115,8 +115,8 @@ impl Lower<'_> {
             stride,
             put: Position::Slot(0),
             // Each `wait` advances it, also the first.
-            get: Position::Slot(if several { slots - 1 } else { 0 }),
-            several,
+            get: Position::Slot(if holds_several { slots - 1 } else { 0 }),
+            holds_several,
             oldest: None,
             barriers: self.k.handovers[v].map(|handover| self.barriers(v, handover)),
             fill,

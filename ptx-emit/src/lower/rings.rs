@@ -26,7 +26,8 @@ pub(super) struct Ring {
     /// Ring index for `wait`: the slot that was waited for last. It advances at `release`, or at `wait` if the consumer
     /// may hold several slots at once.
     pub(super) get: Position,
-    pub(super) several: bool,
+    /// Whether the consumer may hold several slots at once.
+    pub(super) holds_several: bool,
     /// If several slots are held: the `full` barrier of the oldest one, which is released next.
     pub(super) oldest: Option<Reg>,
     /// Its barriers, if it is between roles.

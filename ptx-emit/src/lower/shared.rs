@@ -68,7 +68,7 @@ impl Lower<'_> {
             }
         }
         for r in rings {
-            if op == ChannelOp::Wait && self.rings[r].several {
+            if op == ChannelOp::Wait && self.rings[r].holds_several {
                 let ring = self.rings[r].clone();
                 self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
             }
@@ -88,7 +88,7 @@ impl Lower<'_> {
                     self.rings[r].filling = 0;
                 }
                 ChannelOp::Release => {
-                    if !ring.several {
+                    if !ring.holds_several {
                         self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
                     }
                     self.rings[r].read = false;
@@ -153,7 +153,7 @@ impl Lower<'_> {
                     self.rings[r].put_turn = self.first_turn(&ring, ChannelOp::Publish);
                 }
             }
-            if touched(if ring.several { ChannelOp::Wait } else { ChannelOp::Release }) {
+            if touched(if ring.holds_several { ChannelOp::Wait } else { ChannelOp::Release }) {
                 self.rings[r].get = self.in_register(&ring, ring.get);
                 if ring.get_turn.is_none() {
                     self.rings[r].get_turn = self.first_turn(&ring, ChannelOp::Release);

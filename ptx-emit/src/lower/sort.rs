@@ -27,8 +27,8 @@ struct Lanes {
     lanes: Reg,
     /// The bits that select the upper lanes, if they differ from the bits that are exchanged.
     upper: Option<Reg>,
-    /// Whether a run has several comparisons.
-    several: bool,
+    /// Whether a run has several comparisons, so that the code is a loop.
+    is_loop: bool,
 }
 
 /// The lane with the other tuple of a comparison, and the threads that have the upper one.
@@ -75,12 +75,12 @@ impl Lower<'_> {
         self.emit.push_frame();
         let mut xs = changing.clone();
         let lanes = |at: usize| all.iter().find(|(own, _)| *own == at).map(|(_, lanes)| lanes);
-        let is_loop = |at: usize| lanes(at).is_some_and(|lanes| lanes.several);
+        let is_loop = |at: usize| lanes(at).is_some_and(|lanes| lanes.is_loop);
         for (at, part) in rounds[0].iter().enumerate() {
             // Registers that a loop changes must be defined in front of it, and at the end of the round.
             let into = (at + 1 == rounds[0].len() || is_loop(at + 1)).then_some(&changing);
             xs = match (part, lanes(at)) {
-                (_, Some(lanes)) if lanes.several => {
+                (_, Some(lanes)) if lanes.is_loop => {
                     self.in_loop(&changing, combine, lanes)?;
                     changing.clone()
                 }
@@ -134,7 +134,7 @@ impl Lower<'_> {
         };
         let apart = runs.iter().any(|run| run.iter().any(|c| c.threads != u64::from(c.lanes)));
         let (lanes, upper) = (entries(self, lanes), apart.then(|| entries(self, upper)));
-        Lanes { like: runs[0][0], lanes, upper, several: runs.iter().any(|run| run.len() > 1) }
+        Lanes { like: runs[0][0], lanes, upper, is_loop: runs.iter().any(|run| run.len() > 1) }
     }
 
     /// The next comparison, and the predicate that it is not the last one of its run.

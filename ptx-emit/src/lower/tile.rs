@@ -64,9 +64,9 @@ impl Tile {
         let (layout, registers) = self.layout.window(&self.dim_bits, starts, &dim_bits)?;
         let per = self.per_register;
         // A thread's part of a small tile may be less than a register.
-        let together = per.min(1 << self.layout.value_bits());
+        let per_word = per.min(1 << self.layout.value_bits());
         let whole = registers.chunks(per).all(|word| {
-            word.len() == together
+            word.len() == per_word
                 && word[0].is_multiple_of(per)
                 && word.iter().enumerate().all(|(i, &v)| v == word[0] + i)
         });

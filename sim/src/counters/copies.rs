@@ -53,8 +53,8 @@ pub(crate) fn cost(src: &[u64; 32], dst: &[u64; 32], mask: u32, reads: u32, form
         let sectors = if reads == 0 { 0 } else { sectors(src, reads) };
         return CopyCost { wavefronts: stored, ideal: phases, parted: 0, sectors };
     }
-    let together: [u64; 32] = std::array::from_fn(|lane| lane as u64 * form.bytes);
-    let from = if reads == 0 { &together } else { src };
+    let contiguous: [u64; 32] = std::array::from_fn(|lane| lane as u64 * form.bytes);
+    let from = if reads == 0 { &contiguous } else { src };
     let moved = Moves::new(from, dst, mask).wavefronts();
     let named = u64::from(mask.count_ones()) * form.bytes;
     let least = named.div_ceil(128).max(distinct(lanes(mask).map(|lane| from[lane] / 128)));

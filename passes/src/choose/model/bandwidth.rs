@@ -39,8 +39,8 @@ pub(in crate::choose) static SUPPLY: Supply = Supply {
 /// Rounds of tiles up to which the second-level cache keeps its full rate (1164x9216x16384 of bf16 on an H200, tiles of
 /// 64x256 in six rounds: 37 bytes per clock and multiprocessor; 256x2560x4864 in one round: 50).
 const ROUNDS: f64 = 2.0;
-/// The share of the second-level cache that holds operands.
-const STAYS: f64 = 0.6;
+/// The share of the second-level cache that keeps operands.
+const OPERANDS_OF_CACHE: f64 = 0.6;
 
 /// Whether some of `active` multiprocessors are neighbours, which share their outstanding loads.
 fn have_neighbours(card: &Card, active: f64) -> bool {
@@ -52,8 +52,8 @@ impl Supply {
     /// common operands at different times.
     pub(in crate::choose) fn cache_rate(&self, card: &Card, active: f64, apart: bool, rounds: f64) -> f64 {
         let most = if have_neighbours(card, active) { self.port } else { self.lone };
-        let together = if rounds > ROUNDS { self.steady } else { self.cache };
-        most.min(together / active.max(1.0)) * if apart { self.slower } else { 1.0 }
+        let shared_rate = if rounds > ROUNDS { self.steady } else { self.cache };
+        most.min(shared_rate / active.max(1.0)) * if apart { self.slower } else { 1.0 }
     }
 
     /// The rate of one of `active` multiprocessors from memory, by its own limit.
@@ -64,7 +64,11 @@ impl Supply {
     /// Bytes from memory if `readers` blocks load each operand at different times; `once`: bytes if they loaded at the
     /// same time; `operands`: bytes of all operands.
     pub(in crate::choose) fn read_again(&self, card: &Card, operands: f64, once: f64, readers: f64) -> f64 {
-        if operands <= STAYS * card.l2_size * 1e6 { once } else { once * (1.0 + self.again * (readers - 1.0)) }
+        if operands <= OPERANDS_OF_CACHE * card.l2_size * 1e6 {
+            once
+        } else {
+            once * (1.0 + self.again * (readers - 1.0))
+        }
     }
 
     /// Clocks in which `tiles` blocks each load `bytes` from memory, `places` blocks at a time.

@@ -31,7 +31,7 @@ pub(in crate::choose) struct Constants {
     /// drops.
     pub(in crate::choose) sustained: f64,
     /// Slowdown of products of a warpgroup that multiplies several blocks of rows one after the other.
-    pub(in crate::choose) several: f64,
+    pub(in crate::choose) rows_in_sequence: f64,
     /// The power cost of shared-memory reads of products: product clocks for each clock of reads.
     pub(in crate::choose) power: f64,
     /// The power cost of transfers from the second-level cache: product clocks for each clock of transfer.
@@ -84,7 +84,7 @@ pub(in crate::choose) static FITTED: Constants = Constants {
     alone: 1.303,
     peak: 0.738,
     sustained: 0.923,
-    several: 1.036,
+    rows_in_sequence: 1.036,
     power: 0.052,
     moving: 0.143,
     fetching: 0.362,
@@ -189,8 +189,8 @@ impl Tile {
         let &Setting { card, c, cost, groups, .. } = of;
         let slots = if part.ahead > 0.0 { part.ahead + BUSY } else { 1.0 };
         // Nothing overlaps with the gaps between products of a single warpgroup.
-        let several = if part.blocks > 1.0 { c.several } else { 1.0 };
-        let product = part.product * several;
+        let slowdown = if part.blocks > 1.0 { c.rows_in_sequence } else { 1.0 };
+        let product = part.product * slowdown;
         let own = product / groups * if groups > 1.0 { 1.0 } else { c.alone };
         // With pending products, there is no full gap between steps.
         let drain = if part.added > 0.0 { PENDING * c.drain } else { c.drain };
@@ -246,8 +246,8 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let clock = card.clock * 1e9;
     let tiles: f64 = launch.grid.iter().product();
     let [down, right] = cost.cluster.map(|c| c as f64);
-    let together = cost.cluster[0] * cost.cluster[1];
-    let places = (card.clusters(together) * together).max(1) as f64 * cost.resident as f64;
+    let cluster_blocks = cost.cluster[0] * cost.cluster[1];
+    let places = (card.clusters(cluster_blocks) * cluster_blocks).max(1) as f64 * cost.resident as f64;
     // Clusters are complete, even if some of their blocks have no tile.
     let taken = (launch.grid[0] / down).ceil() * down * (launch.grid[1] / right).ceil() * right * launch.grid[2];
     let groups = (cost.block.threads as f64 / THREADS).max(1.0);
@@ -389,7 +389,7 @@ fn crossing(cost: &Cost, launch: &Launch) -> f64 {
     let (Some(tile), Some(part)) = (cost.tile, products().next()) else { return 0.0 };
     let [own, other] = part.weights(tile);
     let loads: f64 = products().map(|p| p.trips * p.taken()).sum();
-    let ([down, across, batch], [together, beside]) = (launch.grid, cost.cluster.map(|c| c as f64));
+    let ([down, across, batch], [cluster_rows, cluster_columns]) = (launch.grid, cost.cluster.map(|c| c as f64));
     let of = |side: f64, tiles: f64, readers: f64| loads * side / (own + other) * tiles * readers.max(1.0).log2();
-    batch * (of(own, down, across / beside) + of(other, across, down / together))
+    batch * (of(own, down, across / cluster_columns) + of(other, across, down / cluster_rows))
 }

@@ -8,7 +8,7 @@ pub(crate) mod demands;
 pub mod explain;
 pub mod machine_code;
 pub(crate) mod options;
-mod parallel;
+pub(crate) mod parallel;
 mod parsed_program;
 mod pipeline;
 mod reachable_variants;

@@ -3,20 +3,27 @@
 //! Nothing is decided here a second time. A pass shows what it did by the lines that it changed, and says why in its remarks. The emitter says in its report
 //! what became of a statement. What a pass has not done it says with the missing premise ([`tilec_ir::missed_paths::MissedPath`]), which `require` reads too.
 
+mod advice;
 mod answer;
 mod by_parameters;
 mod chain;
 mod faster;
 mod figures;
 mod larger_tiles;
+mod loss;
 mod made;
 mod not;
-mod other_values;
+mod operands;
 mod overview;
 mod plain;
+mod premise;
+mod programs;
 mod question;
+mod said;
 mod scheduled;
+mod trials;
 mod tried;
+mod ways_out;
 
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
 pub use question::Question;
@@ -24,6 +31,7 @@ pub use question::Question;
 use crate::compile::{CompileOptions, Diagnostics, machine_code};
 use crate::xray;
 use answer::Known;
+use programs::Trials;
 use tilec_ir::diag::Severity;
 
 /// Compiles `source` and answers.
@@ -38,7 +46,7 @@ pub fn why(source: &str, options: &CompileOptions, question: &Question) -> Resul
     machine_code::show_demands(&mut program)?;
     let machine = if question.needs_machine() { machine_code::by_ptx_line(&program)? } else { None };
     let shown = xray::of(&program, machine.as_ref());
-    let known = Known { program: &program, shown: &shown, options };
+    let known = Known { program: &program, shown: &shown, options, trials: Trials::new(source, options) };
     let answered = match question {
         Question::Overview => Ok(overview::overview(&known)),
         Question::Line { column, line } => chain::of_line(&known, column, *line),

@@ -10,6 +10,7 @@ pub(crate) mod padding;
 pub(crate) mod promises;
 mod roofline;
 mod wasted;
+pub(crate) mod way_out;
 
 pub(crate) use code::{CompiledKernel, declined};
 pub(crate) use figures::unknown;
@@ -20,6 +21,7 @@ use crate::console::render::SourceFile;
 pub(crate) use code::Broken;
 use code::Code;
 use promises::Tried;
+pub(crate) use promises::Tried as PromisesTried;
 use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
@@ -253,9 +255,9 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
                 format!("uses {:.0} % of the bytes of the sectors of `{tensor}`", 100.0 * share)
             };
             let at: Vec<_> = apart.map(|c| (c.span, text(c.sector_use, &c.tensor))).collect();
-            let notes = order::of_sectors(code.tile.kernel, report.copies.iter().filter(loses));
+            let (notes, change) = order::of_sectors(code.tile.kernel, report.copies.iter().filter(loses));
             let message = "an access of a warp leaves bytes of its sectors unused";
-            (!at.is_empty()).then(|| Broken { places: at, notes, ..Broken::new(message) })
+            (!at.is_empty()).then(|| Broken { places: at, notes, change, ..Broken::new(message) })
         }
         Property::Vectorised => {
             let narrow = report.copies.iter().filter(|c| c.global_bytes > 0 && c.global_bytes < 16 && !c.single);
@@ -300,7 +302,7 @@ fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagn
         d.notes.extend(remark.notes.iter().cloned());
     }
     d.notes.extend(broken.notes);
-    d.notes.extend(broken.change);
+    d.notes.extend(broken.change.into_iter().map(|way| way.text).filter(|text| !text.is_empty()));
     if broken.path == Some(FastPath::Wgmma) && d.notes.is_empty() {
         d.notes.push("`tilec explain W0407` says what wgmma takes".to_owned());
     }

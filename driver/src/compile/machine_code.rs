@@ -44,6 +44,14 @@ fn arch(target: Target) -> Arch {
     target.name().parse().expect("every target is an architecture")
 }
 
+/// The bytes of registers that the assembler spills in a kernel, stored and loaded; `None`: there is no assembler, or it
+/// fails.
+pub(crate) fn spilled_bytes(program: &Compiled, entry: &str) -> Option<u64> {
+    let assembled = assembled(program).ok()?;
+    let own = assembled.entries.iter().find(|e| e.name == entry)?;
+    Some(own.spill_store_bytes + own.spill_load_bytes)
+}
+
 /// The disassembly of every kernel, with the source lines.
 ///
 /// # Errors

@@ -16,6 +16,7 @@ use crate::console::render::{self, SourceFile};
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use tilec_ir::codes;
 use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::{Code, Diagnostic, Severity, Sink};
@@ -134,6 +135,11 @@ impl OptimizedKernel {
     /// There are none: the reason.
     pub fn timeline(&self) -> Result<tilec_passes::timeline::Timeline, &'static str> {
         tilec_passes::timeline::of(&self.kernel, &self.options)
+    }
+
+    /// The name of the kernel of the source that it was made from.
+    pub(crate) fn written_name(&self) -> &str {
+        self.source_kernel.as_ref().map_or(&self.kernel.name, |written| &written.kernel.name)
     }
 
     /// What is held against the demands of the kernel.
@@ -558,10 +564,16 @@ pub fn compile(source: &str, options: &CompileOptions) -> Result<Compiled, Diagn
     lower(optimize(source, options)?)
 }
 
+/// A program that is looked at and not used.
+fn looked_at(text: &str, options: &CompileOptions) -> Option<Arc<Compiled>> {
+    let options = CompileOptions { show_broken: true, report_accesses: true, ..options.clone() };
+    compile(text, &options).ok().map(Arc::new)
+}
+
 /// Preconditions with which a kernel meets a demand that it does not meet; `said`: what passes ask for.
 pub(crate) fn with_preconditions(
     source: &SourceFile,
-    asked: &CompileOptions,
+    compiled: &dyn Fn(&str) -> Option<Arc<Compiled>>,
     tile: &OptimizedKernel,
     what: What,
     said: &[Diagnostic],
@@ -570,10 +582,9 @@ pub(crate) fn with_preconditions(
     if matches!(what, What::AtMost(Figure::Padding, _)) {
         return Tried::Nothing;
     }
-    let options = CompileOptions { show_broken: true, report_accesses: true, ..asked.clone() };
     let holds = |text: &str| {
-        let program = compile(text, &options).ok()?;
-        let own = program.kernels.iter().find(|k| k.tile.kernel.name == tile.kernel.name)?;
+        let program = compiled(text)?;
+        let own = program.kernels.iter().find(|k| k.tile.written_name() == tile.written_name())?;
         let judged = demands::judged(own.tile.demanding(), &own.lowered, (None, &program.source), what);
         Some(matches!(judged, demands::DemandStatus::Holds))
     };
@@ -621,7 +632,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
             // A program that is looked at says what would help when it is asked.
             let tried = |what: What, said: &[Diagnostic]| match show_broken {
                 true => Tried::Nothing,
-                false => with_preconditions(&source, &asked, tile, what, said),
+                false => with_preconditions(&source, &|text| looked_at(text, &asked), tile, what, said),
             };
             let broken = demands::broken(tile.demanding(), report, tried).into_iter();
             broken.map(|d| if show_broken { demands::shown(d) } else { d }).for_each(|d| sink.push(d));

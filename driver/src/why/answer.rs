@@ -1,6 +1,7 @@
 //! Answers, and what they are made of.
 
-use crate::compile::{CompileOptions, Compiled, Diagnostics};
+use super::programs::Trials;
+use crate::compile::{CompileOptions, Compiled, CompiledKernel, Diagnostics};
 use crate::xray::Xray;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -82,6 +83,20 @@ pub(super) struct Known<'a> {
     pub(super) shown: &'a Xray,
     /// What it was compiled with.
     pub(super) options: &'a CompileOptions,
+    /// What was compiled to try advice.
+    pub(super) trials: Trials<'a>,
+}
+
+impl Known<'_> {
+    /// The source.
+    pub(super) fn text(&self) -> &str {
+        self.program.source.text()
+    }
+
+    /// Whether a kernel is judged: what a pass made to bring rows into order means nothing by itself.
+    pub(super) fn judges(&self, kernel: &CompiledKernel) -> bool {
+        kernel.tile.source_kernel.is_some() || self.program.kernels.iter().all(|k| k.tile.source_kernel.is_none())
+    }
 }
 
 /// Leaves out what is there already.

@@ -1,8 +1,10 @@
 //! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
+use super::advice::{self, Given};
 use super::answer::{Decision, Known, Part, Says, unrepeated};
 use super::question::PLACES;
-use super::{plain, scheduled};
+use super::said::{Lines, decision, is_not_done, lines, place};
+use super::{plain, premise, scheduled};
 use crate::compile::attribution;
 use crate::compile::source_lines::Places;
 use crate::compile::{CompiledKernel, explain};
@@ -18,9 +20,6 @@ use tilec_ir::typing::resolve_view;
 
 /// Lines that are shown of a change, at most.
 const SHOWN: usize = 6;
-
-/// The first and the last line of a place in the source.
-type Lines = (usize, usize);
 
 /// What a line stands for.
 #[derive(Default)]
@@ -189,7 +188,7 @@ fn decisions(known: &Known<'_>, stages: &[After<'_>], wanted: &BTreeSet<usize>, 
         if gone.is_empty() && new.is_empty() && said.is_empty() {
             continue;
         }
-        let mut d = decision(known, stage.pass, &said);
+        let mut d = advised(known, stage.pass, &said);
         d.before = shortened(gone);
         d.after = shortened(new);
         out.push(d);
@@ -227,53 +226,29 @@ fn said<'a>(known: &Known<'a>, pass: &str, about: impl Fn(Lines) -> bool) -> Vec
     all.filter(|d| about(lines(source, d.span))).collect()
 }
 
-fn lines(source: &SourceFile, span: Span) -> Lines {
-    let text = source.text().get(span.start as usize..span.end as usize).unwrap_or("");
-    let end = span.start as usize + text.trim_end().len().saturating_sub(1);
-    (source.position(span.start as usize).line, source.position(end).line)
+/// The same, with what would change it.
+pub(super) fn advised(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]) -> Decision {
+    let mut decision = decision(known, by, said);
+    let of_kernels = known.program.kernels.iter().filter(|k| known.judges(k));
+    for kernel in of_kernels {
+        let own = said.iter().filter(|d| is_not_done(d) && is_in(known, kernel, d.span));
+        let own: Vec<Diagnostic> = own.map(|d| (*d).clone()).collect();
+        let mut facts = Vec::new();
+        let advice = premise::advised(known, kernel, &own, &mut facts);
+        let tried = advice::tried(known, kernel, advice, Given::All);
+        facts.extend(tried.facts);
+        decision.says.extend(facts.into_iter().map(|text| Says { message: text, ..place(known, Span::default()) }));
+        decision.change.extend(tried.ways);
+    }
+    unrepeated(&mut decision.change);
+    decision
 }
 
-/// What a pass said, as a decision.
-pub(super) fn decision(known: &Known<'_>, by: &'static str, said: &[&Diagnostic]) -> Decision {
-    // A message and its places, once: what remains of a repeated one would seem to belong to the message in front of it.
-    let mut groups: Vec<Vec<Says>> = Vec::new();
-    let mut change = Vec::new();
-    for d in said {
-        let mut message = d.message.clone();
-        // Of what was not done notes are ways out; of what was done they say more of it.
-        if d.why.is_some() || d.loss.is_some() {
-            change.extend(d.ways_out().cloned());
-            d.cost.iter().for_each(|cost| message.push_str(&format!("; {cost}")));
-        } else {
-            d.notes.iter().for_each(|n| message.push_str(&format!("; {n}")));
-        }
-        let mut says = vec![Says { message, ..place(known, d.span) }];
-        // The places of a loss are what would be faster; they are no premise.
-        says.extend(
-            d.labels
-                .iter()
-                .filter(|l| !l.text.is_empty() && d.loss.is_none())
-                .map(|l| Says { message: l.text.clone(), ..place(known, l.span) }),
-        );
-        if !groups.contains(&says) {
-            groups.push(says);
-        }
-    }
-    let says = groups.into_iter().flatten().collect();
-    let mut seen = BTreeSet::new();
-    change.retain(|text| seen.insert(text.clone()));
-    Decision { by, rule: explain::about_pass(by).to_owned(), before: Vec::new(), after: Vec::new(), says, change }
-}
-
-/// A place of the source, of which nothing is said yet.
-fn place(known: &Known<'_>, span: Span) -> Says {
-    if span.is_none() {
-        return Says { message: String::new(), at: String::new(), source: String::new() };
-    }
-    let source = &known.program.source;
-    let (line, _) = lines(source, span);
-    let text = source.text().lines().nth(line - 1).unwrap_or("").trim().to_owned();
-    Says { message: String::new(), at: format!("{}:{line}", source.name()), source: text }
+/// Whether a place is in the source of a kernel: no other kernel begins between them.
+fn is_in(known: &Known<'_>, kernel: &CompiledKernel, span: Span) -> bool {
+    let begin = |k: &CompiledKernel| k.tile.specialized.name_span.start;
+    let before = known.program.kernels.iter().map(begin).filter(|&at| at <= span.start);
+    before.max().is_none_or(|at| at == begin(kernel))
 }
 
 /// Statements of a kernel after the last pass that came from these lines.
@@ -373,7 +348,7 @@ pub(super) fn broken(known: &Known<'_>) -> Option<Part> {
     (!said.is_empty()).then(|| Part {
         title: "Demands (`require`) that the code does not meet, so the program does not compile".to_owned(),
         facts: Vec::new(),
-        decisions: vec![decision(known, code.0, &said)],
+        decisions: vec![advised(known, code.0, &said)],
     })
 }
 
@@ -395,7 +370,7 @@ fn around(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     };
     let passes = explain::pass_names();
     let found = passes.into_iter().map(|pass| (pass, said(known, pass, encloses))).filter(|(_, said)| !said.is_empty());
-    let decisions: Vec<Decision> = found.map(|(pass, said)| decision(known, pass, &said)).collect();
+    let decisions: Vec<Decision> = found.map(|(pass, said)| advised(known, pass, &said)).collect();
     (!decisions.is_empty()).then(|| Part {
         title: "About the enclosing loops and the kernel".to_owned(),
         facts: Vec::new(),
@@ -469,19 +444,4 @@ fn assembler(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
     let facts: Vec<String> = said.flat_map(|r| std::iter::once(&r.message).chain(&r.notes)).cloned().collect();
     let title = "What the assembler says about it".to_owned();
     (!facts.is_empty()).then(|| Part { title, facts, decisions: Vec::new() })
-}
-
-/// Places of the source, each with its line and what is there.
-pub(super) fn places_of(known: &Known<'_>, places: &[(Span, String)]) -> Vec<String> {
-    let mut facts = Vec::new();
-    for (span, text) in places {
-        let label = Diagnostic::remark("", *span, text.clone());
-        let says = decision(known, "", &[&label]).says;
-        facts.extend(says.into_iter().map(|s| match s.message.is_empty() {
-            true => format!("{}: {}", s.at, s.source),
-            false => format!("{}: {} ({})", s.at, s.source, s.message),
-        }));
-    }
-    unrepeated(&mut facts);
-    facts
 }

@@ -1,7 +1,7 @@
 //! Where an element goes, what takes the registers of a thread, what the barriers are for.
 
 use super::answer::{Known, Part, unrepeated};
-use super::{chain, not};
+use super::{chain, not, said};
 use crate::compile::{CompiledKernel, attribution};
 use crate::xray::{path, registers_of, registers_of_roles};
 use tilec_ir::codes;
@@ -95,7 +95,7 @@ fn pressure(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Part> {
     let k = &kernel.tile.kernel;
     let mut facts = Vec::new();
     for p in register_pressure(k, known.program.target).into_iter().filter(|p| p.tiles > 0) {
-        let place = chain::places_of(known, &[(k.stmt_spans[p.at], String::new())]).concat();
+        let place = said::places_of(known, &[(k.stmt_spans[p.at], String::new())]).concat();
         facts.push(format!("{} for tiles at {}", counted(p.tiles as usize, "register"), place.trim_end_matches(" ()")));
         facts.extend(p.others.iter().map(|(what, n)| format!("  {n} for {what}")));
     }
@@ -224,7 +224,7 @@ fn said(known: &Known<'_>, title: &str, wanted: impl Fn(&Diagnostic) -> bool) ->
     unrepeated(&mut by);
     let decision = |by: &&'static str| {
         let own: Vec<&Diagnostic> = all.iter().copied().filter(|d| d.kind.unwrap_or(d.code.0) == *by).collect();
-        chain::decision(known, by, &own)
+        chain::advised(known, by, &own)
     };
     let decisions = by.iter().map(decision).collect();
     (!all.is_empty()).then(|| Part { title: title.to_owned(), facts: Vec::new(), decisions })

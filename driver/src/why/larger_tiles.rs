@@ -1,11 +1,14 @@
 //! Larger tiles, compiled: with which accesses become wider, because a thread holds more elements.
 
+use super::advice::Advice;
 use super::answer::Known;
 use super::faster::{current, free};
-use super::other_values::OtherValues;
+use super::programs::Change;
+use super::trials::Trial;
 use super::tried::narrowest;
 use crate::compile::CompiledKernel;
 use tilec_ir::diag::Span;
+use tilec_passes::choose::FreeParameter;
 
 /// Times the value of a parameter that are tried.
 const TIMES: [i64; 2] = [2, 4];
@@ -19,21 +22,29 @@ pub(super) fn of_wider_accesses(
     known: &Known<'_>,
     kernel: &CompiledKernel,
     places: &[Span],
-) -> Result<String, Option<String>> {
+) -> Result<Advice, Option<String>> {
     let before: Vec<(Span, u32)> =
         places.iter().filter_map(|&span| Some((span, narrowest(&kernel.lowered.copies, span)?))).collect();
     let parameters = free(known, kernel);
     if before.is_empty() || parameters.is_empty() {
         return Err(None);
     }
+    let of = |p: &FreeParameter, value: i64| Change::of_values(&[(&p.name, value.to_string())]);
+    let larger = |p: &FreeParameter| -> Vec<i64> {
+        let own = current(kernel, &p.name);
+        TIMES.iter().filter_map(|times| own?.checked_mul(*times)).collect()
+    };
+    let all: Vec<Change> = parameters.iter().flat_map(|p| larger(p).into_iter().map(|value| of(p, value))).collect();
+    known.trials.prepare(&all);
     for parameter in &parameters {
-        let own = current(kernel, &parameter.name);
-        for value in TIMES.iter().filter_map(|times| own?.checked_mul(*times)) {
-            if let Some((bytes, wider)) = widened(known, kernel, &before, (&parameter.name, value)) {
-                return Ok(format!(
-                    "`-D {}={value}`: a thread holds more of the tile, and moves {wider} bytes at a time, not {bytes} (tried)",
+        for value in larger(parameter) {
+            let change = of(parameter, value);
+            if let Some((bytes, wider)) = widened(known, kernel, &before, &change) {
+                let text = format!(
+                    "`-D {}={value}`: a thread holds more of the tile, and moves {wider} bytes at a time, not {bytes}",
                     parameter.name
-                ));
+                );
+                return Ok(Advice::by(text, Some(change)));
             }
         }
     }
@@ -43,13 +54,8 @@ pub(super) fn of_wider_accesses(
 
 /// With another value of a parameter, the bytes of the first access that is wider, before and after; `None`: there is
 /// none, or another one is narrower.
-fn widened(
-    known: &Known<'_>,
-    kernel: &CompiledKernel,
-    before: &[(Span, u32)],
-    (name, value): (&str, i64),
-) -> Option<(u32, u32)> {
-    let other = OtherValues::of(known, kernel, &[(name, value.to_string())])?;
+fn widened(known: &Known<'_>, kernel: &CompiledKernel, before: &[(Span, u32)], change: &Change) -> Option<(u32, u32)> {
+    let other = Trial::of(known, kernel, change)?;
     let after = |&(span, bytes): &(Span, u32)| Some((bytes, narrowest(&other.kernel().lowered.copies, span)?));
     let after: Vec<(u32, u32)> = before.iter().map(after).collect::<Option<_>>()?;
     after.iter().all(|(bytes, now)| now >= bytes).then(|| after.into_iter().find(|(bytes, now)| now > bytes))?

@@ -1,7 +1,9 @@
 //! Bank conflicts in buffers that no line of the source names: the line for which the compiler made each, why, and what would change it.
 
+use super::advice::Advice;
 use super::answer::{Known, unrepeated};
-use super::chain::places_of;
+use super::said::places_of;
+use super::ways_out;
 use crate::compile::CompiledKernel;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
@@ -19,48 +21,60 @@ enum Purpose {
     Exchange(String, String),
 }
 
+/// What there is to say of such buffers.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) facts: Vec<String>,
+    pub(super) advice: Vec<Advice>,
+}
+
 /// Buffers with conflicts that the program does not name.
-pub(super) fn by_passes(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
+pub(super) fn by_passes(known: &Known<'_>, kernel: &CompiledKernel) -> Made {
     let named = |name: &str| kernel.tile.specialized.values.values().any(|v| v.name == name);
-    let own = kernel.lowered.shared.iter().filter(|s| s.conflicts() > 0 && !named(&s.buffer));
-    let mut facts: Vec<String> =
-        own.flat_map(|s| about(known, (&kernel.tile.kernel, &kernel.tile.specialized), &s.buffer, s.span)).collect();
-    unrepeated(&mut facts);
-    if !facts.is_empty() && known.options.disabled.contains("swizzle") {
-        facts.push("to change it: `swizzle` is switched off (`--disable-pass`)".to_owned());
+    let mut made = Made::default();
+    for s in kernel.lowered.shared.iter().filter(|s| s.conflicts() > 0 && !named(&s.buffer)) {
+        let (fact, advice) = about(known, kernel, &s.buffer, s.span);
+        made.facts.push(fact);
+        made.advice.extend(advice);
     }
-    facts
+    unrepeated(&mut made.facts);
+    if !made.facts.is_empty() && known.options.disabled.contains("swizzle") {
+        made.advice.push(Advice::by_hand("`swizzle` is switched off (`--disable-pass`)"));
+    }
+    made
 }
 
 /// Why there is a buffer, where, and what would change it.
-fn about(known: &Known<'_>, (k, written): (&Kernel, &Kernel), buffer: &str, span: Span) -> Vec<String> {
+fn about(known: &Known<'_>, kernel: &CompiledKernel, buffer: &str, span: Span) -> (String, Option<Advice>) {
+    let (k, written) = (&kernel.tile.kernel, &kernel.tile.specialized);
     let line = places_of(known, &[(span, String::new())]).concat();
     let line = line.trim_end_matches(" ()");
     let own = k.values.keys().find(|&v| k.values[v].name == buffer);
     let Some(purpose) = own.and_then(|v| purpose(k, written, v)) else {
-        return vec![format!("the compiler made `{buffer}` for {line}")];
+        return (format!("the compiler made `{buffer}` for {line}"), None);
     };
-    let (what, change) = match purpose {
+    let (what, advice) = match purpose {
         Purpose::Stored(tensor) => (
-            format!(
-                "the compiler made `{buffer}` for {line}: a TMA store to `{tensor}` reads it, so rows of its box decide the layout"
+            format!("a TMA store to `{tensor}` reads it, so rows of its box decide the layout"),
+            ways_out::of_item(
+                known,
+                kernel,
+                ("stage_stores", 0),
+                "`stage_stores 0` in the schedule has threads store from registers",
             ),
-            "`stage_stores 0` in the schedule has threads store from registers".to_owned(),
         ),
         Purpose::Parts(reduction) => (
-            format!(
-                "the compiler made `{buffer}` for {line}: warps that share rows pass partial results of `{reduction}`"
-            ),
-            "fewer `threads`, or tiles with more rows and fewer columns, have fewer warps for a row".to_owned(),
+            format!("warps that share rows pass partial results of `{reduction}`"),
+            Advice::by_hand("fewer `threads`, or tiles with more rows and fewer columns, have fewer warps for a row"),
         ),
         Purpose::Exchange(from, to) => (
-            format!(
-                "the compiler made `{buffer}` for {line}: {from} and {to} have different register layouts, and threads exchange elements"
+            format!("{from} and {to} have different register layouts, and threads exchange elements"),
+            Advice::by_hand(
+                "write one `layout` on both tiles, or a buffer of your own between them (`let s = smem ..`), whose layout may be written; other `threads` or extents change the layouts, too",
             ),
-            "write one `layout` on both tiles, or a buffer of your own between them (`let s = smem ..`), whose layout may be written; other `threads` or extents change the layouts, too".to_owned(),
         ),
     };
-    vec![what, format!("to change it: {change}")]
+    (format!("the compiler made `{buffer}` for {line}: {what}"), Some(advice))
 }
 
 /// What a buffer of the last program is for, in names of the program as it is `written`.

@@ -1,10 +1,10 @@
 //! `tilec why IN.tile` without a place: what costs time, each with its line and what would change it.
 
+use super::advice::{self, Given};
 use super::answer::{Known, Part, unrepeated};
-use super::chain::{self, places_of};
-use super::faster::Less;
-use super::not::{self, premise};
-use super::{faster, tried};
+use super::faster::{self, Less};
+use super::loss::{Loss, loss};
+use super::{not, premise, said, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use tilec_ir::demands::{Figure, Property, What};
@@ -28,7 +28,7 @@ const PADDING: f64 = 0.05;
 /// The answer: of each kernel the losses, those that cost most as a rule in front.
 pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
     let (mut about, mut parts) = (Vec::new(), Vec::new());
-    for kernel in known.program.kernels.iter().filter(|k| not::is_judged(known, k)) {
+    for kernel in known.program.kernels.iter().filter(|k| known.judges(k)) {
         let name = &kernel.tile.kernel.name;
         let (mut holds, mut unknown, mut losses, mut open) = (Vec::new(), Vec::new(), 0, 0);
         for what in demands(known, kernel) {
@@ -37,16 +37,16 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
                 DemandStatus::Unknown(why) => {
                     open += 1;
                     unknown.push(format!("`{what}`: {}", why.message));
-                    unknown.extend(chain::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
+                    unknown.extend(said::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
                 }
                 DemandStatus::Broken(broken) => {
                     losses += 1;
-                    parts.push(loss(known, kernel, what, broken));
+                    parts.push(part_of(known, kernel, what, broken));
                 }
             }
         }
         let judged = losses + holds.len();
-        let faster = tried::of_auto(known, kernel);
+        let faster = faster::of_auto(known, kernel);
         about.push(match losses {
             0 if !unknown.is_empty() => {
                 let all = judged + open;
@@ -59,6 +59,17 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             _ => format!("`{name}`: {losses} of {judged} checks fail"),
         });
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
+        // Of a kernel near the roofline, other values may be faster still.
+        let near = holds.iter().any(|text| *text == format!("`{}`", What::AtLeast(Figure::Roofline, BUSY)));
+        if near {
+            let found = faster::of_parameters(known, kernel, Less::Time);
+            let lines = advice::tried(known, kernel, found.advice, Given::NotSlower);
+            let ways = lines.ways.into_iter().map(|text| format!("to change it: {text}"));
+            parts.push(part(
+                "Other values of compile-time parameters of",
+                found.facts.into_iter().chain(ways).collect(),
+            ));
+        }
         if let Some(faster) = faster {
             about.push(format!("`{name}`: other values of `auto` parameters than those given are faster by the model"));
             parts.insert(0, part("Values given for `auto` parameters of", vec![faster]));
@@ -66,7 +77,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
         parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));
-        parts.push(part("Threads without elements of their own, in", idle_threads(kernel)));
+        parts.push(part("Threads without elements of their own, in", idle_threads(known, kernel)));
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
@@ -109,7 +120,7 @@ fn warps(k: &Kernel) -> Vec<String> {
 }
 
 /// Where even the largest tile in registers has fewer elements than threads.
-fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
+fn idle_threads(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
     let k = &kernel.tile.kernel;
     let elements = |tile: &RegisterTile| tile.shape.iter().product::<u64>();
     let Some(largest) = register_tiles(k).into_iter().max_by_key(elements) else { return Vec::new() };
@@ -123,13 +134,14 @@ fn idle_threads(kernel: &CompiledKernel) -> Vec<String> {
     if fewer >= threads {
         return Vec::new();
     }
-    vec![
-        format!(
-            "the largest register tile, `{name}`, has {own} elements for {threads} threads: {} threads hold each",
-            threads / own
-        ),
-        format!("to change it: larger tiles, or `threads {}` in the schedule", fewer),
-    ]
+    let text = format!("`threads {fewer}` in the schedule, or larger tiles");
+    let way = ways_out::of_item(known, kernel, ("threads", fewer), &text);
+    let ways = advice::tried(known, kernel, vec![way], Given::All).ways;
+    let fact = format!(
+        "the largest register tile, `{name}`, has {own} elements for {threads} threads: {} threads hold each",
+        threads / own
+    );
+    std::iter::once(fact).chain(ways.into_iter().map(|text| format!("to change it: {text}"))).collect()
 }
 
 /// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.
@@ -154,56 +166,30 @@ fn fills_buffers(k: &Kernel) -> bool {
     let mut found = false;
     k.walk(k.body, &mut |k, _, s| {
         if let StmtData::For { body, .. } = k.stmts[s] {
-            found |= not::loads(k, body).0;
+            found |= premise::loads(k, body).0;
         }
     });
     found
 }
 
 /// One loss: where, and what would change it.
-fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) -> Part {
-    let promised: Vec<String> = match what {
-        What::Has(Property::Coalesced) => not::promises(known, kernel, what, &broken).into_iter().collect(),
-        _ => Vec::new(),
-    };
-    let Broken { message, path, places, notes, change } = broken;
-    let mut facts = places_of(known, &places);
+fn part_of(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) -> Part {
+    let Loss { message, places: mut facts, facts: reasons, decisions, mut ways } =
+        loss(known, kernel, what, broken, Given::NotSlower);
     let left = facts.len().saturating_sub(SHOWN);
     facts.truncate(SHOWN);
-    let spans: Vec<_> = places.iter().map(|(span, _)| *span).collect();
-    let premise = premise(known, path, kernel, &spans, what);
     if left > 0 {
         facts.push(format!("and {left} more"));
     }
-    facts.extend(notes);
-    let mut ways = match what {
-        What::AtMost(Figure::Padding, _) => {
-            let (tried, change) = tried::of_tiles(known, kernel);
-            facts.extend(tried);
-            change
-        }
-        What::AtLeast(Figure::Roofline, _) => {
-            let (tried, faster) = faster::of_parameters(known, kernel, Less::Time);
-            facts.extend(tried);
-            [faster, change].concat()
-        }
-        What::Has(Property::Coalesced) => [promised, change].concat(),
-        _ => change,
-    };
-    let mut reasons: Vec<String> = Vec::new();
-    for decision in premise.decisions {
-        ways.extend(decision.change);
-        reasons.extend(decision.says.into_iter().map(|says| says.message));
-    }
-    unrepeated(&mut ways);
-    ways.truncate(SHOWN);
-    facts.extend(premise.facts);
+    facts.extend(reasons);
     // Where nothing is known to change it, the reason is what there is to say.
     if ways.is_empty() {
-        unrepeated(&mut reasons);
-        reasons.truncate(SHOWN);
-        facts.extend(reasons);
+        let mut said: Vec<String> = decisions.into_iter().flat_map(|d| d.says).map(|says| says.message).collect();
+        unrepeated(&mut said);
+        said.truncate(SHOWN);
+        facts.extend(said);
     }
+    ways.truncate(SHOWN);
     facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));
     facts.push(format!("more: --not '{what}'"));
     Part {

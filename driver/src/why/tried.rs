@@ -1,11 +1,13 @@
-//! Advice that is tried out: the program with the preconditions that messages ask for. What a layout keeps narrow stays so whatever is declared.
+//! Advice that is tried out: preconditions that messages ask for, tiles with less padding, narrower accesses.
 
+use super::advice::Advice;
 use super::answer::{Known, unrepeated};
-use super::chain::places_of;
-use super::faster::{FASTER, predicted};
+use super::faster::{self, Found};
+use super::programs::Change;
+use super::said::places_of;
+use super::trials::{Effect, Trial, effect};
+use crate::compile::CompiledKernel;
 use crate::compile::demands::padding;
-use crate::compile::{CompileOptions, Compiled, CompiledKernel, compile};
-use crate::xray;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::layout::access::BANK_BYTES;
@@ -13,6 +15,7 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::choose::{Edge, Prediction};
+use tilec_passes::required;
 use tilec_ptx::report::CopyReport;
 
 /// Dimensions for which other tiles are tried, and tiles of each.
@@ -21,9 +24,7 @@ const TILES: usize = 4;
 
 /// A program with more preconditions.
 struct Tried {
-    program: Compiled,
-    /// The kernel in it.
-    kernel: usize,
+    trial: Trial,
     /// Where the preconditions stand, and how long they are.
     at: u32,
     long: u32,
@@ -52,26 +53,52 @@ pub(super) fn of_widths(known: &Known<'_>, kernel: &CompiledKernel, said: Vec<&D
     said
 }
 
-/// Smaller tiles along the dimensions with padding, compiled: what the model predicts with each, and with how much padding. Facts, and what would change it.
-pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> (Vec<String>, Vec<String>) {
-    let (mut facts, mut change) = (Vec::new(), Vec::new());
-    let Some(p) = &kernel.tile.prediction else { return (facts, change) };
+/// The preconditions of a list that the given sizes allow, and what is to say of the others.
+pub(super) fn possible<'n>(
+    known: &Known<'_>,
+    kernel: &CompiledKernel,
+    needs: &[&'n str],
+) -> (Vec<&'n str>, Vec<String>) {
+    let k = &kernel.tile.specialized;
+    let with = |needs: &str| required(k, needs).and_then(|edit| Change::of_edit(known.text(), &edit));
+    let compiles = |needs: &str| with(needs).is_none_or(|change| known.trials.program(&change).is_some());
+    if known.options.sizes.is_empty() || needs.is_empty() || compiles(&needs.join(", ")) {
+        return (needs.to_vec(), Vec::new());
+    }
+    let (met, others): (Vec<&str>, Vec<&str>) = needs.iter().copied().partition(|need| compiles(need));
+    let says = |need: &&str| format!("`where {need}` would change it, but the given sizes contradict it (tried)");
+    (met, others.iter().map(says).collect())
+}
+
+/// Smaller tiles along the dimensions with padding, compiled: what the model predicts with each, and with how much padding.
+pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> Found {
+    let mut found = Found::default();
+    let Some(p) = &kernel.tile.prediction else { return found };
+    let free = faster::free(known, kernel);
     let mut seen: Vec<&str> = Vec::new();
     for edge in &p.padding.edges {
-        let Some(name) = edge.parameter.as_deref().filter(|_| edge.free && edge.own_end.is_none()) else {
-            change.push(padding::other_tile(edge));
+        let name = edge.parameter.as_deref();
+        if let Some((_, Some(own))) = &edge.own_end {
+            let change = Change::of_values(&[(own, edge.tile.to_string())]);
+            found.advice.push(Advice::by(padding::other_tile(edge), Some(change)));
+            continue;
+        }
+        let is_free = edge.free || free.iter().any(|p| Some(&*p.name) == name);
+        let Some(name) = name.filter(|_| is_free && edge.own_end.is_none()) else {
+            match edge.free {
+                true => found.advice.push(Advice::by_hand(padding::other_tile(edge))),
+                false => found.facts.push(padding::other_tile(edge)),
+            }
             continue;
         };
         if seen.contains(&name) || seen.len() >= EDGES {
             continue;
         }
         seen.push(name);
-        match of_parameter(known, kernel, p, (name, edge)) {
-            Ok(text) => change.push(text),
-            Err(text) => facts.push(text),
-        }
+        of_parameter(known, kernel, p, (name, edge), &mut found);
     }
-    (facts, change)
+    unrepeated(&mut found.facts);
+    found
 }
 
 /// What smaller values of a parameter, along an edge, have: what would change the padding, or why nothing does.
@@ -80,45 +107,46 @@ fn of_parameter(
     kernel: &CompiledKernel,
     p: &Prediction,
     (name, edge): (&str, &Edge),
-) -> Result<String, String> {
+    found: &mut Found,
+) {
     let tried: Vec<u64> = padding::smaller_tiles(edge).take(TILES).collect();
-    let with_tile = |tile: u64| {
-        let tile = i64::try_from(tile).ok()?;
-        predicted(known, kernel, p, &[(name.to_owned(), tile)])
-    };
-    let all = tried.iter().filter_map(|&tile| Some((tile, with_tile(tile)?)));
-    let less = all.filter(|(_, own)| own.padding.share < p.padding.share);
-    let Some((tile, best)) = less.min_by(|a, b| a.1.seconds.total_cmp(&b.1.seconds)) else {
+    let with = |tile: u64| Change::of_values(&[(name, tile.to_string())]);
+    known.trials.prepare(&tried.iter().map(|&tile| with(tile)).collect::<Vec<_>>());
+    let all: Vec<(u64, Effect)> =
+        tried.iter().filter_map(|&tile| Some((tile, effect(known, kernel, &with(tile))?))).collect();
+    let is_other = all.is_empty();
+    let less = all.into_iter().filter(|(_, own)| own.prediction.padding.share < p.padding.share);
+    let Some((tile, best)) = less.min_by(|a, b| a.1.then.total_cmp(&b.1.then)) else {
         let values: Vec<String> = tried.iter().map(ToString::to_string).collect();
         let sizes = format!("sizes that are multiples of {} have no padding", edge.tile);
-        return match values[..] {
-            [] => Ok(sizes),
-            _ => Err(format!("with `{name}` of {} there is no less padding (tried): {sizes}", values.join(", "))),
-        };
+        found.facts.push(match values[..] {
+            [] => sizes,
+            _ if is_other => format!(
+                "with `{name}` of {} the kernel does not compile or leaves elements out (tried): {sizes}",
+                values.join(", ")
+            ),
+            _ => format!("with `{name}` of {} there is no less padding (tried): {sizes}", values.join(", ")),
+        });
+        return;
     };
-    let (us, now) = (1e6 * best.seconds, 1e6 * p.seconds);
-    let share = padding::counted_work(&best.padding);
-    // As it is printed, it is no slower.
-    if format!("{us:.1}") == format!("{now:.1}") {
-        return Ok(format!(
-            "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, as without it (tried)"
+    let share = padding::counted_work(&best.prediction.padding);
+    if best.then > best.now && !best.is_same() {
+        found.facts.push(format!(
+            "with `-D {name}={tile}` {share} are padding ({}): smaller tiles lose more than padding does",
+            best.in_words()
         ));
+        return;
     }
-    if us < now {
-        return Ok(format!(
-            "with `-D {name}={tile}` {share} are padding, and {us:.1} us are predicted, not {now:.1} (tried)"
-        ));
-    }
-    Err(format!(
-        "with `-D {name}={tile}` {share} are padding, but {us:.1} us are predicted, not {now:.1} (tried): smaller tiles lose more than padding does"
-    ))
+    let best = best.assembled(known, kernel, &with(tile));
+    let restricted = faster::restrictions(known, kernel, &with(tile));
+    found.advice.push(Advice::tried(format!("`-D {name}={tile}`: {share} are padding{restricted}"), &best));
 }
 
 /// Narrower accesses of the wide copies to and from buffers with conflicts, compiled: with which no conflict remains there.
-pub(super) fn of_conflicts(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
+pub(super) fn of_conflicts(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<Advice> {
     let k = &kernel.tile.specialized;
     let in_conflict = |name: &str| kernel.lowered.shared.iter().any(|s| s.buffer == name && s.conflicts() > 0);
-    let mut facts = Vec::new();
+    let mut ways = Vec::new();
     for s in k.statements() {
         let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { continue };
         let buffer = [*src, *dst].into_iter().filter_map(|e| resolve_view(k, e)).find_map(|view| {
@@ -134,50 +162,19 @@ pub(super) fn of_conflicts(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<St
             continue;
         }
         let n = (8 * BANK_BYTES / bits.max(1)).max(1);
-        let mut source = known.program.source.text().to_owned();
-        source.insert_str(span.end as usize, &format!(" vec {n}"));
-        let Ok(program) = xray::compiled(&source, known.options) else { continue };
-        let entry = &kernel.contract.entry;
-        let Some(own) = program.kernels.iter().find(|k| k.contract.entry == *entry) else { continue };
-        if own.lowered.shared.iter().all(|s| s.buffer != name || s.conflicts() == 0) {
+        let end = Span { start: span.end, end: span.end };
+        let Some(change) = Change::of_part(known.text(), end, &format!(" vec {n}")) else { continue };
+        let Some(own) = Trial::of(known, kernel, &change) else { continue };
+        if own.kernel().lowered.shared.iter().all(|s| s.buffer != name || s.conflicts() == 0) {
             let line = places_of(known, &[(span, String::new())]).concat();
-            facts.push(format!(
-                "to change it: with `vec {n}` at {}, accesses of {BANK_BYTES} bytes, `{name}` has no conflicts (tried)",
+            let text = format!(
+                "`vec {n}` at {}: with accesses of {BANK_BYTES} bytes `{name}` has no conflicts",
                 line.trim_end_matches(" ()")
-            ));
+            );
+            ways.push(Advice::by(text, Some(change)));
         }
     }
-    unrepeated(&mut facts);
-    facts
-}
-
-/// The compiler's own values of the `auto` parameters that are given, if a shorter time is predicted with them.
-pub(super) fn of_auto(known: &Known<'_>, kernel: &CompiledKernel) -> Option<String> {
-    let (name, now) = (&kernel.tile.kernel.name, kernel.tile.prediction.as_ref()?.seconds);
-    let without = |dropped: &dyn Fn(&(String, String)) -> bool| {
-        let mut options = CompileOptions { show_broken: true, report_accesses: true, ..known.options.clone() };
-        options.defines.retain(|given| !dropped(given));
-        let program = compile(known.program.source.text(), &options).ok()?;
-        program.kernels.into_iter().find(|k| k.tile.kernel.name == *name)
-    };
-    // Which of the given numbers are `auto` shows a program without any of them.
-    let chosen = |k: &CompiledKernel| k.tile.choice.clone().map_or_else(Vec::new, |choice| choice.values);
-    let open = chosen(&without(&|(_, text)| text.parse::<i64>().is_ok())?);
-    let is_open = |(name, _): &(String, String)| open.iter().any(|(own, _)| own == name);
-    if !known.options.defines.iter().any(is_open) {
-        return None;
-    }
-    let other = without(&is_open)?;
-    let own = other.tile.prediction.as_ref()?.seconds;
-    let values: Vec<String> = chosen(&other).iter().map(|(name, value)| format!("{name}={value}")).collect();
-    (own < FASTER * now).then(|| {
-        format!(
-            "with the compiler's values of `auto` parameters ({}) {:.1} us are predicted, not {:.1} (tried)",
-            values.join(" "),
-            1e6 * own,
-            1e6 * now
-        )
-    })
+    ways
 }
 
 /// The bytes of the narrowest accesses of a statement to global memory.
@@ -194,17 +191,14 @@ fn tried(known: &Known<'_>, kernel: &CompiledKernel, said: &[Diagnostic]) -> Opt
     unrepeated(&mut all);
     // In front of another clause with a space between.
     let text = format!("{clause}{} ", all.join(", "));
-    let mut source = known.program.source.text().to_owned();
-    source.insert_str(span.start as usize, &text);
-    let program = xray::compiled(&source, known.options).ok()?;
-    let entry = &kernel.contract.entry;
-    let number = program.kernels.iter().position(|k| k.contract.entry == *entry)?;
-    Some(Tried { program, kernel: number, at: span.start, long: u32::try_from(text.len()).ok()? })
+    let at = Span { start: span.start, end: span.start };
+    let trial = Trial::of(known, kernel, &Change::of_part(known.text(), at, &text)?)?;
+    Some(Tried { trial, at: span.start, long: u32::try_from(text.len()).ok()? })
 }
 
 impl Tried {
     fn kernel(&self) -> &CompiledKernel {
-        &self.program.kernels[self.kernel]
+        self.trial.kernel()
     }
 
     /// Where something is that was elsewhere.

@@ -16,10 +16,12 @@ pub struct FreeParameter {
     pub name: String,
     /// The rules for `auto` parameters prove that results do not depend on its value.
     pub proven: bool,
+    /// A precondition reads it: with another value the kernel takes other sizes.
+    pub restricts: bool,
 }
 
-/// The parameters of a kernel (as parsed) that another value could be given: those that neither extents of the caller's
-/// tensors nor preconditions read, and on which no result depends. `shared`: tensors that kernels of the file make for
+/// The parameters of a kernel (as parsed) that another value could be given: those that no extents of the caller's tensors
+/// read, and on which no result depends. `shared`: tensors that kernels of the file make for
 /// each other; for parameters in their extents there is no proof. `auto` parameters are not among them, unless the
 /// options give them values.
 pub fn free_parameters(k: &Kernel, options: &Options, shared: &[String]) -> Vec<FreeParameter> {
@@ -48,15 +50,16 @@ pub fn free_parameters(k: &Kernel, options: &Options, shared: &[String]) -> Vec<
         let found: Vec<Auto> = autos(&k, &mut cx).ok()?;
         let proven = choice_dependence::check(&k, &mut cx, &found).is_ok();
         let in_shared = k.params.iter().filter(|&&v| shared.contains(&k.values[v].name)).any(|&v| has_extent(&k, v, p));
-        (proven || in_shared).then(|| FreeParameter { name: k.values[p].name.clone(), proven })
+        let restricts = k.requires.iter().any(|&e| mentions(&k, e, p));
+        (proven || in_shared).then(|| FreeParameter { name: k.values[p].name.clone(), proven, restricts })
     })
     .collect()
 }
 
-/// Whether an extent of a tensor of the caller's, or a precondition, reads a parameter.
+/// Whether an extent of a tensor of the caller's reads a parameter.
 fn is_prescribed(k: &Kernel, p: Value, shared: &[String]) -> bool {
     let mut callers = k.params.iter().filter(|&&v| !shared.contains(&k.values[v].name));
-    callers.any(|&v| has_extent(k, v, p)) || k.requires.iter().any(|&e| mentions(k, e, p))
+    callers.any(|&v| has_extent(k, v, p))
 }
 
 /// Whether an extent of a tensor reads a parameter.

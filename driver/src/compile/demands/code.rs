@@ -1,5 +1,6 @@
 //! The code that demands are checked against, and the messages for a demand that does not hold.
 
+use super::way_out::WayOut;
 use crate::compile::report_json::Assembler;
 use tilec_ir::demands::What;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -88,7 +89,7 @@ pub(crate) struct Broken {
     /// More of it.
     pub(crate) notes: Vec<String>,
     /// What would have it hold.
-    pub(crate) change: Vec<String>,
+    pub(crate) change: Vec<WayOut>,
 }
 
 impl Broken {

@@ -2,6 +2,7 @@
 
 use super::code::{Broken, Code, compared};
 use super::roofline;
+use super::way_out::{By, WayOut};
 use crate::compile::attribution;
 use crate::compile::report_json::Assembler;
 use crate::console::render::SourceFile;
@@ -43,7 +44,8 @@ fn spills(code: &Code<'_>, by: &Assembler, source: &SourceFile) -> Option<Broken
         )
     }));
     let places = by.spilled.iter().filter_map(|s| s.place(source)).collect();
-    let change = resident_blocks_scheduled(code).into_iter().chain([fewer_registers(code)]).collect();
+    let fewer = WayOut::by_hand(fewer_registers(code));
+    let change = resident_blocks_scheduled(code).into_iter().chain([fewer]).collect();
     (stored + loaded > 0).then(|| Broken { places, notes, change, ..Broken::new(message) })
 }
 
@@ -60,7 +62,7 @@ pub(super) fn beside_spills(code: &Code<'_>, by: &Assembler, source: &SourceFile
 
 /// A schedule that keeps several blocks resident, so that a thread has fewer registers, and whether the program or the
 /// compiler set it.
-fn resident_blocks_scheduled(code: &Code<'_>) -> Option<String> {
+fn resident_blocks_scheduled(code: &Code<'_>) -> Option<WayOut> {
     let k = code.tile.kernel;
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).filter(|&n| n > 1)?;
     // As many as a thread can have at all leave it no fewer.
@@ -68,14 +70,15 @@ fn resident_blocks_scheduled(code: &Code<'_>) -> Option<String> {
     if share >= REGISTERS_PER_THREAD {
         return None;
     }
-    Some(match code.tile.specialized.schedule.min_ctas {
+    let text = match code.tile.specialized.schedule.min_ctas {
         Some(_) => format!(
             "`min_ctas {blocks}` in the program divides the registers of a multiprocessor among {blocks} blocks: a thread may have more with `min_ctas 1`"
         ),
         None => format!(
             "the compiler divides the registers of a multiprocessor among {blocks} blocks (`min_ctas {blocks}`): a thread may have more with `schedule {{ min_ctas 1 }}`"
         ),
-    })
+    };
+    Some(WayOut::new(text, By::Schedule("min_ctas", 1)))
 }
 
 fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -> Option<Broken> {
@@ -87,15 +90,15 @@ fn registers(code: &Code<'_>, by: &Assembler, what: What, source: &SourceFile) -
         match roles.is_empty() {
             true => {
                 places.extend(attribution::registers(code.tile.kernel));
-                change.push(fewer_registers(code));
+                change.push(WayOut::by_hand(fewer_registers(code)));
             }
             false => {
                 places.splice(0..0, roles);
                 let warps = code.report.threads / WARP;
-                change.push(format!(
+                change.push(WayOut::by_hand(format!(
                     "roles share out the registers of the launch: warps times their `registers` come to {taken}, and {warps} warps of {wanted} to {}; have the roles take no more",
                     wanted * f64::from(warps)
-                ));
+                )));
             }
         }
     }
@@ -115,7 +118,7 @@ pub(super) fn shared_memory(code: &Code<'_>, what: What) -> Option<Broken> {
     let report = code.report;
     let broken = compared(what, report.smem_bytes as f64, |x| format!("a block has {x} bytes"))?;
     let less = "fewer slots (`stages`), smaller tiles, or elements of fewer bits take less".to_owned();
-    let change = if let What::AtMost(..) = what { vec![less] } else { Vec::new() };
+    let change = if let What::AtMost(..) = what { vec![WayOut::by_hand(less)] } else { Vec::new() };
     Some(Broken { places: attribution::buffers(code.tile.kernel, report), change, ..broken })
 }
 
@@ -141,21 +144,26 @@ pub(super) fn stages(code: &Code<'_>, what: What) -> Option<Broken> {
         code.tile.target.name()
     );
     let change = vec![match wanted {
-        n if n > MAX_SLOTS as f64 => format!("a loop has at most {MAX_SLOTS} slots"),
-        n if n <= fit as f64 => stages_text(code, n),
-        n => format!(
+        n if n > MAX_SLOTS as f64 => WayOut::by_hand(format!("a loop has at most {MAX_SLOTS} slots")),
+        n if n <= fit as f64 && has_channels(code) => WayOut::by_hand(stages_text(code, n)),
+        n if n <= fit as f64 => WayOut::new(stages_text(code, n), By::Schedule("stages", n as u64)),
+        n => WayOut::by_hand(format!(
             "tiles of at most {} bytes together leave room for {n}; then {}",
             room / n as u64,
             stages_text(code, n)
-        ),
+        )),
     }];
     Some(Broken { places: attribution::buffers(k, report), notes: vec![note], change, ..broken })
 }
 
+/// Whether the program declares channels.
+fn has_channels(code: &Code<'_>) -> bool {
+    code.tile.specialized.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
+}
+
 /// The text for a number of stages: in the schedule, or at written channels.
 fn stages_text(code: &Code<'_>, wanted: f64) -> String {
-    let written = code.tile.specialized.values.values();
-    if written.into_iter().any(|v| matches!(v.def, ValueDef::Channel { .. })) {
+    if has_channels(code) {
         return format!("write `slots {wanted}` at the channels that the program declares");
     }
     let k = code.tile.kernel;
@@ -183,13 +191,14 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
         .notes
         .push(format!("a thread has {registers} registers ({from}), and a block {smem} bytes of shared memory"));
     let What::AtLeast(_, wanted) = what else { return Some(broken) };
+    broken.change.push(WayOut::new("", By::Resident(wanted.ceil() as u64)));
     let room = |registers, smem| Occupancy::new(target, threads, registers, smem);
     if (is.registers as f64) < wanted {
         let most = (1..=u64::from(REGISTERS_PER_THREAD)).rev().find(|&n| room(n, 0).registers as f64 >= wanted);
         let (roles, taken) = attribution::roles(code.tile.specialized);
         let written = !roles.is_empty();
         broken.places.extend(if written { roles } else { attribution::registers(code.tile.kernel) });
-        broken.change.push(match most {
+        broken.change.push(WayOut::by_hand(match most {
             Some(n) if written => {
                 let share = n * threads / u64::from(WARP);
                 format!(
@@ -198,20 +207,20 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
             }
             Some(n) => format!("at most {n} registers a thread; {}", fewer_registers(code)),
             None => format!("fewer threads: {threads} of so many blocks have no registers at all"),
-        });
+        }));
     }
     if (is.shared as f64) < wanted {
         let most = target.smem_of_each(wanted.ceil() as u64);
         broken.places.extend(attribution::buffers(code.tile.kernel, report));
-        broken
-            .change
-            .push(format!("at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles"));
+        let text = format!("at most {most} bytes of shared memory a block: fewer slots (`stages`) or smaller tiles");
+        broken.change.push(WayOut::by_hand(text));
     }
     if (is.warps as f64) < wanted {
-        broken.change.push(format!("fewer threads than {threads} a block (a larger `warp_tile`, fewer `threads`)"));
+        let text = format!("fewer threads than {threads} a block (a larger `warp_tile`, fewer `threads`)");
+        broken.change.push(WayOut::by_hand(text));
     }
     if (is.blocks as f64) < wanted {
-        broken.change.push(format!(
+        broken.notes.push(format!(
             "a multiprocessor of {} has {} slots for blocks, and no more",
             target.name(),
             is.blocks
@@ -284,9 +293,12 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
     let edges = p.places.iter().any(|place| place.global && place.once < 1.0);
     let change = match (what, p.atom) {
         (What::AtMost(..), None) if edges => {
-            vec!["larger blocks: of windows that overlap, a smaller share is beyond the edges of a block".to_owned()]
+            let text = "larger blocks: of windows that overlap, a smaller share is beyond the edges of a block";
+            vec![WayOut::new(text, By::Parameters)]
         }
-        (What::AtMost(..), None) => vec!["load each tensor once, and keep what is used again in registers".to_owned()],
+        (What::AtMost(..), None) => {
+            vec![WayOut::by_hand("load each tensor once, and keep what is used again in registers")]
+        }
         _ => Vec::new(),
     };
     Some(Broken { places: attribution::copies(p), change, ..broken })

@@ -1,45 +1,52 @@
 //! Which dimension of a tensor is innermost, and which one a window wants to be: for accesses that use a part of their sectors.
 
+use super::way_out::{By, WayOut};
 use tilec_ir::diag::counted;
 use tilec_ir::entities::Value;
 use tilec_ir::facts::contiguous_dim;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::SECTOR_BYTES;
-use tilec_ir::types::ElemRef;
+use tilec_ir::types::{ElemRef, Order};
 use tilec_ir::typing::{ResolvedView, copy_shape, resolve_view};
 use tilec_ptx::report::CopyReport;
 
 /// Why accesses use a part of their sectors, and what would use more.
-pub(super) fn of_sectors<'c>(k: &Kernel, copies: impl Iterator<Item = &'c CopyReport>) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+pub(super) fn of_sectors<'c>(k: &Kernel, copies: impl Iterator<Item = &'c CopyReport>) -> (Vec<String>, Vec<WayOut>) {
+    let (mut notes, mut change): (Vec<String>, Vec<WayOut>) = (Vec::new(), Vec::new());
     let mut lanes = false;
     for c in copies {
         let inside = begins_inside(c);
         // Of what is gathered, and of whole rows, no order of the lanes uses more.
         lanes |= !c.gathered && inside.is_none();
-        for note in [innermost(k, c), inside].into_iter().flatten() {
+        let (reason, way) = innermost(k, c).map_or((None, None), |(reason, way)| (Some(reason), way));
+        for note in [reason, inside].into_iter().flatten() {
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
+        change.extend(way.filter(|way| !change.contains(way)));
     }
-    notes.extend(lanes.then(|| {
-        "neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
+    let lanes = lanes && change.is_empty();
+    change.extend(lanes.then(|| {
+        WayOut::by_hand("neighbouring lanes of a warp should have neighbours along the contiguous dimension: where another access of the statement has \
          another order, go through shared memory (`let s = smem ..`, `copy X[..] -> s`); windows of one column have no such neighbours, and windows \
-         that end inside of a sector of 32 bytes use a part of it"
-            .to_owned()
+         that end inside of a sector of 32 bytes use a part of it")
     }));
-    notes
+    (notes, change)
 }
 
 /// Why an access uses a part of its sectors, by the order of the tensor, and what would use more; `None`: the order is not the reason.
-fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
+fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
     let (view, shape) = window(k, c)?;
     let v = view.base;
     if c.gathered {
-        return Some(format!(
-            "elements of `{}` are gathered along its innermost dimension, so each takes a sector of its own: indices along another dimension gather whole rows; or load whole rows into shared memory, and gather there",
-            c.tensor
+        let way = "indices along another dimension gather whole rows; or load whole rows into shared memory, and gather there";
+        return Some((
+            format!(
+                "elements of `{}` are gathered along its innermost dimension, so each takes a sector of its own",
+                c.tensor
+            ),
+            Some(WayOut::by_hand(way)),
         ));
     }
     let tensor = k.tensor_ty(v)?;
@@ -50,14 +57,17 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
     let widest = (0..rank).filter(|d| !tensor.repeats.contains(d)).max_by_key(|&d| extent(d))?;
     let name = &c.tensor;
     let Some(own) = contiguous_dim(k, v) else {
-        return Some(format!(
-            "no dimension of `{name}` is innermost (has stride 1): with dimension {widest} innermost, of which the window has {}, neighbouring lanes share sectors",
+        let way = format!(
+            "with dimension {widest} of `{name}` innermost, of which the window has {}, neighbouring lanes share sectors",
             counted(extent(widest) as usize, "element")
-        ));
+        );
+        return Some((format!("no dimension of `{name}` is innermost (has stride 1)"), Some(WayOut::by_hand(way))));
     };
     if tensor.modes(own).is_some() {
-        return Some(format!(
-            "dimension {own} of `{name}` has several modes, and each access is sure of its own elements only: a known divisor of the last mode's extent (`where C % 16 == 0`, or a parameter for it) makes longer runs sure"
+        let way = "a known divisor of the last mode's extent (`where C % 16 == 0`, or a parameter for it) makes longer runs sure";
+        return Some((
+            format!("dimension {own} of `{name}` has several modes, and each access is sure of its own elements only"),
+            Some(WayOut::by_hand(way)),
         ));
     }
     let is = format!("`{name}` is `{}`, so dimension {own} is innermost", order(own, rank));
@@ -65,13 +75,19 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
         "strides" => format!("with dimension {d} innermost (`strides`)"),
         word => format!("as `{word}`, with dimension {d} innermost"),
     };
+    let by = |d: usize| match order(d, rank) {
+        "row" => By::Order(name.clone(), Order::Row),
+        "col" => By::Order(name.clone(), Order::Col),
+        _ => By::Hand,
+    };
     let few = elem.bytes_of(extent(own)) < u64::from(SECTOR_BYTES);
     if few && widest != own {
         let (few, many) = (counted(extent(own) as usize, "element"), extent(widest));
-        return Some(format!(
-            "{is}, and the window has {few} along it: declared {}, of which it has {many}, neighbouring lanes share sectors",
+        let way = format!(
+            "`{name}` declared {}, of which the window has {many}: neighbouring lanes share sectors",
             other(widest)
-        ));
+        );
+        return Some((format!("{is}, and the window has {few} along it"), Some(WayOut::new(way, by(widest)))));
     }
     // Lanes side by side that are in different rows have their neighbours along another dimension.
     let apart = c.lanes.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
@@ -79,9 +95,13 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<String> {
         return None;
     }
     let along = (0..rank).filter(|&d| d != own && extent(d) > 1).max_by_key(|&d| extent(d))?;
-    Some(format!(
-        "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants: declare both tensors in one order ({}), or go through shared memory",
-        other(along)
+    let way =
+        format!("`{name}` declared {}, in the order of the other access; or go through shared memory", other(along));
+    Some((
+        format!(
+            "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants"
+        ),
+        Some(WayOut::new(way, by(along))),
     ))
 }
 

@@ -1,6 +1,7 @@
 //! Work beyond the edges of tensors, because tiles do not divide sizes: how much, along which dimensions, and what would be less.
 
 use super::code::{Broken, compared};
+use super::way_out::{By, WayOut};
 use tilec_ir::demands::What;
 use tilec_ir::diag::counted;
 use tilec_passes::choose::{ByData, Edge, Padding, Prediction};
@@ -16,7 +17,11 @@ pub(super) fn padding(p: &Prediction, what: What) -> Option<Broken> {
     let own = &p.padding;
     let broken = compared(what, own.share, |_| format!("{} are padding", counted_work(own)))?;
     let places = own.edges.iter().map(|edge| (edge.span, in_words(edge))).collect();
-    let change = if let What::AtMost(..) = what { own.edges.iter().map(other_tile).collect() } else { Vec::new() };
+    let change = if let What::AtMost(..) = what {
+        own.edges.iter().map(|e| WayOut::new(other_tile(e), By::Parameters)).collect()
+    } else {
+        Vec::new()
+    };
     Some(Broken { places, change, ..broken })
 }
 
@@ -106,8 +111,13 @@ pub(crate) fn other_tile(edge: &Edge) -> String {
     match (less, &edge.parameter) {
         (Some(tile), name) => {
             let option = name.as_ref().map_or(String::new(), |name| format!(" (`-D {name}={tile}`)"));
+            // Without a parameter somebody has to write them.
+            let tried = match name {
+                Some(_) => "; `tilec why` compiles them, and says which time is predicted",
+                None => "",
+            };
             format!(
-                "tiles of {tile} elements {along}{option} have {} padding in this dimension; `tilec why` compiles them, and says which time is predicted",
+                "tiles of {tile} elements {along}{option} have {} padding in this dimension{tried}",
                 percent(with_tile(edge, tile))
             )
         }

@@ -1,6 +1,7 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
+use super::way_out::{By, WayOut};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Span, counted};
@@ -23,8 +24,9 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     let mut notes = broken.notes;
     notes.push(sum(p, budget));
     if budget.part(Term::Launch) > LAUNCH * budget.total() {
-        let change =
-            vec!["there is little work for a launch: more of it in one launch, or launches in a CUDA graph".to_owned()];
+        let change = vec![WayOut::by_hand(
+            "there is little work for a launch: more of it in one launch, or launches in a CUDA graph",
+        )];
         return Broken { notes, change, ..broken };
     }
     let (busiest, _) = p.busiest();
@@ -34,11 +36,11 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
     if let Some((note, way)) = idle(p) {
         notes.push(note);
-        change.push(way);
+        change.push(WayOut::by_hand(way));
     }
     for (span, note, way) in added_together(code.tile.specialized, p) {
         places.push((span, note));
-        change.push(way);
+        change.push(WayOut::by_hand(way));
     }
     places.extend(iterations(code));
     for term in large {
@@ -191,39 +193,49 @@ fn scheduled(code: &Code<'_>) -> Vec<Span> {
 }
 
 /// What takes less time of a term. Other values of parameters `tilec why` tries itself.
-fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<String> {
+fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<WayOut> {
     let report = code.report;
     match term {
         Term::Latency => latency(code, p),
         Term::Shared => {
             let conflicts = report.shared.iter().any(|s| s.conflicts() > 0);
             let text = "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout";
-            if conflicts { vec![text.to_owned()] } else { Vec::new() }
+            if conflicts { vec![WayOut::new(text, By::Question)] } else { Vec::new() }
         }
         Term::L1 | Term::L2 | Term::Memory | Term::Barriers | Term::Uneven | Term::Launch => Vec::new(),
         Term::Products => {
             let scalar = report.mma.iter().any(|m| Atom::from_name(&m.atom).is_none_or(|a| !a.row().tensor_core));
             match scalar {
-                true => vec!["`tilec why --not 'tensor cores'` says why the products have none".to_owned()],
-                false => one_more_block(code, p)
-                    .map(|n| {
-                        format!("more resident warps hide the latency of products (`tilec why --not 'resident {n}'`)")
-                    })
-                    .into_iter()
-                    .collect(),
+                true => {
+                    vec![WayOut::new("`tilec why --not 'tensor cores'` says why the products have none", By::Question)]
+                }
+                false => one_more_block(code, p).into_iter().map(resident_warps).collect(),
             }
         }
         Term::Ends => ends(code, p),
         Term::Sectors => {
-            vec!["`tilec why --not coalesced` says which accesses use parts of sectors, and why".to_owned()]
+            vec![WayOut::new(
+                "`tilec why --not coalesced` says which accesses use parts of sectors, and why",
+                By::Question,
+            )]
         }
         Term::Issue => {
-            vec!["instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)".to_owned()]
+            vec![WayOut::by_hand(
+                "instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)",
+            )]
         }
         Term::Conflicts => {
-            vec!["`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout".to_owned()]
+            vec![WayOut::new(
+                "`tilec why --not 'no bank conflicts'` shows what prevents a conflict-free layout",
+                By::Question,
+            )]
         }
     }
+}
+
+fn resident_warps(blocks: u64) -> WayOut {
+    let text = format!("more resident warps hide the latency of products (`tilec why --not 'resident {blocks}'`)");
+    WayOut::new(text, By::Resident(blocks))
 }
 
 /// Resident blocks from which on one more hides little.
@@ -239,12 +251,14 @@ fn one_more_block(code: &Code<'_>, p: &Prediction) -> Option<u64> {
 }
 
 /// What hides the ends of a block.
-fn ends(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+fn ends(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
     if p.atom.is_none() && p.places.iter().all(|place| !place.global || place.store) {
         return Vec::new();
     }
-    let another = one_more_block(code, p)
-        .map(|n| format!("another resident block hides that (`tilec why --not 'resident {n}'` says what it takes)"));
+    let another = one_more_block(code, p).map(|n| {
+        let text = format!("another resident block hides that (`tilec why --not 'resident {n}'` says what it takes)");
+        WayOut::new(text, By::Resident(n))
+    });
     another.into_iter().collect()
 }
 
@@ -262,35 +276,37 @@ fn one_more_slot_fits(code: &Code<'_>) -> bool {
 }
 
 /// What waits for loads, and how it would wait less.
-fn latency(code: &Code<'_>, p: &Prediction) -> Vec<String> {
+fn latency(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
     let report = code.report;
     let mut out = Vec::new();
     // Loads of a scheduled loop run ahead by themselves: what is waited for is arithmetic, if there is any.
     let scheduled = scheduled(code);
     if !scheduled.is_empty() {
         out.extend(computes(code.tile.specialized, &scheduled).then(|| {
-            "products wait for what is computed of the sums in front of them: less arithmetic for each element has them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)"
-                .to_owned()
+            WayOut::by_hand("products wait for what is computed of the sums in front of them: less arithmetic for each element has them wait less (`tilec why FILE source:LINE` of a product says what overlaps it)")
         }));
         return out;
     }
     if report.stages >= 2 && one_more_slot_fits(code) {
-        out.push(format!(
-            "the deepest channel has {}: more run further ahead (`tilec why --not 'stages >= {}'`)",
+        let text = format!(
+            "`stages {}` in the schedule: the deepest channel has {}, and more run further ahead",
+            report.stages + 1,
             counted(report.stages as usize, "slot"),
-            report.stages + 1
-        ));
+        );
+        out.push(WayOut::new(text, By::Schedule("stages", u64::from(report.stages) + 1)));
     }
     let narrow =
         report.copies.iter().filter(|c| c.in_loop && (1..16).contains(&c.global_bytes)).map(|c| c.global_bytes);
     if let Some(bytes) = narrow.min() {
-        out.push(format!(
+        let text = format!(
             "loads of the loop have {} each: wider ones are fewer (`tilec why --not vectorised`)",
             counted(bytes as usize, "byte")
-        ));
+        );
+        out.push(WayOut::new(text, By::Question));
     }
     if let Some(2) = one_more_block(code, p) {
-        out.push("another resident block works while this one waits (`tilec why --not 'resident 2'`)".to_owned());
+        let text = "another resident block works while this one waits (`tilec why --not 'resident 2'`)";
+        out.push(WayOut::new(text, By::Resident(2)));
     }
     out
 }

@@ -1,0 +1,40 @@
+//! Ways out: what would have a demand hold, and how that can be tried.
+
+use tilec_ir::types::Order;
+
+/// A way out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct WayOut {
+    /// The advice.
+    pub(crate) text: String,
+    /// How it can be tried.
+    pub(crate) by: By,
+}
+
+/// How a way out is followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum By {
+    /// Somebody has to rewrite the program, or to launch it in another way.
+    Hand,
+    /// It names a question that has the way out.
+    Question,
+    /// An item of the schedule with this value.
+    Schedule(&'static str, u64),
+    /// So many blocks on a multiprocessor, by whatever means.
+    Resident(u64),
+    /// A tensor is declared in this order.
+    Order(String, Order),
+    /// Other values of parameters, which `tilec why` tries itself.
+    Parameters,
+}
+
+impl WayOut {
+    pub(crate) fn new(text: impl Into<String>, by: By) -> WayOut {
+        WayOut { text: text.into(), by }
+    }
+
+    /// One that takes a person.
+    pub(crate) fn by_hand(text: impl Into<String>) -> WayOut {
+        WayOut::new(text, By::Hand)
+    }
+}

@@ -1,0 +1,154 @@
+//! Advice, which is tried before it is given: the changed program is compiled, and its predicted time stands beside it.
+//!
+//! There is one rule for all answers. Advice that shortens the predicted time comes first. Advice that does not says so, and an
+//! overview leaves out what is slower. Advice that takes a person is marked as not tried.
+
+use super::answer::{Known, unrepeated};
+use super::programs::Change;
+use super::trials::{Effect, Trial, effect, prepare_spills};
+use crate::compile::CompiledKernel;
+use tilec_ir::diag::declare_where;
+
+/// Advice.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Advice {
+    text: String,
+    how: How,
+}
+
+/// How it is tried.
+#[derive(Clone, PartialEq, Debug)]
+enum How {
+    /// Not at all: it takes a person.
+    Hand,
+    /// It is no change: it names a question, which tries what it advises, or a reason.
+    Question,
+    /// By this change.
+    By(Change),
+    /// It was: with what it does to the predicted time, seconds without it and with it, if that is known.
+    Tried(String, Option<(f64, f64)>),
+}
+
+/// Which of the advice is given.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Given {
+    /// All of it.
+    All,
+    /// Without what is slower.
+    NotSlower,
+}
+
+/// Advice as lines of an answer.
+#[derive(Default)]
+pub(super) struct Lines {
+    /// What there is to say of it besides.
+    pub(super) facts: Vec<String>,
+    /// The advice.
+    pub(super) ways: Vec<String>,
+}
+
+impl Advice {
+    /// For a person.
+    pub(super) fn by_hand(text: impl Into<String>) -> Advice {
+        Advice { text: text.into(), how: How::Hand }
+    }
+
+    /// That is tried by a change; `None`: there is none, so it is for a person.
+    pub(super) fn by(text: impl Into<String>, change: Option<Change>) -> Advice {
+        Advice { text: text.into(), how: change.map_or(How::Hand, How::By) }
+    }
+
+    /// A fact rather than a change.
+    pub(super) fn question(text: impl Into<String>) -> Advice {
+        Advice { text: text.into(), how: How::Question }
+    }
+
+    /// That was tried.
+    pub(super) fn tried(text: impl Into<String>, effect: &Effect) -> Advice {
+        Advice { text: text.into(), how: How::Tried(effect.in_words(), Some((effect.now, effect.then))) }
+    }
+
+    /// Whether it is an option of the command line.
+    pub(super) fn is_option(&self) -> bool {
+        self.text.starts_with("`-D ")
+    }
+
+    /// Whether it declares preconditions.
+    pub(super) fn declares(&self) -> bool {
+        self.text.starts_with("declare `where ")
+    }
+
+    /// Whether it declares these preconditions.
+    pub(super) fn asks_for(&self, needs: &str) -> bool {
+        !needs.is_empty() && self.text.starts_with(&declare_where(needs))
+    }
+
+    /// Seconds without it and with it, as far as they are known.
+    pub(super) fn gain(&self) -> Option<(f64, f64)> {
+        match self.how {
+            How::Tried(_, times) => times,
+            _ => None,
+        }
+    }
+
+    /// Tries it.
+    pub(super) fn judged(self, known: &Known<'_>, kernel: &CompiledKernel) -> Advice {
+        let How::By(change) = &self.how else { return self };
+        let how = match effect(known, kernel, change) {
+            Some(effect) => {
+                let effect = if effect.is_faster() { effect.assembled(known, kernel, change) } else { effect };
+                How::Tried(effect.in_words(), Some((effect.now, effect.then)))
+            }
+            None if Trial::of(known, kernel, change).is_some() => {
+                How::Tried("tried: it compiles, and no time is predicted to compare".to_owned(), None)
+            }
+            None => How::Tried("tried: with this alone the program does not compile".to_owned(), None),
+        };
+        Advice { text: self.text, how }
+    }
+}
+
+/// The rank of what is slower.
+const SLOWER: u8 = 4;
+
+/// Tries all of it, and says what each does: what is faster in front.
+pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, all: Vec<Advice>, given: Given) -> Lines {
+    let changes: Vec<Change> =
+        all.iter().filter_map(|a| if let How::By(c) = &a.how { Some(c.clone()) } else { None }).collect();
+    known.trials.prepare(&changes);
+    let faster = changes.iter().filter(|c| effect(known, kernel, c).is_some_and(|effect| effect.is_faster()));
+    prepare_spills(known, kernel, &faster.cloned().collect::<Vec<_>>());
+    let mut all: Vec<Advice> = all.into_iter().map(|advice| advice.judged(known, kernel)).collect();
+    let mut seen: Vec<String> = Vec::new();
+    all.retain(|advice| {
+        let is_new = !seen.contains(&advice.text);
+        seen.push(advice.text.clone());
+        is_new
+    });
+    let rank = |advice: &Advice| match advice.gain() {
+        Some((now, then)) if printed(then) == printed(now) => (1, 1.0),
+        Some((now, then)) if then < now => (0, then / now),
+        Some((now, then)) => (SLOWER, then / now),
+        None if advice.how == How::Hand => (2, 1.0),
+        None => (3, 1.0),
+    };
+    let mut ranked: Vec<((u8, f64), Advice)> = all.into_iter().map(|advice| (rank(&advice), advice)).collect();
+    ranked.sort_by(|a, b| a.0.0.cmp(&b.0.0).then(a.0.1.total_cmp(&b.0.1)));
+    let mut lines = Lines::default();
+    for ((rank, _), Advice { text, how }) in ranked {
+        match how {
+            How::Question => lines.facts.push(text),
+            How::Tried(effect, _) if rank == SLOWER && given == Given::NotSlower => {
+                lines.facts.push(format!("not advised: {text} ({effect})"));
+            }
+            How::Tried(effect, _) => lines.ways.push(format!("{text} ({effect})")),
+            How::Hand | How::By(_) => lines.ways.push(format!("{text} (not tried)")),
+        }
+    }
+    unrepeated(&mut lines.ways);
+    lines
+}
+
+pub(super) fn printed(seconds: f64) -> String {
+    format!("{:.1}", 1e6 * seconds)
+}

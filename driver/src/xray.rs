@@ -29,7 +29,7 @@ mod time;
 mod two_variants;
 mod warps;
 
-pub(crate) use budget::{registers_of, registers_of_roles};
+pub(crate) use budget::{peak, registers_of, registers_of_roles};
 pub use columns::{Columns, Stage};
 pub use machine::Machine;
 pub use measured::Measured;
@@ -184,7 +184,7 @@ fn figures(k: &CompiledKernel) -> Vec<(String, String)> {
         ("barriers inside of loops".to_owned(), k.report.barriers_in_loop.to_string()),
     ];
     out.extend(time::missing(k).map(|why| ("picture of a loop in time".to_owned(), format!("none: {why}"))));
-    if let Some(p) = &k.tile.prediction {
+    if let Some(p) = k.tile.whole() {
         out.push((
             "predicted".to_owned(),
             format!("{:.1} us on {}, most of it {}", p.seconds * 1e6, p.card, p.budget().largest().name()),

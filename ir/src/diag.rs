@@ -300,6 +300,13 @@ impl Sink {
         d.cost = Some(note);
     }
 
+    /// Adds to a diagnostic about a lost fast path how many nanoseconds a launch takes longer for it.
+    pub fn time_of_loss(&mut self, index: usize, nanoseconds: u64) {
+        if let Some(loss) = &mut self.diagnostics[index].loss {
+            loss.nanoseconds = Some(nanoseconds);
+        }
+    }
+
     /// Number of errors so far.
     pub fn error_count(&self) -> usize {
         self.errors

@@ -36,4 +36,6 @@ pub struct MissedPath {
     pub room: bool,
     /// A precondition is missing: that rows of tensors are multiples of 16 bytes.
     pub rows: bool,
+    /// Nanoseconds that a launch takes longer for it, as far as they are predicted.
+    pub nanoseconds: Option<u64>,
 }

@@ -86,7 +86,7 @@ impl Refused {
             for place in at.iter().map(of).filter(|&place| place != span) {
                 d = d.with_place(place, "this could be faster");
             }
-            d = d.with_loss(MissedPath { path, at, room: self.room, rows: self.rows });
+            d = d.with_loss(MissedPath { path, at, room: self.room, rows: self.rows, nanoseconds: None });
         }
         cx.remark_missed(d);
     }

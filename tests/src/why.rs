@@ -483,3 +483,34 @@ fn remarks_are_repeated_with_their_places_or_not_at_all() {
     let earlier: Vec<_> = says[at + 1..].iter().take_while(|(m, _)| *m == "the earlier access").collect();
     assert_eq!(earlier, [&("the earlier access", "acc = mma(a, b, acc)")], "{answer}");
 }
+
+/// The microseconds in front of what a loss is; `None`: it is not in the predicted time.
+fn microseconds(title: &str) -> Option<Option<f64>> {
+    match title.split_once(" us of ") {
+        Some((us, _)) => us.parse().ok().map(Some),
+        None => title.starts_with("not in the predicted time: ").then_some(None),
+    }
+}
+
+#[test]
+fn losses_are_in_the_order_of_what_they_cost() {
+    let programs = [
+        ("stencil", "BM", "1", Target::Sm90a),
+        ("stencil_rows", "BM", "1", Target::Sm90a),
+        ("gemm_splitk", "ALIGN", "1", Target::Sm80),
+    ];
+    for (name, parameter, value, target) in programs {
+        let source = source_of(name);
+        let defines = vec![(parameter.to_owned(), value.to_owned())];
+        let options = CompileOptions { source_name: "k.tile".to_owned(), target, defines, ..CompileOptions::default() };
+        let answer = why(&source, &options, &Question::Overview).expect("an answer");
+        let costs: Vec<Option<f64>> = answer.parts.iter().filter_map(|part| microseconds(&part.title)).collect();
+        assert!(costs.len() > 1, "{answer}");
+        let number = |cost: &Option<f64>| cost.unwrap_or(-1.0);
+        assert!(costs.windows(2).all(|pair| number(&pair[0]) >= number(&pair[1])), "{answer}");
+    }
+}
+
+fn source_of(example: &str) -> String {
+    std::fs::read_to_string(crate::root().join(format!("examples/{example}.tile"))).expect("an example")
+}

@@ -111,7 +111,7 @@ fn wasteful_copies(p: &Prediction, report: &Report, global: bool) -> Places {
 pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -> Places {
     let waiting = |what: &str| -> Places { loops(k).into_iter().map(|s| (s, what.to_owned())).collect() };
     match term {
-        Term::Launch => Places::new(),
+        Term::Copies | Term::Launch => Places::new(),
         Term::Memory | Term::L2 | Term::L1 => copies(p),
         Term::Sectors => wasteful_copies(p, report, true),
         Term::Conflicts => wasteful_copies(p, report, false),

@@ -3,9 +3,11 @@
 //! Every call into the other crates is here. The functions do no I/O; what goes wrong comes back as [`Diagnostics`].
 
 use super::chosen_values;
+use super::copied_operands::{self, CopiedOperand};
 use super::demands::promises::{self, Tried};
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
+use super::program_times::{self, ProgramTime};
 use super::source_lines::Place;
 use super::sources::{is_ptx, other_generation, sequence_remark};
 use super::stage_texts::{FileTexts, Texts, join, joined};
@@ -106,6 +108,10 @@ pub struct OptimizedKernel {
     pub prediction: Option<Prediction>,
     /// Why there is none.
     pub unpredicted: Option<String>,
+    /// The operands that launches in front of it copy for it; only of a lowered program.
+    pub(crate) copied: Vec<CopiedOperand>,
+    /// The prediction with these launches, if there are any.
+    with_copies: Option<Prediction>,
     /// The source kernel. If several kernels were made from it, the last one completes it, and the others have none.
     pub source_kernel: Option<ParsedKernel>,
     /// With its compile-time parameters bound.
@@ -142,6 +148,11 @@ impl OptimizedKernel {
         self.source_kernel.as_ref().map_or(&self.kernel.name, |written| &written.kernel.name)
     }
 
+    /// The prediction of what a launch of the source kernel takes, with the launches that copy its operands.
+    pub(crate) fn whole(&self) -> Option<&Prediction> {
+        self.with_copies.as_ref().or(self.prediction.as_ref())
+    }
+
     /// What is held against the demands of the kernel.
     pub(crate) fn demanding(&self) -> demands::CompiledKernel<'_> {
         let target = self.options.target;
@@ -150,7 +161,8 @@ impl OptimizedKernel {
             kernel,
             specialized,
             target,
-            prediction: self.prediction.as_ref(),
+            prediction: self.whole(),
+            copied: &self.copied,
             unpredicted: self.unpredicted.as_deref(),
             iteration_times: &self.iteration_times,
             missed: &self.missed,
@@ -244,6 +256,13 @@ impl Compiled {
             &self.source,
             self.kernels.iter().map(|k| k.report.clone()).collect(),
         )
+        .with_programs(self.program_times())
+    }
+
+    /// The predicted times of the programs of several launches.
+    pub fn program_times(&self) -> Vec<ProgramTime> {
+        let seconds = |entry: &str| Some(self.kernel(entry)?.tile.prediction.as_ref()?.seconds);
+        self.programs.iter().map(|program| program_times::of(program, seconds)).collect()
     }
 
     /// The launch contracts in source order.
@@ -487,6 +506,8 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             choice,
             prediction,
             unpredicted: unseen,
+            copied: Vec::new(),
+            with_copies: None,
             source_kernel: written,
             specialized,
             missed: lost,
@@ -618,17 +639,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         linked.launches.iter().zip(&tiles).map(contract).collect()
     });
     if let Some(linked) = &linked {
-        for ((_, report), tile) in linked.launches.iter().zip(&mut tiles) {
-            if let Some(p) = &mut tile.prediction {
-                let issued: f64 = attribution::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
-                // With products a block of the model is a tile of the result.
-                let blocks = tilec_passes::choose::launched(&tile.kernel, &p.sizes).unwrap_or(if p.flops > 0.0 {
-                    0.0
-                } else {
-                    p.blocks
-                });
-                p.learn(|place| attribution::times(report, place), blocks * issued);
-            }
+        learn(&mut tiles, linked.launches.iter().map(|(_, report)| report));
+        for ((_, report), tile) in linked.launches.iter().zip(&tiles) {
             // A program that is looked at says what would help when it is asked.
             let tried = |what: What, said: &[Diagnostic]| match show_broken {
                 true => Tried::Nothing,
@@ -692,6 +704,31 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         source,
         target,
     })
+}
+
+/// Refines the predictions with the code, and adds to each the launches that copy operands in front of it.
+fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Report>) {
+    for (tile, report) in tiles.iter_mut().zip(reports) {
+        let Some(p) = &mut tile.prediction else { continue };
+        let issued: f64 = attribution::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
+        // With products a block of the model is a tile of the result.
+        let unknown = if p.flops > 0.0 { 0.0 } else { p.blocks };
+        let blocks = tilec_passes::choose::launched(&tile.kernel, &p.sizes).unwrap_or(unknown);
+        p.learn(|place| attribution::times(report, place), blocks * issued);
+    }
+    for main in 0..tiles.len() {
+        // Kernels in front of it that complete no kernel of the source are its own.
+        let launches = tiles[main].source_kernel.as_ref().map_or(1, |written| written.launches);
+        let copies = &tiles[(main + 1).saturating_sub(launches)..main];
+        let copied =
+            copies.iter().filter_map(|k| copied_operands::of(&k.specialized, k.prediction.as_ref().map(|p| p.seconds)));
+        let copied: Vec<CopiedOperand> = copied.collect();
+        let times: Option<Vec<&Prediction>> = copies.iter().map(|k| k.prediction.as_ref()).collect();
+        let times = times.filter(|times| !times.is_empty());
+        let own = tiles[main].prediction.as_ref();
+        let with_copies = own.zip(times).map(|(own, times)| own.with_copies(times.into_iter()));
+        (tiles[main].copied, tiles[main].with_copies) = (copied, with_copies);
+    }
 }
 
 /// The contract of a kernel that was lowered.

@@ -1,6 +1,7 @@
 //! The compile report as JSON, `tilec.report/1`: how each copy, shared-memory access and product was lowered. With an
 //! assembler, also registers and instruction counts.
 
+use super::program_times::ProgramTime;
 use super::register_lines::{MostLive, Spilled};
 use crate::assembler::{CalledSpills, Counts};
 use crate::console::render::{JsonPlace, SourceFile};
@@ -28,6 +29,9 @@ pub struct ReportFile {
     pub ptx_version: String,
     /// A report per kernel, in source order.
     pub kernels: Vec<KernelReport>,
+    /// The predicted times of programs of several launches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramTime>,
 }
 
 impl ReportFile {
@@ -39,7 +43,13 @@ impl ReportFile {
             target: target.name(),
             ptx_version: decimal_version(version),
             kernels,
+            programs: Vec::new(),
         }
+    }
+
+    /// The same with the times of programs of several launches.
+    pub fn with_programs(self, programs: Vec<ProgramTime>) -> ReportFile {
+        ReportFile { programs, ..self }
     }
 
     /// As JSON.

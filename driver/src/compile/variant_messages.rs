@@ -71,7 +71,7 @@ mod tests {
     fn said(message: &str, path: Option<FastPath>) -> Sink {
         let mut sink = Sink::new();
         let d = Diagnostic::remark("vectorize", Span::new(3, 7), message);
-        let loss = path.map(|path| MissedPath { path, at: Vec::new(), room: false, rows: false });
+        let loss = path.map(|path| MissedPath { path, at: Vec::new(), room: false, rows: false, nanoseconds: None });
         sink.push(Diagnostic { loss, ..d });
         sink.warn_of(0, codes::NARROW, "10% longer".to_owned());
         sink

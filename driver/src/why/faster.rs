@@ -37,6 +37,9 @@ impl Less {
     }
 }
 
+/// What is said if no other value is faster.
+pub(super) const NOTHING_FASTER: &str = "nothing faster is predicted";
+
 /// Values of parameters, by name.
 type Values = Vec<(String, i64)>;
 
@@ -87,7 +90,7 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
             "{} (tried, {}): {}",
             search.in_words(p),
             counted(search.seen.len(), "program"),
-            if less == Less::Time { "nothing faster is predicted" } else { "no fewer bytes are predicted" }
+            if less == Less::Time { NOTHING_FASTER } else { "no fewer bytes are predicted" }
         )),
     }
     found

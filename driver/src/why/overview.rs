@@ -4,7 +4,7 @@ use super::advice::{self, Given};
 use super::answer::{Known, Part, unrepeated};
 use super::faster::{self, Less};
 use super::loss::{Loss, loss};
-use super::{not, premise, said, ways_out};
+use super::{costs, launches, not, premise, road_end, said, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use tilec_ir::demands::{Figure, Property, What};
@@ -22,58 +22,72 @@ const SHOWN: usize = 4;
 /// The share of the predicted time in which the busiest unit is to work.
 const BUSY: f64 = 0.9;
 
+/// How much more than the minimum of bytes may be moved.
+const BYTES: f64 = 1.05;
+
 /// The share of the work that may be padding.
 const PADDING: f64 = 0.05;
 
-/// The answer: of each kernel the losses, those that cost most as a rule in front.
+/// A property that does not hold, or something else that costs time.
+struct Costs {
+    /// Microseconds of the predicted time; `None`: the model has no number.
+    us: Option<f64>,
+    part: Part,
+}
+
+/// How a fact begins that is a way out.
+const WAY_OUT: &str = "to change it: ";
+
+/// Whether a fact is a way out that may lower the predicted time: it was not tried, or does.
+fn may_help(fact: &str) -> bool {
+    fact.starts_with(WAY_OUT) && !fact.contains("does not change the predicted time") && !fact.contains(": slower")
+}
+
+impl Costs {
+    fn has_way_out(&self) -> bool {
+        self.part.facts.iter().any(|fact| may_help(fact))
+    }
+
+    /// Whether it has part of the predicted time.
+    fn is_timed(&self) -> bool {
+        self.us.is_some_and(|us| us >= costs::SHOWN)
+    }
+}
+
+/// The answer: of all kernels the losses, those that cost most in front, then what else is known of each kernel.
 pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
-    let (mut about, mut parts) = (Vec::new(), Vec::new());
+    let mut about = launches::sums(known);
+    let (mut losses, mut front, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for kernel in known.program.kernels.iter().filter(|k| known.judges(k)) {
         let name = &kernel.tile.kernel.name;
-        let (mut holds, mut unknown, mut losses, mut open) = (Vec::new(), Vec::new(), 0, 0);
-        for what in demands(known, kernel) {
-            match not::judged(known, kernel, what) {
-                DemandStatus::Holds => holds.push(format!("`{what}`")),
-                DemandStatus::Unknown(why) => {
-                    open += 1;
-                    unknown.push(format!("`{what}`: {}", why.message));
-                    unknown.extend(said::places_of(known, &why.places).into_iter().map(|place| format!("  {place}")));
-                }
-                DemandStatus::Broken(broken) => {
-                    losses += 1;
-                    parts.push(part_of(known, kernel, what, broken));
-                }
-            }
-        }
-        let judged = losses + holds.len();
-        let faster = faster::of_auto(known, kernel);
-        about.push(match losses {
-            0 if !unknown.is_empty() => {
-                let all = judged + open;
-                let have = if open == 1 { "has" } else { "have" };
-                format!("`{name}`: {judged} of {all} checks pass, and {open} {have} no result")
-            }
-            0 if faster.is_some() => format!("`{name}`: {judged} of {judged} checks pass"),
-            0 => format!("`{name}`: no loss found; {judged} of {judged} checks pass"),
-            1 => format!("`{name}`: 1 of {judged} checks fails"),
-            _ => format!("`{name}`: {losses} of {judged} checks fail"),
-        });
         let part = |title: &str, facts| Part { title: format!("{title} `{name}`"), facts, decisions: Vec::new() };
+        let Judged { holds, unknown, open, failed, losses: own } = judged(known, kernel);
+        let checks = holds.len() + failed;
+        let faster = faster::of_auto(known, kernel);
+        about.push(match own.len() {
+            0 if !unknown.is_empty() => {
+                let have = if open == 1 { "has" } else { "have" };
+                format!("`{name}`: {checks} of {} checks pass, and {open} {have} no result", checks + open)
+            }
+            0 if faster.is_some() => format!("`{name}`: {checks} of {checks} checks pass"),
+            0 => format!("`{name}`: no loss found; {checks} of {checks} checks pass"),
+            _ if failed == 0 => format!("`{name}`: {checks} of {checks} checks pass, and operands are copied"),
+            _ if failed == 1 => format!("`{name}`: 1 of {checks} checks fails"),
+            _ => format!("`{name}`: {failed} of {checks} checks fail"),
+        });
         // Of a kernel near the roofline, other values may be faster still.
         let near = holds.iter().any(|text| *text == format!("`{}`", What::AtLeast(Figure::Roofline, BUSY)));
-        if near {
-            let found = faster::of_parameters(known, kernel, Less::Time);
-            let lines = advice::tried(known, kernel, found.advice, Given::NotSlower);
-            let ways = lines.ways.into_iter().map(|text| format!("to change it: {text}"));
-            parts.push(part(
-                "Other values of compile-time parameters of",
-                found.facts.into_iter().chain(ways).collect(),
-            ));
-        }
+        let others = if near { other_values(known, kernel) } else { Vec::new() };
+        let helps = own.iter().any(|loss| loss.is_timed() && loss.has_way_out()) || others.iter().any(|f| may_help(f));
         if let Some(faster) = faster {
             about.push(format!("`{name}`: other values of `auto` parameters than those given are faster by the model"));
-            parts.insert(0, part("Values given for `auto` parameters of", vec![faster]));
+            front.push(part("Values given for `auto` parameters of", vec![faster]));
+        } else if !helps {
+            let open = own.iter().any(|loss| loss.us.is_none() && loss.has_way_out());
+            parts.extend(road_end::of(kernel, open));
         }
+        losses.extend(own);
+        parts.push(part("Other values of compile-time parameters of", others));
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
         parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));
@@ -81,8 +95,66 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
-    parts.retain(|p| !p.facts.is_empty());
-    (about, parts)
+    // Losses without a number are last, in the order of the checks.
+    losses.sort_by(|a, b| b.us.unwrap_or(-1.0).total_cmp(&a.us.unwrap_or(-1.0)));
+    let mut all: Vec<Part> = front.into_iter().chain(losses.into_iter().map(|loss| loss.part)).chain(parts).collect();
+    all.retain(|p| !p.facts.is_empty());
+    (about, all)
+}
+
+/// Other values of parameters of a kernel that is near the roofline.
+fn other_values(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
+    let found = faster::of_parameters(known, kernel, Less::Time);
+    let lines = advice::tried(known, kernel, found.advice, Given::NotSlower);
+    let ways = lines.ways.into_iter().map(|text| format!("{WAY_OUT}{text}"));
+    found.facts.into_iter().chain(ways).collect()
+}
+
+/// The checks of a kernel.
+struct Judged {
+    holds: Vec<String>,
+    unknown: Vec<String>,
+    /// Checks without a result, and checks that fail.
+    open: usize,
+    failed: usize,
+    /// The latter, and what else costs time.
+    losses: Vec<Costs>,
+}
+
+fn judged(known: &Known<'_>, kernel: &CompiledKernel) -> Judged {
+    let mut all = Judged { holds: Vec::new(), unknown: Vec::new(), open: 0, failed: 0, losses: Vec::new() };
+    for what in demands(known, kernel) {
+        match not::judged(known, kernel, what) {
+            DemandStatus::Holds => all.holds.push(format!("`{what}`")),
+            // Of a kernel without a prediction, that of the time says why.
+            DemandStatus::Unknown(_) if is_of_bytes(what) => {}
+            DemandStatus::Unknown(why) => {
+                all.open += 1;
+                all.unknown.push(format!("`{what}`: {}", why.message));
+                let places = said::places_of(known, &why.places);
+                all.unknown.extend(places.into_iter().map(|place| format!("  {place}")));
+            }
+            DemandStatus::Broken(broken) => {
+                let us = costs::of_loss(kernel, what, &broken);
+                // Tiles of products are loaded again, which costs nothing while products hide it.
+                let has_products = !kernel.report.mma.is_empty();
+                if is_of_bytes(what) && has_products && us.is_none_or(|us| us < costs::SHOWN) {
+                    continue;
+                }
+                all.failed += 1;
+                all.losses.push(Costs { us, part: part_of(known, kernel, what, broken, us) });
+            }
+        }
+    }
+    if let Some((us, message, facts)) = launches::copies(known, kernel) {
+        let title = format!("{}: `{}`: {message}", costs::in_words(kernel, us), kernel.tile.kernel.name);
+        all.losses.push(Costs { us, part: Part { title, facts, decisions: Vec::new() } });
+    }
+    all
+}
+
+fn is_of_bytes(what: What) -> bool {
+    matches!(what, What::AtMost(Figure::Bytes, _))
 }
 
 /// The warps of each role, and what they do; empty: all warps do the same.
@@ -141,13 +213,13 @@ fn idle_threads(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
         "the largest register tile, `{name}`, has {own} elements for {threads} threads: {} threads hold each",
         threads / own
     );
-    std::iter::once(fact).chain(ways.into_iter().map(|text| format!("to change it: {text}"))).collect()
+    std::iter::once(fact).chain(ways.into_iter().map(|text| format!("{WAY_OUT}{text}"))).collect()
 }
 
 /// What is asked of a kernel. Tensor cores are for products, and loads ahead for loops that fill shared memory.
 fn demands(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<What> {
     let mut all = vec![What::AtLeast(Figure::Roofline, BUSY), What::AtMost(Figure::Padding, PADDING)];
-    all.push(What::Has(Property::NoSpills));
+    all.extend([What::AtMost(Figure::Bytes, BYTES), What::Has(Property::NoSpills)]);
     if !kernel.report.mma.is_empty() {
         all.push(What::Has(Property::TensorCores));
         if demands::has_path(known.program.target, FastPath::Wgmma) {
@@ -173,7 +245,7 @@ fn fills_buffers(k: &Kernel) -> bool {
 }
 
 /// One loss: where, and what would change it.
-fn part_of(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken) -> Part {
+fn part_of(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broken, us: Option<f64>) -> Part {
     let Loss { message, places: mut facts, facts: reasons, decisions, mut ways } =
         loss(known, kernel, what, broken, Given::NotSlower);
     let left = facts.len().saturating_sub(SHOWN);
@@ -190,11 +262,9 @@ fn part_of(known: &Known<'_>, kernel: &CompiledKernel, what: What, broken: Broke
         facts.extend(said);
     }
     ways.truncate(SHOWN);
-    facts.extend(ways.into_iter().map(|text| format!("to change it: {text}")));
+    facts.extend(ways.into_iter().map(|text| format!("{WAY_OUT}{text}")));
     facts.push(format!("more: --not '{what}'"));
-    Part {
-        title: format!("`{}` does not meet `{what}`: {message}", kernel.tile.kernel.name),
-        facts,
-        decisions: Vec::new(),
-    }
+    let (cost, name) = (costs::in_words(kernel, us), &kernel.tile.kernel.name);
+    let title = format!("{cost}: `{name}` does not meet `{what}`: {message}");
+    Part { title, facts, decisions: Vec::new() }
 }

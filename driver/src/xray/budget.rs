@@ -40,7 +40,7 @@ pub(super) fn pictures(
     add("occupancy", Some(occupancy(program, kernel, machine)));
     add("shared-memory", shared(&kernel.tile.kernel, kernel));
     add("registers", machine.and_then(|m| registers(m, &kernel.contract.entry, &kernel.tile.kernel)));
-    if let Some(p) = &kernel.tile.prediction {
+    if let Some(p) = kernel.tile.whole() {
         let measured = fitting(measured, program.target, kernel).ok();
         add("time", Some(terms(p, measured)));
         add("roofline", Card::from_name(p.card).and_then(|card| roofline(p, card, kernel, measured)));
@@ -294,7 +294,7 @@ fn terms(p: &Prediction, measured: Option<&Measured>) -> (String, String) {
 }
 
 /// The operations a second of the fastest product of a kernel, two to a multiply-add, and what computes it; `None`: it has no product.
-fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
+pub(crate) fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
     let elem = |e: Expr| type_of(k, e).ok().and_then(|ty| ty.elem());
     let products = k.statement_data().filter_map(|s| {
         let StmtData::Assign { dst, src } = s else { return None };

@@ -47,7 +47,7 @@ pub(super) fn fitting<'m>(
     kernel: &CompiledKernel,
 ) -> Result<&'m Measured, String> {
     let entry = &kernel.contract.entry;
-    let Some(p) = &kernel.tile.prediction else {
+    let Some(p) = kernel.tile.whole() else {
         return Err(format!("there is no prediction for `{entry}` with which to compare the measurement"));
     };
     let parameters = &kernel.tile.parameters;

@@ -64,7 +64,10 @@ impl SearchContext<'_> {
     /// Finds which loads of each part a cache serves.
     pub(super) fn serve_from_caches(&self, env: &Env, cost: &mut Cost) {
         let (work, card) = (self.work, self.card);
-        cost.parts.iter_mut().for_each(|part| (part.cached, part.near) = (0.0, 0.0));
+        for part in &mut cost.parts {
+            (part.cached, part.near) = (0.0, 0.0);
+            part.fetched.clone_from(&part.copied);
+        }
         let copied: Vec<Vec<f64>> = cost.parts.iter().map(|part| part.copied.clone()).collect();
         let trips: Vec<f64> = cost.parts.iter().map(|part| part.trips).collect();
         let tensors: Vec<Value> = work.tensors.iter().map(|tensor| tensor.value).collect();
@@ -106,6 +109,7 @@ impl SearchContext<'_> {
                 let (part, near) = (&mut cost.parts[region], t.near_share(region));
                 part.near += copied[region][copy] * (1.0 - near);
                 part.cached += copied[region][copy] * (1.0 - near * t.far * share);
+                part.fetched[copy] = copied[region][copy] * near * t.far * share;
             }
         }
     }

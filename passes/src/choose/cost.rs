@@ -31,10 +31,11 @@ pub(super) struct Part {
     pub(super) loads: f64,
     pub(super) stores: f64,
     /// For kernels without products: of the bytes read, those that a cache serves, and of these those that an iteration
-    /// reads again from the first-level cache; the bytes of each copy.
+    /// reads again from the first-level cache; the bytes of each copy, and those of them that come from memory.
     pub(super) cached: f64,
     pub(super) near: f64,
     pub(super) copied: Vec<f64>,
+    pub(super) fetched: Vec<f64>,
     /// Bytes of each operand from memory, if one is converted: a partly used line serves the next iteration. And bytes
     /// of a row of the operands that are multiplied. (16x8192x8192 of W4A16 on an H100 without arithmetic: 16.9 us, in
     /// steps of 64 and of 128 4-bit elements.)

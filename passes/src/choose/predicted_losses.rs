@@ -48,6 +48,7 @@ pub(crate) fn remarks_to_warnings(k: &Kernel, options: &Options, first: usize, s
             continue;
         }
         let Some(with) = launch.seconds(&all, &[loss]) else { continue };
+        sink.time_of_loss(*i, (1e9 * (with - without).max(0.0)).round() as u64);
         let share = with / without - 1.0;
         if share > WORTH {
             let longer = (share * 100.0).round();

@@ -21,6 +21,9 @@ pub struct Prediction {
     pub bytes: f64,
     /// The minimum of these bytes: each tensor is read or written once.
     pub least_bytes: f64,
+    /// How many times each tensor is read from memory, for kernels without products: bytes of its loads by the bytes
+    /// that are needed of it.
+    pub reads: Vec<(String, f64)>,
     /// Operations of its products, two for each multiply-add, including padding.
     pub flops: f64,
     /// The terms of the time.
@@ -105,9 +108,35 @@ impl Prediction {
             self.seconds.max(self.started(self.terms.l2 + sectors)).max(self.started(self.terms.shared + conflicts));
     }
 
+    /// The prediction with the launches that copy operands in front of the kernel. They run one after the other, so
+    /// their times are added; what they move is moved in addition.
+    #[must_use]
+    pub fn with_copies<'a>(&self, copies: impl Iterator<Item = &'a Prediction>) -> Prediction {
+        copies.fold(self.clone(), |mut all, copy| {
+            all.seconds += copy.seconds;
+            all.terms.copies += copy.seconds;
+            all.bytes += copy.bytes;
+            all
+        })
+    }
+
     /// The seconds of a launch whose blocks run for `working` seconds.
     fn started(&self, working: f64) -> f64 {
         self.terms.launch + working
+    }
+
+    /// Seconds of the launch that are for bytes beyond the minimum: what memory takes for them and no other unit hides.
+    pub fn seconds_of_excess(&self) -> f64 {
+        if self.terms.issue > 0.0 || self.bytes <= self.least_bytes {
+            return 0.0;
+        }
+        let excess = self.terms.memory * (1.0 - self.least_bytes / self.bytes);
+        if self.busiest().0 != Term::Memory {
+            let adds = 1e-6 * self.budget().part(Term::Memory);
+            return adds.min(excess);
+        }
+        let next = Term::UNITS.into_iter().filter(|&t| t != Term::Memory).map(|t| self.terms.of(t)).fold(0.0, f64::max);
+        excess.min((self.terms.memory - next).max(0.0))
     }
 
     fn has_products(&self) -> bool {
@@ -254,6 +283,7 @@ impl Prediction {
             seconds: 1e-2,
             bytes: 1e9,
             least_bytes: 1e9,
+            reads: Vec::new(),
             flops: 0.0,
             terms: Terms::default(),
             tiles: 1000.0,
@@ -313,5 +343,28 @@ mod tests {
         let mut p = prediction(0.0);
         p.learn(|_| 3.0, 0.0);
         assert!(p.terms.sectors > 0.0 && p.terms.l2 != 1e-3);
+    }
+
+    /// Launches in front of a kernel add to its time, whatever unit works in them.
+    #[test]
+    fn copies_in_front_are_added() {
+        let own = prediction(1e12);
+        let copy = Prediction { seconds: 2e-3, bytes: 5e8, ..Prediction::example() };
+        let whole = own.with_copies([&copy, &copy].into_iter());
+        assert_eq!((whole.seconds, whole.bytes, whole.least_bytes), (1.4e-2, 2e9, 1e9));
+        assert_eq!((whole.budget().part(Term::Copies), whole.budget().part(Term::Products)), (4000.0, 9000.0));
+        assert!(whole.busiest().1 < own.busiest().1);
+    }
+
+    /// Bytes beyond the minimum cost what memory takes for them longer than the next unit.
+    #[test]
+    fn excess_bytes_cost_what_nothing_hides() {
+        let terms = |memory, l2| Terms { memory, l2, launch: 1e-3, ..Terms::default() };
+        let of = |terms| Prediction { bytes: 2e9, terms, ..Prediction::example() }.seconds_of_excess();
+        assert_eq!(of(terms(8e-3, 1e-3)), 4e-3);
+        assert_eq!(of(terms(8e-3, 6e-3)), 2e-3);
+        assert_eq!(of(Terms { issue: 1e-3, ..terms(8e-3, 1e-3) }), 0.0);
+        let least = Prediction { bytes: 1e9, terms: terms(8e-3, 1e-3), ..Prediction::example() };
+        assert_eq!(least.seconds_of_excess(), 0.0);
     }
 }

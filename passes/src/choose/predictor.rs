@@ -1,6 +1,5 @@
 //! The prediction for a kernel whose parameters have values.
 
-#[cfg(test)]
 use super::cost::Cost;
 use super::illegal::Illegal;
 use super::model;
@@ -11,7 +10,7 @@ use super::parameters::Auto;
 use super::prediction::Prediction;
 use super::search_result::Failed;
 use super::search_space::Space;
-use super::work::Env;
+use super::work::{Env, Tensor};
 use crate::Options;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::Kernel;
@@ -127,6 +126,7 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         seconds: time.seconds,
         bytes: time.bytes,
         least_bytes: time.least_bytes,
+        reads: reads(space, env, &cost, launch.grid.iter().product()),
         flops: 2.0 * cost.macs * time.tiles,
         terms: time.terms,
         tiles: time.tiles,
@@ -141,6 +141,21 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         unknown: None,
         padding: Padding::default(),
     })
+}
+
+/// How many times each tensor is read from memory by a launch of `blocks` blocks.
+fn reads(space: &Space<'_>, env: &Env, cost: &Cost, blocks: f64) -> Vec<(String, f64)> {
+    let work = &space.work;
+    let of = |tensor: &Tensor| {
+        let mut bytes = 0.0;
+        for (region, part) in work.regions.iter().zip(&cost.parts) {
+            let own = region.moves.iter().zip(&part.fetched).filter(|(m, _)| m.load && m.tensor == tensor.value);
+            bytes += blocks * part.trips * own.map(|(_, fetched)| fetched).sum::<f64>();
+        }
+        let needed = work.needed(env, tensor);
+        (bytes > 0.0 && needed > 0.0).then(|| (work.k.values[tensor.value].name.clone(), bytes / needed))
+    };
+    work.tensors.iter().filter_map(of).collect()
 }
 
 /// Why a kernel is not legal, with what in it is not.

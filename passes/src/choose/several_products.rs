@@ -380,6 +380,7 @@ impl<'a> SeveralProducts<'a> {
             seconds: c.time.seconds,
             bytes: c.time.bytes,
             least_bytes: c.time.least_bytes,
+            reads: Vec::new(),
             flops: 2.0 * cost.macs * c.time.tiles,
             terms: c.time.terms,
             tiles: c.time.tiles,

@@ -40,10 +40,12 @@ impl TimeBudget {
             left = (left - wanted).max(0.0);
         };
         // These add to the time as they are.
+        take(&[Term::Copies]);
         take(&[Term::Issue]);
         take(&[busiest]);
         take(&[Term::Launch]);
-        let others = || Term::ALL.into_iter().filter(|t| ![Term::Issue, busiest, Term::Launch].contains(t));
+        let alone = [Term::Copies, Term::Issue, busiest, Term::Launch];
+        let others = || Term::ALL.into_iter().filter(|t| !alone.contains(t));
         // What waits is hidden by the busiest unit alone, and what other units work by waiting too.
         take(&others().filter(|&t| !p.overlaps(t)).collect::<Vec<_>>());
         take(&others().filter(|&t| p.overlaps(t)).collect::<Vec<_>>());

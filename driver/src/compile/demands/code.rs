@@ -1,6 +1,7 @@
 //! The code that demands are checked against, and the messages for a demand that does not hold.
 
 use super::way_out::WayOut;
+use crate::compile::copied_operands::CopiedOperand;
 use crate::compile::report_json::Assembler;
 use tilec_ir::demands::What;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -20,8 +21,11 @@ pub(crate) struct CompiledKernel<'a> {
     /// The kernel before the passes. Its schedule has only what the source has.
     pub(crate) specialized: &'a Kernel,
     pub(crate) target: Target,
+    /// The prediction, with the launches that copy its operands.
     pub(crate) prediction: Option<&'a Prediction>,
-    /// Why there is none.
+    /// The operands that launches in front of it copy.
+    pub(crate) copied: &'a [CopiedOperand],
+    /// Why there is no prediction.
     pub(crate) unpredicted: Option<&'a str>,
     /// What an iteration of each scheduled loop takes.
     pub(crate) iteration_times: &'a [IterationTime],

@@ -283,6 +283,9 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     Some(broken)
 }
 
+/// Reads of a tensor beyond which it is said how often it is read.
+const AGAIN: f64 = 1.01;
+
 fn bytes(p: &Prediction, what: What) -> Option<Broken> {
     let broken = compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
         // Rounded away from what is demanded, so that the number breaks the demand as it is read.
@@ -301,5 +304,7 @@ fn bytes(p: &Prediction, what: What) -> Option<Broken> {
         }
         _ => Vec::new(),
     };
-    Some(Broken { places: attribution::copies(p), change, ..broken })
+    let again = p.reads.iter().filter(|(_, times)| *times > AGAIN);
+    let notes = again.map(|(tensor, times)| format!("`{tensor}` is read {times:.2} times from memory")).collect();
+    Some(Broken { places: attribution::copies(p), notes, change, ..broken })
 }

@@ -46,6 +46,9 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
         let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
+        if term == Term::Copies {
+            places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
+        }
         places.extend(own.into_iter().filter(|&(span, _)| term != Term::Latency || !paced(span)));
         path = path.or_else(|| missed_path(code, term));
         notes.extend(reason(code, p, term));
@@ -148,7 +151,7 @@ fn missed_path(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Ends => &[FastPath::StagedStores],
         Term::Conflicts => &[FastPath::Banks],
         Term::L1 | Term::L2 | Term::Memory | Term::Barriers | Term::Uneven => &[],
-        Term::Sectors | Term::Issue | Term::Launch => &[],
+        Term::Sectors | Term::Issue | Term::Copies | Term::Launch => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
@@ -168,6 +171,7 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
                 p.bytes / p.least_bytes.max(1.0)
             ));
         }
+        Term::Copies => "operands are copied by launches in front of the kernel (`align-rows`)",
         Term::Barriers => "warps synchronise in every iteration",
         Term::Ends if p.atom.is_some() => {
             "a block has no products in flight while it fills its pipeline and stores its result"
@@ -213,6 +217,7 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<WayOut> {
             }
         }
         Term::Ends => ends(code, p),
+        Term::Copies => code.tile.copied.iter().map(|o| WayOut::new(o.way_out(), By::Parameters)).collect(),
         Term::Sectors => {
             vec![WayOut::new(
                 "`tilec why --not coalesced` says which accesses use parts of sectors, and why",

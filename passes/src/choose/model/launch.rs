@@ -43,6 +43,7 @@ pub enum Term {
     Sectors,
     Conflicts,
     Issue,
+    Copies,
     Launch,
 }
 
@@ -51,7 +52,7 @@ impl Term {
     pub const UNITS: [Term; 5] = [Term::Products, Term::Shared, Term::L1, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 13] = [
+    pub const ALL: [Term; 14] = [
         Term::Products,
         Term::Shared,
         Term::L1,
@@ -64,6 +65,7 @@ impl Term {
         Term::Sectors,
         Term::Conflicts,
         Term::Issue,
+        Term::Copies,
         Term::Launch,
     ];
 
@@ -82,6 +84,7 @@ impl Term {
             Term::Sectors => "unused bytes of sectors",
             Term::Conflicts => "bank conflicts",
             Term::Issue => "instruction issue",
+            Term::Copies => "copies of operands",
             Term::Launch => "launch",
         }
     }
@@ -114,6 +117,8 @@ pub struct Terms {
     pub conflicts: f64,
     /// The time by which issuing instructions exceeds all else, if the code is known.
     pub issue: f64,
+    /// Launches in front of the kernel that copy its operands to aligned rows.
+    pub copies: f64,
     /// Until a launch runs.
     pub launch: f64,
 }
@@ -134,18 +139,19 @@ impl Terms {
             Term::Sectors => self.sectors,
             Term::Conflicts => self.conflicts,
             Term::Issue => self.issue,
+            Term::Copies => self.copies,
             Term::Launch => self.launch,
         }
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 13] {
+    pub fn list(&self) -> [(&'static str, f64); 14] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
     /// [`Self::list`] without terms of known code that are 0.
     pub fn shown(&self) -> impl Iterator<Item = (Term, f64)> + use<> {
-        let (all, of_code) = (*self, [Term::L1, Term::Sectors, Term::Conflicts, Term::Issue]);
+        let (all, of_code) = (*self, [Term::L1, Term::Sectors, Term::Conflicts, Term::Issue, Term::Copies]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
         shown.map(move |t| (t, all.of(t)))
     }

@@ -1,0 +1,51 @@
+//! What a loss costs: microseconds of the predicted time.
+
+use crate::compile::CompiledKernel;
+use crate::compile::demands::Broken;
+use tilec_ir::demands::{Figure, Property, What};
+use tilec_ir::missed_paths::FastPath;
+use tilec_passes::choose::Term;
+
+/// Microseconds of the predicted time that are for a property that does not hold; `None`: the model has no number for it.
+pub(super) fn of_loss(kernel: &CompiledKernel, what: What, broken: &Broken) -> Option<f64> {
+    let p = kernel.tile.whole().filter(|p| p.unknown.is_none())?;
+    let budget = p.budget();
+    match what {
+        What::AtLeast(Figure::Roofline, _) => Some(budget.total() - budget.part(p.busiest().0)),
+        What::AtMost(Figure::Bytes, _) => kernel.tile.prediction.as_ref().map(|own| 1e6 * own.seconds_of_excess()),
+        What::AtMost(Figure::Padding, _) => {
+            p.padding.of_products.then(|| p.padding.share * budget.part(Term::Products))
+        }
+        What::Has(Property::Coalesced) => Some(budget.part(Term::Sectors)),
+        What::Has(Property::NoBankConflicts) => {
+            // The reads of products are no copies of the model.
+            let counted = |span| p.places.iter().any(|place| !place.global && place.span == span);
+            broken.places.iter().any(|(span, _)| counted(*span)).then(|| budget.part(Term::Conflicts))
+        }
+        What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
+        What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous]),
+        What::Has(Property::Vectorised) => missed(kernel, &[FastPath::Wide]),
+        _ => None,
+    }
+}
+
+/// Microseconds that the model predicts for lost fast paths, each lost alone.
+fn missed(kernel: &CompiledKernel, paths: &[FastPath]) -> Option<f64> {
+    let own = kernel.tile.missed.iter().filter_map(|d| d.loss.as_ref()).filter(|loss| paths.contains(&loss.path));
+    let all: Vec<f64> = own.filter_map(|loss| loss.nanoseconds.map(|ns| ns as f64 / 1e3)).collect();
+    (!all.is_empty()).then(|| all.iter().sum())
+}
+
+/// `3.1 us of 17.1`, in front of what a loss is.
+pub(super) fn in_words(kernel: &CompiledKernel, us: Option<f64>) -> String {
+    match (us, kernel.tile.whole()) {
+        (Some(us), Some(p)) if us < SHOWN => {
+            format!("0.0 us of {:.1}, because other work hides it", p.budget().total())
+        }
+        (Some(us), Some(p)) => format!("{us:.1} us of {:.1}", p.budget().total()),
+        _ => "not in the predicted time".to_owned(),
+    }
+}
+
+/// Microseconds below which a loss is printed as 0.
+pub(super) const SHOWN: f64 = 0.05;

@@ -1,0 +1,68 @@
+//! The end of the road: that nothing is left which lowers the predicted time, what binds, and how fast it can be at all.
+
+use super::answer::Part;
+use crate::compile::CompiledKernel;
+use crate::xray::peak;
+use tilec_passes::choose::{Card, Prediction, Term};
+
+/// What is said of a kernel of which no loss is left that has a number and a way out. `open`: losses without a number
+/// have one.
+pub(super) fn of(kernel: &CompiledKernel, open: bool) -> Option<Part> {
+    let p = kernel.tile.whole().filter(|p| p.unknown.is_none())?;
+    let card = Card::from_name(p.card)?;
+    let name = &kernel.tile.kernel.name;
+    let mut facts = vec![binds(p, card, kernel)];
+    facts.extend(limit(p, card, kernel));
+    facts.push(format!("the prediction is {}", p.budget()));
+    if open {
+        facts.push("losses above that are not in the predicted time have ways out: measure what they gain".to_owned());
+    }
+    let title = format!("Nothing is left that lowers the predicted time of `{name}`");
+    Some(Part { title, facts, decisions: Vec::new() })
+}
+
+/// The unit that binds, with its share of the card's rate.
+fn binds(p: &Prediction, card: &Card, kernel: &CompiledKernel) -> String {
+    let (unit, share) = p.busiest();
+    let budget = p.budget();
+    if budget.largest() == Term::Launch {
+        return format!(
+            "the launch itself binds: it takes {:.1} of {:.1} us",
+            budget.part(Term::Launch),
+            budget.total()
+        );
+    }
+    if p.terms.issue > 0.0 {
+        return "instruction issue binds: schedulers issue one instruction per clock, without a gap".to_owned();
+    }
+    let percent = |x: f64| (100.0 * x).floor();
+    let of_rate = match (unit, peak(card, &kernel.tile.kernel)) {
+        (Term::Memory, _) => {
+            let rate = p.bytes / p.seconds / 1e9;
+            format!("; {:.0} % of the rate of the card, {rate:.0} of {:.0} GB/s", percent(rate / card.dram), card.dram)
+        }
+        (Term::Products, Some((peak, unit))) => {
+            let rate = p.flops / p.seconds;
+            let share = percent(rate / peak);
+            format!("; {share:.0} % of the rate of {unit}, {:.1} of {:.1} TFLOP/s", rate / 1e12, peak / 1e12)
+        }
+        _ => String::new(),
+    };
+    format!("{} binds: it works {:.0} % of the predicted time{of_rate}", unit.name(), percent(share))
+}
+
+/// The time of a launch in which memory moves the minimum of bytes, or products run at their peak, without anything else.
+fn limit(p: &Prediction, card: &Card, kernel: &CompiledKernel) -> Option<String> {
+    let memory = p.least_bytes / (card.dram * 1e9);
+    let useful = if p.padding.of_products { p.flops * (1.0 - p.padding.share) } else { p.flops };
+    let products = peak(card, &kernel.tile.kernel).map_or(0.0, |(peak, _)| useful / peak);
+    let us = |seconds: f64| format!("{:.1} us", 1e6 * seconds);
+    let bytes = format!("{:.0} bytes of the tensors at {:.0} GB/s", p.least_bytes, card.dram);
+    match (memory, products) {
+        (0.0, 0.0) => None,
+        _ if products > memory => {
+            Some(format!("the theoretical limit is {}: {useful:.0} operations at the peak of the card", us(products)))
+        }
+        _ => Some(format!("the theoretical limit is {}: {bytes}", us(memory))),
+    }
+}

@@ -353,6 +353,7 @@ mod tests {
         };
         let said = |assembler: Assembler| -> Vec<String> {
             let demanding = CompiledKernel {
+                copied: &[],
                 kernel: &tile.kernel,
                 specialized: &tile.specialized,
                 target: Target::Sm70,
@@ -391,6 +392,7 @@ mod tests {
                 tile.specialized.schedule.min_ctas = None;
             }
             let demanding = CompiledKernel {
+                copied: &[],
                 kernel: &tile.kernel,
                 specialized: &tile.specialized,
                 target: Target::Sm70,

@@ -50,7 +50,7 @@ done
 "$tilec" xray scripts/browser/spilled.tile --target sm_80 -o "$pages/spilled-sm_80.html"
 # Two variants, with a measurement beside what is predicted.
 printf '%s' '{"schema": "tilec.bench/1", "entry": "gemm", "machine": {"name": "a card"}, "variants": [{"label": "one", "target": "sm_80"}], "problems": [{"args": {"M": 4096, "N": 4096, "K": 4096}, "rows": [{"variant": 0, "us": [700.0]}]}]}' > "$pages/measured.json"
-"$tilec" xray examples/gemm.tile --target sm_80 M=N=K=4096 --beside target=sm_90a,STAGES=2 --measured "$pages/measured.json" -o "$pages/gemm-beside.html"
+"$tilec" xray examples/gemm.tile --target sm_80 M=N=K=4096 --compare target=sm_90a,STAGES=2 --measured "$pages/measured.json" -o "$pages/gemm-beside.html"
 # Pictures that are compared: of programs whose values are all given, so that what the model would choose is not what is compared.
 mkdir "$pages/compared"
 "$tilec" xray examples/gemm.tile --target sm_90a -D BM=128,BN=128,BK=64,WM=64,WN=128,KW=1,STAGES=4,RASTER=8 M=4096 N=4096 K=4096 -o "$pages/compared/gemm-sm_90a.html"

@@ -1,5 +1,5 @@
 //! Sizes of elements in bits, since several elements may share a byte. Code that needs bytes or registers for a number
-//! of elements asks this module.
+//! of elements uses this module.
 
 use std::fmt;
 

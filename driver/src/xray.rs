@@ -56,7 +56,7 @@ pub struct Xray {
     pub file: String,
     /// Target.
     pub target: &'static str,
-    /// The kernels in source order, the variants of one beside each other.
+    /// The kernels in source order, the variants of one next to each other.
     pub kernels: Vec<KernelPage>,
     /// The program in all its forms.
     pub columns: Columns,
@@ -68,7 +68,7 @@ pub struct Xray {
     /// Why the element that was requested has no picture.
     #[serde(skip)]
     pub no_way: Option<String>,
-    /// The same program with other values, beside this one.
+    /// The same program with other values, to compare with this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<OtherVariant>,
 }
@@ -106,23 +106,23 @@ pub fn xray(source: &str, options: &CompileOptions, more: &PageOptions) -> Resul
             Err(why) => shown.no_way = Some(why),
         }
     }
-    let other = &more.beside;
+    let other = &more.compare;
     if other.target.is_some() || !other.values.is_empty() {
         let (other, code) = made(source, &other.options(options, &program))?;
         let other = of(&other, code.as_ref());
         let figures = two_variants::Figures { own: &shown.kernels_in_words(), other: &other.kernels_in_words() };
-        shown.beside = Some(OtherVariant::new((&shown.columns, &other.columns), figures, &more.beside.to_string()));
+        shown.beside = Some(OtherVariant::new((&shown.columns, &other.columns), figures, &more.compare.to_string()));
     }
     Ok(shown)
 }
 
-/// What a page has besides the program.
+/// What a page has in addition to the program.
 #[derive(Clone, Debug, Default)]
 pub struct PageOptions {
     /// Measurements, of which those that fit are shown.
     pub measured: Vec<Measured>,
-    /// What a second variant has beside this one.
-    pub beside: VariantDiff,
+    /// What is different in a second variant, which is compared with this one.
+    pub compare: VariantDiff,
     /// An element whose way is a picture.
     pub element: Option<path::Element>,
     /// What that picture is called.

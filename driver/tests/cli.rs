@@ -394,7 +394,7 @@ fn a_search_writes_a_program_or_says_that_there_is_no_gpu() {
     assert_eq!(dir.names(), ["c.jsonl", "x.tile"]);
 }
 
-/// Whoever names an assembler wants that one: another is not taken in its place, and a report does not go without it.
+/// A named assembler is not replaced by another one, and a report without it is an error.
 #[test]
 fn a_named_assembler_that_cannot_be_used_is_said() {
     let dir = Dir::new("named-assembler");

@@ -1,4 +1,4 @@
-//! `tilec xray --measured`: only a measurement of this kernel, target and problem is beside the prediction.
+//! `tilec xray --measured`: only a measurement of this kernel, target and problem is compared with the prediction.
 
 use crate::common::Dir;
 use serde_json::json;

@@ -499,7 +499,7 @@ fn launch_files_describe_tensor_maps_and_scratch_memory() {
     assert_eq!(result("tile.bin"), result("ptx.bin"));
 }
 
-/// What the sequence beside holds is nobody else's, although its rows are part of the same tiles: TMA loads of values stop where a sequence ends (`ended` in the contract).
+/// Values of the next sequence have no effect, although its rows are part of the same tiles: TMA loads of values stop where a sequence ends (`ended` in the contract).
 #[test]
 fn nan_of_a_neighbouring_sequence_reaches_no_other() {
     const WIDTH: usize = 64;

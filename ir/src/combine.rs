@@ -7,10 +7,11 @@
 //! }
 //! ```
 //!
-//! Two tuples, of which the first has the lower index along the dimension, become one. For a sort the program says whether the first belongs in front.
-//! The order of combination follows from the indices of the elements, in every layout ([`crate::kernel::ExprData::Combine`]): blocks of 2, 4, 8, .. elements
-//! begin at multiples of their size, and the tuple of a block is that of its lower half combined with that of its upper half. So the combination need not be
-//! commutative, and needs no neutral element.
+//! Two tuples become one. The first has the lower index along the dimension. For a sort the program says whether the first belongs
+//! in front. The order of combination follows from the indices of the elements, in every layout
+//! ([`crate::kernel::ExprData::Combine`]). Blocks of 2, 4, 8, .. elements begin at multiples of their size. The tuple of a block is
+//! that of its lower half combined with that of its upper half. So the combination need not be commutative, and needs no neutral
+//! element.
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};

@@ -20,9 +20,9 @@ pub enum Mechanism {
     /// From global memory into a channel's slot without passing through registers (`cp.async`); lands at the latest at the
     /// `wait` for the slot: `async`.
     Asynchronous,
-    /// From global memory into a channel's slot, or from a buffer to global memory, by TMA
-    /// (`cp.async.bulk.tensor`): boxes, which a descriptor of the tensor cuts off at its end; lands at the latest at the `wait` for the
-    /// slot, has read the buffer at the latest at its `await`: `tma`.
+    /// From global memory into a channel's slot, or from a buffer to global memory, by TMA (`cp.async.bulk.tensor`): `tma`.
+    /// A descriptor of the tensor clips boxes at its end. A load lands at the latest at the `wait` for the slot. A store
+    /// has read the buffer at the latest at its `await`.
     Tensor {
         /// For a window that several blocks of the cluster load (all, or those of a row or column): each block loads
         /// its part and multicasts it to all: `tma multicast`.

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A program means what it would mean with one replica, which is how the interpreter runs it. `ordered` parts are done in that order: what one of
-//! them needs to be after another is after it. Everything else of an iteration may run beside other iterations, so it must not touch what they
+//! them needs to be after another is after it. Everything else of an iteration may overlap with other iterations, so it must not touch what they
 //! touch: that is proved of channels and buffers (the pass `barriers`). Global memory is the author's: iterations are as independent as blocks of a grid.
 
 use crate::entities::{Block, Stmt};

@@ -163,7 +163,7 @@ pub enum Scratch {
 }
 
 impl Scratch {
-    /// What the host provides: words behind the type of a tensor in global memory.
+    /// What the host provides: words after the type of a tensor in global memory.
     pub const OF_HOST: &'static [(Scratch, &'static str)] =
         &[(Scratch::Elements, "scratch"), (Scratch::Signals, "signals")];
 
@@ -189,7 +189,7 @@ pub struct Padded {
     pub stride: Value,
     /// Lines in memory.
     pub extent: Expr,
-    /// How many lines of padding are in front of them: the first element of all modes is at line `-behind`.
+    /// Lines of padding in front of them: the first element of all modes is at line `-behind`.
     pub behind: Expr,
 }
 

@@ -2,9 +2,9 @@
 //! and it accesses no files or processes. `docs/rust.md` has examples.
 //!
 //! * [`Device`], [`Module`] and [`Kernel`] launch kernels from a [`Bundle`], with [`Tensor`]s whose types have element type,
-//!   rank and access: on a GPU (feature `cuda`, which is on), and on the simulator with slices of the host (feature `sim`), so
-//!   that a crate that uses kernels has tests without a GPU. The launchers of `tilec-build` use these.
-//! * `loaded` launches from contracts by names.
+//!   rank and access. They run on a GPU (feature `cuda`, on by default), or on the simulator with slices of the host (feature
+//!   `sim`), for tests without a GPU. The launchers of `tilec-build` use them.
+//! * `loaded_kernel` launches from contracts by names.
 //! * `cuda` is the driver API, the only module with `unsafe`.
 
 pub mod bind;

@@ -34,7 +34,9 @@ impl Refused {
     /// There is not enough memory or registers.
     pub(crate) fn room(why: impl Into<String>) -> Refused {
         let room = Refused { why: why.into(), room: true, ..Refused::default() };
-        room.help("smaller tiles leave room for it; of extents that are `auto` those are taken with which the kernel is fastest")
+        room.help(
+            "smaller tiles leave room for it; `auto` extents are chosen for the fastest kernel, with or without it",
+        )
     }
 
     /// Something else is requested.

@@ -1,10 +1,14 @@
 //! `vectorize`: decides the access width of every copy that touches memory.
 //!
-//! A copy gets the largest power of two of elements that all of these allow: 16 bytes; the run of adjacent elements
-//! that a thread has in the copy's register layout; for global memory, what the preconditions prove
-//! ([`crate::analysis::access_width::global_width`]); for shared memory, the alignment of the window. For an
-//! access of less than 16 bytes a remark names the missing fact. A width in the source (`vec 8`) that cannot be proved
-//! is an error, unless it was written for layouts of a pass that is switched off.
+//! A copy gets the largest power of two of elements that all of these allow:
+//!
+//! * 16 bytes;
+//! * the run of adjacent elements that a thread has in the copy's register layout;
+//! * for global memory, what the preconditions prove ([`crate::analysis::access_width::global_width`]);
+//! * for shared memory, the alignment of the window.
+//!
+//! For an access of less than 16 bytes a remark names the missing fact. A width in the source (`vec 8`) that cannot be
+//! proved is an error, unless it was written for layouts of a pass that is switched off.
 //!
 //! Needs: layouts. Switched off: one element per access.
 

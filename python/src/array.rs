@@ -1,7 +1,11 @@
 //! Arrays of other libraries: where they are, and what is in them.
 //!
-//! PyTorch is asked by the DLPack C exchange API where it has that (2.10 and later), and by its own methods where it has not or
-//! does not say; CuPy and Numba by the CUDA array interface; NumPy by its array interface; anything else, JAX among them, by DLPack.
+//! | library | protocol |
+//! |---|---|
+//! | PyTorch | the DLPack C exchange API (2.10 and later), else its own methods |
+//! | CuPy, Numba | the CUDA array interface |
+//! | NumPy | its array interface |
+//! | others, such as JAX | DLPack |
 
 use crate::dtype::Dtype;
 use crate::foreign::{Borrowed, Exchange, lent};

@@ -52,7 +52,7 @@ pub(crate) struct Bound<'f> {
     pub(crate) bound: BoundProgram,
 }
 
-/// Works out what is launched: `misaligned` says which array is not aligned as a kernel wants.
+/// Computes what is launched: `misaligned` says which array is not aligned as a kernel requires.
 ///
 /// # Errors
 /// All that is wrong with the values.
@@ -283,7 +283,7 @@ fn word(arg: &LaunchArg) -> u64 {
     }
 }
 
-/// Whether arrays at these addresses are aligned as a kernel wants.
+/// Whether arrays at these addresses are aligned as a kernel requires.
 pub(crate) fn aligned(contract: &Contract, names: &[String], addresses: &[u64]) -> Result<(), String> {
     for param in &contract.params {
         let (align, element) = match &param.kind {

@@ -5,10 +5,9 @@
 //! blocks may run on several host threads; each byte has a bit that says whether it was written.
 //!
 //! Inside an allocation, every byte may be stored to unless it is in a gap, or unless the whole allocation is
-//! read-only. Allocations with gaps have another bit for each byte. (A pattern of strides would be smaller, but tensors
-//! have up to five strides in any relation, and a byte has nine bits anyway.) Loads need no bits of their own: bytes
-//! that may not be loaded were never written, and a gap is never written. So a gap may be loaded if the host has put
-//! something there.
+//! read-only. Allocations with gaps have another bit for each byte, because tensors have up to five strides in any
+//! relation. Loads need no bits of their own: bytes that may not be loaded were never written, and a gap is never
+//! written. So a gap may be loaded if the host has put something there.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

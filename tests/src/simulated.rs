@@ -1,10 +1,11 @@
 //! A compiled program on the simulator: the PTX text and the launch contract, and nothing else of the compiler.
 //!
-//! Every tensor is in an allocation of its own, at an odd multiple of the alignment that the contract requests: which one
-//! depends on the seed and the tensor, so that each may be off by something else. A run that says `at=8` wants all of them at the
-//! eighth multiple. What a kernel must not touch the simulator reports: what is around a tensor and the gaps between its elements
-//! (which may be loaded where the contract says so, and hold no numbers then), elements of what it only writes before it has
-//! written them (they start as the problem has them, NaN, for the comparison), and stores to what it only reads.
+//! Each tensor has an allocation of its own, at an odd multiple of the alignment that the contract requires. The multiple
+//! depends on the seed and the tensor. With `at=8`, all tensors are at the eighth multiple. The simulator reports
+//!
+//! * accesses around a tensor, and to gaps between its elements; if the contract allows loads of gaps, these contain NaN;
+//! * loads of elements that the kernel only writes, before it has written them;
+//! * stores to tensors that the kernel only reads.
 
 use crate::golden;
 use crate::number::Format;

@@ -294,8 +294,8 @@ fn two_variants_may_differ_in_target_sizes_and_values() {
     let options = CompileOptions { target: Target::Sm80, ..CompileOptions::default() };
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let values = vec![pair("M", "1024"), pair("BM", "64"), pair("BN", "64")];
-    let beside = tilec::xray::VariantDiff { target: Some(Target::Sm90a), values };
-    let more = tilec::xray::PageOptions { beside, ..Default::default() };
+    let compare = tilec::xray::VariantDiff { target: Some(Target::Sm90a), values };
+    let more = tilec::xray::PageOptions { compare, ..Default::default() };
     let shown = tilec::xray::xray(&source, &options, &more).expect("both compile").beside.expect("two variants");
     assert_eq!(shown.values, "sm_90a M=1024 BM=64 BN=64");
     let figure = |name: &str| {

@@ -9,7 +9,7 @@
 //!
 //! A candidate is usable when it runs, tells its version, and that version knows the target: 12.9 is
 //! the last that knows `sm_70`. Each refusal is kept with its reason, in the result as well as in the
-//! error. A `TILEC_PTXAS` that is not usable ends the search: whoever names a path wants that tool and no other.
+//! error. A `TILEC_PTXAS` that is not usable ends the search: a named path is used, or it is an error.
 
 use super::child::{self, PrivateDir};
 use crate::assembler::tools::{Arch, NotFound, Refusal, Tool, ToolVersion, is_named};

@@ -1,7 +1,7 @@
 //! NVIDIA's assembler and disassembler, if they are installed.
 //!
 //! `tilec` needs neither to write PTX. With them it can produce a cubin, show the machine code (SASS)
-//! beside the source, and check claims that PTX cannot settle: registers, spills, and what the main
+//! next to the source, and check claims that PTX cannot settle: registers, spills, and what the main
 //! loop really executes.
 //!
 //! | file                | what it does                                                          |
@@ -15,9 +15,11 @@
 //! | `loops.rs`          | control flow of those instructions: natural loops, the main loop      |
 //! | `lint.rs`           | counts by kind of instruction, and what no kernel of ours may contain |
 //!
-//! Invariants: a tool is started by absolute path, never through a shell, and is killed when it takes
-//! too long; nothing it prints can make this module panic; no result depends on the environment beyond
-//! which tool was found, and that is part of the result.
+//! Invariants:
+//!
+//! * A tool is started by absolute path, never through a shell. It is killed when it takes too long.
+//! * No output of a tool makes this module panic.
+//! * Results depend on the environment only by the tool that was found, which is part of the result.
 
 mod child;
 pub mod control;

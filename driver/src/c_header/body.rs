@@ -217,7 +217,7 @@ pub(super) struct Placed<'a> {
 pub(super) fn overlaps(body: &mut Body<'_>, tensors: &[Placed<'_>]) {
     for (i, over) in tensors.iter().enumerate().filter(|(_, t)| t.written) {
         for (j, under) in tensors.iter().enumerate().filter(|(j, _)| *j != i) {
-            // Each pair of written tensors is compared once. Only the device knows the tensors behind an array of
+            // Each pair of written tensors is compared once. Only the device knows the tensors of an array of
             // pointers.
             if (under.written && j < i) || over.pointers != under.pointers {
                 continue;

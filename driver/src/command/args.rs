@@ -21,7 +21,7 @@ pub(crate) struct Sizes(pub(crate) SizeList);
 #[command(name = "tilec", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "\
-Exit status: 0 fine, 1 diagnostics, 2 usage, 101 a bug of tilec.
+Exit status: 0 success, 1 diagnostics, 2 usage, 101 a bug of tilec.
 A file with the name of a subcommand needs a path: `tilec ./run`.
 
   tilec examples/gemm.tile -o gemm.ptx
@@ -196,7 +196,7 @@ pub(crate) struct Xray {
     pub(crate) measured: Option<PathBuf>,
     /// A second variant to compare with: compile-time parameters, sizes (M=4096), or another target (target=sm_80)
     #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = binding)]
-    pub(crate) beside: Vec<(String, String)>,
+    pub(crate) compare: Vec<(String, String)>,
     /// Kind of output: html, json (the data of the page), svg:NAME (one picture; svg:list lists them), or svg:NAME@N (its step N)
     #[arg(long, value_name = "WHAT", default_value = "html", value_parser = xray_emit)]
     pub(crate) emit: XrayEmit,
@@ -510,7 +510,7 @@ pub(crate) enum Emit {
     C,
     /// A report on every copy, access and product, JSON
     Report,
-    /// The machine code beside the source lines (needs ptxas and nvdisasm)
+    /// The machine code with its source lines (needs ptxas and nvdisasm)
     Sass,
     /// The machine code (needs ptxas)
     Cubin,

@@ -139,7 +139,7 @@ pub(crate) fn bug(format: ErrorFormat) -> u8 {
     101
 }
 
-/// Messages besides the result, and their format.
+/// Messages in addition to the result, and their format.
 #[derive(Copy, Clone)]
 pub(crate) struct SideMessages {
     /// Remarks too.

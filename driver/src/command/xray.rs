@@ -26,7 +26,7 @@ pub(crate) fn xray_command(args: &Xray) -> Result<(), Failure> {
     }
     options.variants = definitions(&options, &args.variant)?;
     let said = SideMessages { remarks: args.program.remarks, format: args.program.error_format };
-    let more = PageOptions { measured: measured(args)?, beside: other(&args.beside)?, ..element(&args.emit)? };
+    let more = PageOptions { measured: measured(args)?, compare: other(&args.compare)?, ..element(&args.emit)? };
     let shown = said.unless_error(xray::xray(&source, &options, &more))?;
     if let (Some(file), Some(why)) = (&args.measured, &shown.unmeasured) {
         return Err(Failure::Usage(format!("`{}` does not fit: {why}", file.display())));

@@ -216,7 +216,7 @@ pub(crate) fn accesses(s: &tilec_ptx::report::SharedReport) -> (Span, String) {
     (s.span, format!("{access} `{}` takes {wavefronts} a warp{least}", s.buffer))
 }
 
-/// That an asynchronous copy takes wavefronts beside those for its banks, because rows of its window are shorter than a line of shared memory.
+/// That an asynchronous copy takes wavefronts in addition to those for its banks, because rows of its window are shorter than a line of shared memory.
 pub(crate) fn divided(k: &Kernel, s: &tilec_ptx::report::SharedReport) -> Option<String> {
     if !s.store || s.access_bytes < MAX_ACCESS_BYTES {
         return None;

@@ -35,7 +35,7 @@ const SHOWN: usize = 4;
 
 /// The share of the bytes of sectors from which on they count as used, rounding aside.
 const WHOLE_SECTORS: f64 = 0.999;
-/// The share of a launch's bytes that an access may waste: a row of a bias beside the operands of a product.
+/// The share of a launch's bytes that an access may waste: a row of a bias, compared with the operands of a product.
 const LITTLE: f64 = 0.01;
 
 /// Whether code meets a demand.

@@ -39,7 +39,7 @@ pub(super) fn element(known: &Known<'_>, element: &path::Element) -> Result<Answ
         parts.push(part("What the element is made of, in the order of execution", &behind));
     }
     let steps: Vec<&path::Step> = ahead.into_iter().chain(behind).collect();
-    // What decided where it lies: the passes, about the tiles on the way.
+    // The passes that decided its addresses, for the tiles on its path.
     let mut lines: Vec<usize> =
         steps.iter().filter(|s| matches!(s.at, "shared memory" | "registers") && s.line > 0).map(|s| s.line).collect();
     lines.dedup();

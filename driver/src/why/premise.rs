@@ -34,7 +34,7 @@ pub(super) fn premise(
     what: What,
 ) -> Premise {
     let Some(path) = path else { return Premise::default() };
-    // Accesses between shared memory and registers may be narrow, too, and nobody asks for that.
+    // Accesses between shared memory and registers may be narrow, too; no demand is about them.
     let of_these = |d: &&Diagnostic| path != FastPath::Wide || places.contains(&d.span);
     let own: Vec<&Diagnostic> = demands::declined(kernel.tile.demanding(), path).filter(of_these).collect();
     let mut own = match path {

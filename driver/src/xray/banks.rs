@@ -1,4 +1,4 @@
-//! Shared memory by banks: where a tile lies, and which lanes of an access meet in a bank.
+//! Shared memory by banks: the addresses of a tile, and which lanes of an access conflict.
 
 use super::lines::{self, ACROSS, DIM, PIECE};
 use super::picture::{Picture, Room};
@@ -232,7 +232,7 @@ fn drawn_rows(layout: &SmemLayout, elem: Elem, bytes: u64) -> Vec<u64> {
     (0..ROWS).map(|i| i * apart).filter(|&row| row < bytes).collect()
 }
 
-/// Where an element lies, as a formula.
+/// The address of an element, as a formula.
 fn formula(layout: &SmemLayout, elem: Elem) -> String {
     let Some((swizzle, places)) = layout.to_cute() else {
         return "No CuTe layout with one swizzle says where an element lies: it is the exclusive or of what the bits of its coordinates say.".to_owned();

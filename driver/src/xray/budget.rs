@@ -227,7 +227,7 @@ fn registers(machine: &Machine, entry: &str, k: &Kernel) -> Option<(String, Stri
     Some((title, svg.done()))
 }
 
-/// Registers that threads of roles are given beside those of the launch.
+/// Registers that threads of roles get in addition to those of the launch.
 pub(crate) fn registers_of_roles(k: &Kernel) -> Vec<(String, i64)> {
     let mut all = Vec::new();
     k.walk(k.body, &mut |k, _, s| {

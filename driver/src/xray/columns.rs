@@ -1,7 +1,7 @@
 //! The program in all its forms, line by line, with the links between them.
 //!
 //! Every line of a program after a pass, and every instruction of PTX, has a *place*: the lines of the source that its
-//! statement came from. A line of the last program and an instruction have a *statement* beside: the same number is the same
+//! statement came from. A line of the last program and an instruction have a *statement* next to them: the same number is the same
 //! statement. An instruction of the machine code has the PTX line that it came from.
 
 use super::diff;
@@ -38,7 +38,7 @@ pub struct Columns {
     pub buffers: Vec<(usize, Vec<usize>)>,
     /// The machine code; none: there are no tools for it where the page was made.
     pub machine: Option<Machine>,
-    /// What is said of the program besides what passes say.
+    /// Messages about the program that are not of passes.
     pub remarks: Vec<Remark>,
 }
 

@@ -15,7 +15,7 @@ pub(super) const ACROSS: u64 = LINE / PIECE;
 pub(super) const HIGH: f64 = 20.0;
 /// Width of a piece that has room for words above it.
 const ROOMY: f64 = 64.0;
-/// What is said beside a picture.
+/// Text next to a picture.
 pub(super) const DIM: &str = "#555555";
 
 /// A piece as it is drawn.

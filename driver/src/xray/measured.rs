@@ -1,4 +1,4 @@
-//! What was measured, and which of it belongs beside a prediction.
+//! Measurements, and which of them are compared with a prediction.
 
 use crate::compile::CompiledKernel;
 use serde::Serialize;

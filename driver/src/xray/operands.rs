@@ -78,7 +78,7 @@ impl Operand<'_> {
         (lines / along, depth / deep)
     }
 
-    /// Where a row of a core matrix lies, in bytes from where the operand begins.
+    /// Offset of a row of a core matrix in bytes, from the start of the operand.
     fn byte(&self, (step, (i, j), row): Part) -> u64 {
         let (d, elem) = (&self.of.descriptor, self.of.elem);
         let per = u64::from(elem.per(PIECE as u32));
@@ -163,7 +163,7 @@ impl Operand<'_> {
         TINTS[self.number(core) as usize % TINTS.len()]
     }
 
-    /// Core matrices of all steps, as the product has them; `whole`: those that are in memory beside, all of them.
+    /// Core matrices of all steps, as the product has them; `whole`: also those around them in memory.
     fn grid(&self, svg: &mut Svg, step: usize, shown: u64, whole: &BTreeSet<u64>) {
         let o = self.of;
         let (along, deep) = self.cores();

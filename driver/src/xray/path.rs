@@ -1,7 +1,7 @@
 //! The way of one element: from the tensor, through shared memory and registers, to the product, and from the sum to the result.
 //!
 //! It is followed through the program with layouts whose loops are as they are written: there windows are sums of grid indices and loop variables, and fragments and
-//! partial results are statements. Each use sees the definitions that reach it in the order of the program (`forward`, `backward`). Where an element lies,
+//! partial results are statements. Each use sees the definitions that reach it in the order of the program (`forward`, `backward`). The address of an element,
 //! and who moves it, say the layouts and attributes of the program after the last pass, in which buffers keep their names.
 
 mod accesses;

@@ -6,17 +6,17 @@ use std::fmt::Write as _;
 /// word always says the same.
 pub(super) const TINTS: [&str; 8] =
     ["#77aadd", "#ffaabb", "#bbcc33", "#44bb99", "#eedd88", "#99ddff", "#ee8866", "#ececec"];
-/// What is wrong; it has a sign beside.
+/// What is wrong; it has a sign next to it.
 pub(super) const BAD: &str = "#9e1b32";
 /// What is measured or chosen.
 pub(super) const STRONG: &str = "#0072b2";
 
 /// What is written.
 pub(super) const INK: &str = "#1a1a1a";
-/// What is said beside a picture.
+/// Text next to a picture.
 const NOTE: &str = "#444444";
 
-/// Where a text is beside its point.
+/// The side of its point on which a text is.
 #[derive(Copy, Clone)]
 pub(super) enum Anchor {
     Start,
@@ -259,7 +259,7 @@ impl Svg {
         }
         self.explain(width);
         self.close();
-        // Whole pixels: at an edge in the middle of one, what is behind the picture shows through.
+        // Whole pixels: at an edge in the middle of one, the background shows through.
         let (width, height) = (self.width.max(self.right).ceil(), (self.height + above).ceil());
         let (top, w, h) = (short(0.0 - above), short(width), short(height));
         let title = escaped(&self.title);

@@ -21,7 +21,7 @@ const ROW: f64 = 22.0;
 const TOP: f64 = 44.0;
 /// Width of what takes no time that is known.
 const NARROW: f64 = 5.0;
-/// Units that a schedule counts, and those that are taken beside it.
+/// Units that a schedule counts, and units that it ignores.
 const COUNTED: &str = "#d0d0d0";
 const BESIDE: &str = "#f2ead8";
 

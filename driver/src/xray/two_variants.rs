@@ -11,7 +11,7 @@ use tilec_ir::target::Target;
 /// Lines around a difference that are shown.
 const CONTEXT: usize = 2;
 
-/// Another variant beside the one that is shown.
+/// Another variant, to compare with the one that is shown.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherVariant {
     /// The values that it has: `BM=64`.
@@ -76,11 +76,11 @@ impl fmt::Display for VariantDiff {
 pub struct Compared {
     /// What it is.
     pub title: String,
-    /// Lines beside each other; what one of them does not have is none. A line of none at all stands for lines that are alike.
+    /// Lines side by side; `None` for a line that only the other has. A line of two `None`s stands for equal lines.
     pub rows: Vec<Row>,
 }
 
-/// Lines beside each other.
+/// Lines side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Of the one that is shown: number and text.

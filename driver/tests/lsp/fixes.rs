@@ -222,7 +222,7 @@ fn what_passes_say_is_done() {
     }
 }
 
-/// A message that asks `did you mean` has the change with it: over every text of the tests of diagnostics.
+/// A message with `did you mean` has a quick fix: over every text of the tests of diagnostics.
 #[test]
 fn suggestions_are_fixes() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files/diag");

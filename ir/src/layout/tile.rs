@@ -1,9 +1,9 @@
 //! The layout of a register tile.
 //!
-//! It numbers the elements of a tile in column-major order (dimension 0 fastest), so a tile of
-//! extents `2^d0 x 2^d1` has its dimension-0 coordinate in the low `d0` bits of the linear index.
-//! [`RegLayout`] goes from hardware position to element, [`super::SmemLayout`] from element to address;
-//! composing the two gives the address each thread touches, and every proof starts from that.
+//! It numbers the elements of a tile in column-major order (dimension 0 fastest). In a tile of extents `2^d0 x 2^d1`,
+//! the coordinate in dimension 0 is in the low `d0` bits of the linear index. [`RegLayout`] maps a hardware position to
+//! an element, [`super::SmemLayout`] an element to an address. Their composition gives the address that each thread
+//! accesses, and every proof starts from it.
 
 use super::convert::{cute_to_f2, f2_to_cute};
 use super::cute::{CuteLayout, LayoutError};

@@ -6,7 +6,6 @@
 //! `write_out` inserts it in front of the statement. Operands of reductions and scans, and named windows, are such
 //! tiles, too. If a tile gives the extents, a window may give the same.
 
-use super::inferred_extents::has_failed;
 use super::window_notes::{Dim, Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
@@ -305,7 +304,7 @@ impl Writer<'_> {
         let known = tile.map_or_else(|| vec![None; rank], |tile| without_repeats(&tile));
         let (Some(given), Some(elem)) = (self.extents(k, &parts.all(), known, span), elem) else { return };
         let Some(extents) = given.iter().copied().collect::<Option<Vec<Extent>>>() else {
-            if only_windows && !parts.windows.iter().any(|(_, window)| has_failed(self.failed, window)) {
+            if only_windows && !parts.windows.iter().any(|(_, window)| window.is_among(self.failed)) {
                 self.wrong.extend(partly_given(k, self.notes, &parts.windows, &given));
             }
             return;

@@ -112,7 +112,7 @@ impl Narrow<'_> {
                 None => tiles.push(part),
             }
         }
-        if windows.iter().any(|(_, window)| has_failed(&self.failed, window)) {
+        if windows.iter().any(|(_, window)| window.is_among(&self.failed)) {
             return;
         }
         let rank = windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
@@ -246,11 +246,6 @@ impl Narrow<'_> {
 
 fn dim(window: &Window, d: usize) -> Option<super::window_notes::Dim> {
     window.dims.len().checked_sub(1 + d).map(|at| window.dims[at])
-}
-
-/// Whether an error is about a window.
-pub(super) fn has_failed(failed: &BTreeSet<Expr>, window: &Window) -> bool {
-    window.from.iter().any(|e| failed.contains(e))
 }
 
 /// Whether it gives the extent along a dimension.

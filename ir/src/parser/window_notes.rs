@@ -8,7 +8,7 @@ use crate::diag::Span;
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Mma, Range, ValueDef, View};
 use crate::typing::{Extent, Type, is_by_element, let_init, type_of};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The sign of a dimension along which a tensor is broadcast.
 pub(super) const REPEATS: &str = "_";
@@ -69,6 +69,13 @@ pub(super) struct Window {
     pub(super) dims: Vec<Dim>,
     /// The expressions whose notes tell this.
     pub(super) from: Vec<Expr>,
+}
+
+impl Window {
+    /// Whether it is one of these.
+    pub(super) fn is_among(&self, windows: &BTreeSet<Expr>) -> bool {
+        self.from.iter().any(|e| windows.contains(e))
+    }
 }
 
 /// How many names of names are looked up.

@@ -2,7 +2,7 @@
 //!
 //! Shapes join first to last: scalars fit everything, extent 1 segments, windows take the extents of a tile. Element
 //! types join along two chains, `e2m1 -> 8- and 16-bit floats, tf32 -> f32 -> f64` and `i8, u8 -> i16 -> i32 -> i64`; literals and
-//! indices adopt the type of the other side. Everything else wants a `cast`.
+//! indices adopt the type of the other side. Everything else requires a `cast`.
 
 use super::candidates::{candidate_elems, may_be};
 use super::types::{Extent, TileType, Type, TypeError, Types, ViewType, elem_name, scalar, shape_text};

@@ -1,6 +1,5 @@
 //! Shapes and strides of the tensors that a launcher passes, and the messages about them.
 
-use super::table::{Table, flatten};
 use crate::contract::stack_code::Flat;
 use crate::contract::{Dimension, TensorParam};
 use crate::error::LaunchError;
@@ -54,9 +53,13 @@ fn value(flat: &Flat, slots: &[Option<i64>], text: &str) -> String {
 }
 
 impl Shape {
-    pub(super) fn new(param: &TensorParam, table: &Table) -> Result<Shape, LaunchError> {
+    /// The shape and strides of a parameter; `flat` makes code of an expression.
+    pub(super) fn new(
+        param: &TensorParam,
+        flat: impl Fn(&str) -> Result<Flat, LaunchError>,
+    ) -> Result<Shape, LaunchError> {
         let all = |dims: &[Dimension]| {
-            dims.iter().flat_map(Dimension::parts).map(|text| flatten(text, table)).collect::<Result<Vec<_>, _>>()
+            dims.iter().flat_map(Dimension::parts).map(|text| flat(text)).collect::<Result<Vec<_>, _>>()
         };
         Ok(Shape { extents: all(&param.shape)?, strides: all(&param.strides)? })
     }

@@ -135,7 +135,7 @@ impl Table {
         }
         for i in 0..self.given.len() {
             if let Some(param) = tensor(contracts, &self.given[i].name) {
-                self.given[i].shape = Some(Shape::new(param, self)?);
+                self.given[i].shape = Some(Shape::new(param, |text| flatten(text, self))?);
             }
         }
         Ok(())

@@ -10,9 +10,12 @@ use tilec_ir::tensor_store::tensor_store;
 use tilec_ir::types::Order;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
-/// The contiguous dimension of a shared-memory tile: as written, else that of the tensor to which a TMA store moves it,
-/// else that of the tensor from which it is filled, else the one along which a thread owns neighbours of the register
-/// tile from which it is filled.
+/// The contiguous dimension of a shared-memory tile. The first of these that exists:
+///
+/// 1. as written;
+/// 2. that of the tensor to which a TMA store moves the tile;
+/// 3. that of the tensor from which it is filled;
+/// 4. the dimension along which a thread owns adjacent elements of the register tile from which it is filled.
 pub(crate) fn smem_contiguous(k: &Kernel, buffer: Value) -> Option<usize> {
     let tile = k.tile_ty(buffer)?;
     if let Some(layout) = &tile.smem_layout {

@@ -111,7 +111,7 @@ fn is_load(k: &Kernel, Found { at, window, .. }: &Found, of: &ResolvedView) -> b
     src == window && resolve_view(k, *dst).is_some_and(|to| stays(&to))
 }
 
-/// The name that stands for a window, and the statement behind its `let`.
+/// The name of a window, and the statement after its `let`.
 fn name_of_window(k: &Kernel, window: Expr) -> Option<(Value, Stmt)> {
     let ExprData::Ref(v) = k.exprs[window] else { return None };
     let of = |s: Stmt| matches!(k.stmts[s], StmtData::Let { value, .. } if value == v);

@@ -4,10 +4,14 @@
 //! fence (PTX ISA 8.6, "Proxies"). Barriers are needed as well, because a fence orders only the accesses of its own
 //! thread.
 //!
-//! [`place`] inserts a fence after each write to a buffer that is read asynchronously, in front of the next barrier or
-//! channel operation; in front of the `publish` of slots to which threads have stored; and after the `wait` for slots
-//! that `cp.async` fills, because these copies land later. [`prove`] is independent of the placement. It follows the
-//! program over all branches and iterations with the set of unfenced writes, and refuses asynchronous reads of them:
+//! [`place`] inserts a fence
+//!
+//! * after each write to a buffer that is read asynchronously, in front of the next barrier or channel operation;
+//! * in front of the `publish` of slots to which threads have stored;
+//! * after the `wait` for slots that `cp.async` fills, because these copies land later.
+//!
+//! [`prove`] is independent of the placement. It follows the program over all branches and iterations with the set of
+//! unfenced writes, and refuses asynchronous reads of them:
 //!
 //! * a buffer is unfenced from a write by threads to the next fence of these threads;
 //! * a slot is unfenced from a store to the next fence in front of its `publish`, or else from the `wait` for it to the

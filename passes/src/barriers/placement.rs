@@ -1,12 +1,15 @@
 //! Placement of barriers: a forward dataflow analysis over the structured program, then the insertion.
 //!
-//! The state has the accesses of other threads that may be pending since the last barrier: for each buffer a read and a
-//! write; accesses to tensors that may conflict with later ones ([`Conflicts`]); for each channel whether a slot was
-//! written, and how many slots a producer may take. Of these, *fenced* slots were released before the last barrier;
-//! only they may be filled without another one. A `wait` makes the writes to slots since the last barrier pending;
-//! asynchronous copies count as written at the `wait`, because then they have landed. Both counts are lower bounds:
-//! paths that join take the minimum. Slots are freed and taken in ring order, so the next slot is a fenced one while
-//! there is any.
+//! The state has the accesses of other threads that may be pending since the last barrier:
+//!
+//! * for each buffer, a read and a write;
+//! * accesses to tensors that may conflict with later ones ([`Conflicts`]);
+//! * for each channel, whether a slot was written, and how many slots a producer may take. *Fenced* slots were released
+//!   before the last barrier. Only they may be filled without another one.
+//!
+//! A `wait` makes the writes to slots since the last barrier pending. Asynchronous copies count as written at the
+//! `wait`, because then they have landed. Both counts of slots are lower bounds: paths that join take the minimum. Slots
+//! are freed and taken in ring order, so the next slot is a fenced one while there is any.
 //!
 //! A barrier is placed as late as possible: directly before the statement that would otherwise race. The exception is a
 //! loop that conflicts only with accesses before it: one barrier before the loop then replaces one in every iteration.
@@ -73,11 +76,11 @@ pub(super) fn place(k: &Kernel) -> Placement {
     let accesses = Accesses::of(k, scope);
     let tensors = Conflicts::of(k);
     let mut placement = Placement { barriers: Vec::new(), cautious: false };
-    let ping_pong: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
+    let ordered: BTreeSet<Stmt> = of_warpgroups(k).into_iter().collect();
     for body in bodies {
-        let ping_pong = ping_pong.clone();
+        let ordered = ordered.clone();
         let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
-        let mut analysis = Analysis { k, around, ping_pong, fixed: None, memo: BTreeMap::new(), work: WORK };
+        let mut analysis = Analysis { k, around, ordered, fixed: None, memo: BTreeMap::new(), work: WORK };
         match analysis.block(body, State::default()) {
             Some(result) => placement.barriers.extend(result.placed.iter().cloned()),
             None => {
@@ -99,7 +102,7 @@ pub(super) fn without(k: &Kernel, barriers: &[Placed], omitted: Stmt) -> Vec<(St
     for body in [vec![k.body], roles].concat() {
         let around = Around { accesses: &accesses, tensors: &tensors, overlays: Overlays::of(k) };
         let fixed = Some(fixed.clone());
-        let mut analysis = Analysis { k, around, ping_pong: BTreeSet::new(), fixed, memo: BTreeMap::new(), work: WORK };
+        let mut analysis = Analysis { k, around, ordered: BTreeSet::new(), fixed, memo: BTreeMap::new(), work: WORK };
         let Some(found) = analysis.block(body, State::default()) else { continue };
         for p in &found.placed {
             for &h in &p.hazards {
@@ -132,13 +135,13 @@ pub(super) fn insert(k: &mut Kernel, barriers: &[Placed]) {
 /// The cautious placement: a barrier before every statement that accesses shared memory or acquires a slot, or may
 /// conflict with others in a tensor.
 fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Conflicts) -> Vec<Placed> {
-    let (ping_pong, mut inside) = (of_warpgroups(k), Vec::new());
-    for &s in &ping_pong {
+    let (ordered, mut inside) = (of_warpgroups(k), Vec::new());
+    for &s in &ordered {
         k.sub_blocks(s).into_iter().for_each(|b| k.walk(b, &mut |_, _, t| inside.push(t)));
     }
     let mut out = Vec::new();
     k.walk(body, &mut |k, _, s| {
-        if ping_pong.contains(&s) {
+        if ordered.contains(&s) {
             out.push(Placed { before: s, hazards: Vec::new() });
         }
         if inside.contains(&s) {
@@ -448,7 +451,7 @@ struct Analysis<'k> {
     around: Around<'k>,
     /// `ordered` statements of warpgroups: a warpgroup that waits for its turn would miss a barrier inside, so barriers
     /// go in front.
-    ping_pong: BTreeSet<Stmt>,
+    ordered: BTreeSet<Stmt>,
     /// Where barriers are already: hazards are only noted, and no others are placed.
     fixed: Option<BTreeSet<Stmt>>,
     memo: BTreeMap<(Block, State), Rc<Outcome>>,
@@ -496,7 +499,7 @@ impl Analysis<'_> {
                 }
                 StmtData::Ordered { body } => {
                     let mut result = self.block(*body, state.clone())?;
-                    if self.ping_pong.contains(&s) && !result.placed.is_empty() {
+                    if self.ordered.contains(&s) && !result.placed.is_empty() {
                         let hazards = result.placed.iter().flat_map(|p| p.hazards.clone()).collect();
                         state.fence();
                         placed.push(Placed { before: s, hazards });

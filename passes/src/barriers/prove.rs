@@ -5,9 +5,10 @@
 //! was written or read in the present *epoch*, the time since the last barrier. Then:
 //!
 //! * a read needs a write in an earlier epoch; a write needs every earlier read and write to be in an earlier epoch;
-//! * `acquire` takes the next slot of the ring, which must have been released; one slot at a time; `.put` is used
-//!   between `acquire` and `publish`; `wait` needs a published slot, else it would wait forever; `.get`, the slot
-//!   waited for last, is used between `wait` and `release`; a slot acquired is published before the kernel ends;
+//! * `acquire` takes the next slot of the ring, one at a time, which must have been released;
+//! * `.put` is used between `acquire` and `publish`, and an acquired slot is published before the kernel ends;
+//! * `wait` needs a published slot, else it would wait forever;
+//! * `.get`, the slot waited for last, is used between `wait` and `release`;
 //! * an asynchronous copy may write its slot at any time from its own place to the `wait` that covers its group: a
 //!   `publish` closes the thread's group, and `wait .. pending n` lets all but the thread's last `n` groups land.
 //!   Landing counts as a write at the `wait`, so a barrier must follow before other threads may read;
@@ -18,7 +19,7 @@
 //!
 //! Both branches of `if` are taken. A condition on parameters, sizes and grid indices alone is decided once and the
 //! same way everywhere; one on variables of loops is decided once in each iteration. Loops between literals run
-//! exactly. Others run 0, 1, 2, .. times until no new state appears, which covers every trip count, because there are
+//! exactly. Others run 0, 1, 2, .. times until no new state appears. This covers every trip count, because there are
 //! finitely many states. (`0..M` runs at least once: sizes are at least 1.) Equal states are merged, and the outcome of
 //! a block is kept for each entry state. So the work depends on the number of states, not of paths.
 //!

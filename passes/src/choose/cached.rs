@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use tilec_ir::entities::Value;
 use tilec_ir::index;
 
-/// Elements of a tensor from a first one to the one behind the last, along each dimension.
+/// Elements of a tensor along each dimension: the first one, and the end (exclusive).
 #[derive(Clone, PartialEq, Debug)]
 struct Elements(Vec<(f64, f64)>);
 

@@ -1,11 +1,16 @@
 //! Checks that no result depends on a chosen value (E0435).
 //!
-//! An `auto` parameter may be used where its value cannot change the result: as an extent of a tile; as the step of a
-//! loop whose windows end with it (windows that begin at the loop's variable and have the parameter as extent must move
-//! by it); in `ceildiv(N, BN)` blocks or iterations whose windows begin at `i * BN` and end at `N`, implicitly or as
-//! written; and in positions added to `iota`. In a loop whose step divides `G`, the number `k / G` of the group that
-//! contains a tile is that of each of its elements, for any step. All other uses are refused. So are loop-carried
-//! values (`loop_carried`), unless they are a sum or an extreme.
+//! An `auto` parameter may be used where its value cannot change the result:
+//!
+//! * as an extent of a tile;
+//! * as the step of a loop whose windows end with it. Windows that begin at the loop's variable and have the parameter as extent
+//!   must move by it;
+//! * in `ceildiv(N, BN)` blocks or iterations whose windows begin at `i * BN` and end at `N`, implicitly or as written;
+//! * in positions added to `iota`.
+//!
+//! In a loop whose step divides `G`, the number `k / G` of the group that contains a tile is that of each of its
+//! elements, for any step. All other uses are refused. So are loop-carried values (`loop_carried`), unless they are a
+//! sum or an extreme.
 
 mod loop_carried;
 mod skipped_tiles;

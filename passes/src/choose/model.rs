@@ -1,8 +1,8 @@
 //! An analytic model of the time of one launch.
 //!
-//! Multiprocessors run blocks in waves, as many at a time as are resident. The time of an iteration of a loop is the
-//! largest of the times of its products, its accesses to shared memory and its tiles from the second-level cache, each
-//! at the card's rate, plus a share of the others, because they do not overlap perfectly. Products lose throughput if
+//! Multiprocessors run blocks in waves, as many at a time as are resident. An iteration of a loop takes the largest of
+//! three times: its products, its accesses to shared memory, and its tiles from the second-level cache, each at the
+//! card's rate. A share of the other two is added, because they do not overlap perfectly. Products lose throughput if
 //! there are few warps to hide each other's latency. A barrier costs clocks ([`Constants`]). Loads ahead must land
 //! within the iterations that the stages allow. In front of the first iteration the pipeline fills, and after the last
 //! one the output is stored; other resident blocks hide a part of both. The bandwidth of memory for the tiles that a

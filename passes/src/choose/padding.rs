@@ -182,7 +182,7 @@ impl Work<'_> {
     }
 
     /// The windows on which a product depends: along each variable the widest ones, and of windows that do not move
-    /// those of its operands. Of several the fullest one counts: others may be in front of a tensor or behind it.
+    /// those of its operands. Of several the fullest one counts: others may be before the start of a tensor or past its end.
     /// Into `by_data` goes what begins where data say.
     fn around_product(
         &self,

@@ -216,7 +216,7 @@ impl RejectReason {
 }
 
 /// Why one of two equal candidates was chosen.
-pub(super) const SMALLER: &str = "times count as equal, and its tile is no smaller";
+pub(super) const SMALLER: &str = "this counts as equal, and the chosen tile is not larger";
 /// Relative difference below which two times are called equal in messages.
 const SAME: f64 = 0.0005;
 

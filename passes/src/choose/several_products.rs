@@ -56,8 +56,8 @@ impl Candidate {
     /// The rule that counts against it and not against `taken`, as text.
     fn rule(&self, taken: &Candidate) -> String {
         let percent = |share: f64| (100.0 * share).round();
-        let odd = format!("extents that are no power of two must gain {}%", percent(ODD));
-        let few = format!("a pipeline of {} slot(s) must gain {}%", self.asked.slots, percent(self.slots_cost()));
+        let odd = format!("extents that are not powers of two must be {}% faster", percent(ODD));
+        let few = format!("a pipeline of {} slot(s) must be {}% faster", self.asked.slots, percent(self.slots_cost()));
         match (self.odd && !taken.odd, self.slots_cost() > taken.slots_cost()) {
             (true, true) => format!("{odd}, {few}"),
             (true, false) => odd,

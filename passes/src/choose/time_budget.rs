@@ -131,7 +131,7 @@ mod tests {
         Prediction { seconds, flops, terms, ..Prediction::example() }
     }
 
-    /// The numbers of a printed sum in tenths: what is in front of the sign, and what is behind it.
+    /// The numbers of a printed sum in tenths: what is before the sign, and what is after it.
     fn printed(budget: &TimeBudget) -> (u64, u64) {
         let tenths = |text: &str| (text.trim().parse::<f64>().expect("a number") * 10.0).round() as u64;
         let text = budget.to_string();

@@ -5,7 +5,7 @@ use super::product::{Shape, slice};
 use super::search_context::SearchContext;
 use super::stream_k;
 use super::work::{Env, Product, Region};
-use crate::schedule_loops::lag::IN_TURNS;
+use crate::schedule_loops::lag::FRAGMENT_REGISTERS;
 use crate::select_mma::warpgroup;
 use crate::tile_scheduler::cluster::{LINE, Sharing, Sums, choose as choose_cluster, open_axes};
 use tilec_ir::entities::Value;
@@ -220,7 +220,7 @@ impl SearchContext<'_> {
     fn pending(&self, product: &Product, shape: &Shape) -> bool {
         let sums = (product.acc, shape.sums);
         let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.form, sums);
-        2 * of(shape.depth) - of(0) <= IN_TURNS
+        2 * of(shape.depth) - of(0) <= FRAGMENT_REGISTERS
     }
 
     /// Blocks of a cluster, as in the persistent tile scheduler.

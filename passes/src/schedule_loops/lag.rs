@@ -22,7 +22,7 @@ use tilec_ir::target::WARP;
 
 /// Most registers of a thread for sums and two tiles of an operand: with 192, the assembler (12.9) serialises the
 /// products.
-pub(crate) const IN_TURNS: u64 = 160;
+pub(crate) const FRAGMENT_REGISTERS: u64 = 160;
 
 /// Whether products should stay pending: as scheduled, else if additions or the computation of an operand would wait
 /// for them, or another warpgroup waits for the tensor cores.
@@ -53,7 +53,7 @@ pub(super) fn stay_pending(
                 let message = format!(
                     "products of a step are pending while those of the next are issued, on two of the {slots} slots"
                 );
-                cx.remark_note(span, message, "`pending 0` in the schedule has each step wait for its own");
+                cx.remark_note(span, message, "with `pending 0` in the schedule each step waits for its own products");
             }
             Ok(gains)
         }
@@ -103,6 +103,6 @@ fn room(k: &Kernel, step: &Reduction) -> bool {
     let threads = u64::from(warps.max(1) * WARP);
     let tiles = (parts * sums + 2 * fragment + factors) / threads;
     let own = u64::try_from(consumer_registers(k, warps)).unwrap_or(0);
-    let most = if fragment > 0 { IN_TURNS } else { ACCUMULATORS };
+    let most = if fragment > 0 { FRAGMENT_REGISTERS } else { ACCUMULATORS };
     tiles <= most && tiles + read / threads + ADDRESSES <= own
 }

@@ -1,5 +1,5 @@
 //! A modulo schedule of a loop's body: the order of an iteration in the steady state, and which statements lag an
-//! iteration behind.
+//! iteration later.
 //!
 //! The consumer's warps issue one statement after the other; wgmma runs in parallel until a statement needs its sums.
 //! So two decisions determine the overlap: which products run in the iteration after the one to which their operands

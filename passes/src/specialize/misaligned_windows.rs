@@ -114,7 +114,7 @@ struct Crossed {
     /// The size of the vector, and of the dimension along which it is read.
     sizes: [Expr; 2],
     start: Option<Expr>,
-    /// How many dimensions of the stored window are behind the vector's own; `None`: it has a single element there.
+    /// How many dimensions of the stored window follow the vector's own; `None`: it has a single element there.
     behind: Option<usize>,
 }
 

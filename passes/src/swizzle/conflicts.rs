@@ -1,4 +1,4 @@
-//! Why bank conflicts remain: which accesses want different layouts, or which layout is fixed.
+//! Why bank conflicts remain: which accesses need different layouts, or which layout is fixed.
 
 use super::accesses::{MAX_TERMS, OfStatement, declared, ideal_wavefronts, of_statements};
 use crate::Cx;

@@ -15,7 +15,7 @@
 //! let from = min(worker * (shared * steps) / sharers, shared * steps)            // this block's segment
 //! let to = min((worker + 1) * (shared * steps) / sharers, shared * steps)
 //! let first = from / steps
-//! let parts = ceildiv(to, steps) - first                                         // tiles in which it lies
+//! let parts = ceildiv(to, steps) - first                                         // tiles that it covers
 //! for unit in 0..parts + ceildiv(tiles - shared - worker, workers) {
 //!     let tile = select(unit < parts, first + unit, shared + worker + (unit - parts) * workers)
 //!     let begin = ..                                                             // of the tile's steps, 0 where it has it from the start

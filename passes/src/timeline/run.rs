@@ -94,7 +94,7 @@ struct Run<'a> {
     program: &'a Program,
     actors: Vec<Actor>,
     channels: BTreeMap<Value, Channel>,
-    /// The next use that a warpgroup of a role fills or reads: replicas take them in turns.
+    /// The next use that a warpgroup of a role fills or reads: replicas take them alternately.
     next: BTreeMap<(Value, usize, u32, bool), u64>,
     /// When each has left an ordered statement.
     left: Vec<Vec<u64>>,

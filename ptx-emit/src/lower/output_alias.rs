@@ -13,7 +13,7 @@
 //!   dimension, past all that the others cover there; of several copies at most one is executed, as branches of an
 //!   `if`.
 //!
-//! Or each block reads and writes rows of its own, and has read all of them, with a barrier behind, before it writes
+//! Or each block reads and writes rows of its own, and has read all of them, followed by a barrier, before it writes
 //! (`alias_regions.rs`).
 //!
 //! The contract promises nothing in other cases, although aliasing may be correct there.

@@ -14,10 +14,13 @@
 //! requested once for each, and the second time moves with the second times of the line's other sectors. The order of sectors in
 //! a line and of halves in a sector does not matter. Lanes that write zeros move as the others do, except that they request nothing.
 //!
-//! Not modelled: several lanes that copy the same 16 bytes (64 wavefronts were counted for a warp, 36 expected); and the time at
-//! which parts of a line of the destination arrive from several lines of the source: with many warps at work, products of
-//! 64-byte rows took up to 6 in 100 fewer or 12 in 100 more, and not the same number in every launch. The counter of bank conflicts
-//! stays at zero in all rows.
+//! Not modelled:
+//!
+//! * several lanes that copy the same 16 bytes (64 wavefronts were counted for a warp, 36 expected);
+//! * the time at which parts of a line of the destination arrive from several lines of the source. With many warps, products of
+//!   64-byte rows took up to 6 % fewer or 12 % more, and not the same number in every launch.
+//!
+//! The counter of bank conflicts stays at zero in all rows.
 
 use super::{Kind, sectors, shared_wavefronts};
 

@@ -8,9 +8,9 @@
 //! * [`exact`]: any binary format, decoded to and rounded from exact values; the slow path of everything else
 //! * [`mod@convert`]: the instruction `cvt`
 //! * [`single`], [`double`], [`half`]: arithmetic of f32, f64, and f16/bf16 alone and packed
-//! * [`approx`]: `ex2`, `lg2`, `sin` and kin, with the errors the manual allows
+//! * [`approx`]: `ex2`, `lg2`, `sin` and other approximations, with the errors the manual allows
 //! * [`bits`], [`video`]: searches and packing of integers, and the video instructions
-//! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix` and kin
+//! * [`mma`]: matrix products, bit for bit by executing generation; fragment layouts; `ldmatrix`, `stmatrix` and others
 
 pub mod approx;
 pub mod bits;

@@ -1,13 +1,13 @@
 //! f32 arithmetic on register bits (PTX ISA 9.7.3).
 //!
 //! Round to nearest uses the host's own f32 operations, which are IEEE. Every other rounding, and the fused multiply-add, goes
-//! through f64: a product of two f32 is exact there, a sum is rounded *to odd* (Boldo and Melquiond: an inexact result whose
-//! last bit is even moves to its odd neighbour on the side of the exact value), and one more rounding to f32 is then correct in
-//! any direction, subnormals included. The error of the sum comes from Knuth's two-sum. No operation calls `fma`.
+//! through f64. A product of two f32 is exact there. A sum is rounded *to odd* (Boldo and Melquiond): an inexact result whose
+//! last bit is even moves to its odd neighbour on the side of the exact value. Then one more rounding to f32 is correct in any
+//! direction, subnormals included. The error of the sum comes from Knuth's two-sum. No operation calls `fma`.
 //!
 //! An arithmetic NaN is 0x7fffffff and a `.sat` result of -0 is +0. `.ftz` flushes products, fused sums and quotients that are
-//! subnormal when rounded as if exponents had no end: the number just below the smallest normal one becomes zero, although
-//! among subnormals it would round up. (Sums are exact there.) All of this measured on an H200, assumed of the others.
+//! subnormal when rounded with an unlimited exponent. So the number just below the smallest normal one becomes zero, although
+//! among subnormals it would round up. (Sums are exact there.) All of this was measured on an H200, and is assumed for others.
 
 use super::exact::{self, F32};
 use super::{Mode, NAN_F32, Round};

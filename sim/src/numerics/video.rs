@@ -1,4 +1,4 @@
-//! The video instructions on bytes, halves and words (PTX ISA 9.7.18): `vadd`, `vmad`, `vset2`, `vabsdiff4` and kin.
+//! The video instructions on bytes, halves and words (PTX ISA 9.7.18): `vadd`, `vmad`, `vset2`, `vabsdiff4` and others.
 //!
 //! The manual computes with 33 bits and more; a result that is not clamped is cut to 32 bits before the third operand is added.
 //! Forms in which a GPU does otherwise than the manual are refused where they are read (`parse::sem::video`).

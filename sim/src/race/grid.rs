@@ -1,10 +1,14 @@
 //! Races between the blocks of a launch in global memory.
 //!
 //! Only flags order the blocks of a launch ([`super::block_sync`]). Two accesses of different blocks to one word, at least
-//! one of them a write, are therefore a race with two exceptions: both are strong with a scope beyond their block, or
-//! one block releases after its access and the other acquires that before its own. Every block adds its accesses when
-//! it ends. When all have ended, the written words are checked, and the conflict of the lowest blocks is reported. The
-//! report does not depend on the order in which the blocks ran, as long as they observed the same flags.
+//! one of them a write, are a race, with two exceptions:
+//!
+//! * both are strong, with a scope beyond their block;
+//! * one block releases after its access, and the other acquires that before its own.
+//!
+//! Every block adds its accesses when it ends. When all have ended, the written words are checked, and the conflict of
+//! the lowest blocks is reported. The report does not depend on the order in which the blocks ran, as long as they
+//! observed the same flags.
 //!
 //! [`super::page_summary`] describes what is kept of a page.
 

@@ -1,9 +1,13 @@
 //! GEMM problems: those of a peer's test suite (`tests/cases`), one in every order, and random ones.
 //!
-//! A problem is a program (`gemm.tile`, or the relative that it needs, with definitions) and numbers. The programs here and the data
-//! are ours; the problems are the peer's. Without a GPU every program is compiled, its last tile form interpreted on the smallest
-//! of its problems, and its PTX executed on the simulator on one of them, cut down, on full tiles and on ragged ones; with a GPU,
-//! `gpu_check` runs them all.
+//! A problem is a program (`gemm.tile`, or a similar one, with definitions) and numbers. The programs and the data are ours. The
+//! problems are the peer's. Without a GPU
+//!
+//! * every program is compiled;
+//! * its last tile form is interpreted on the smallest of its problems;
+//! * its PTX is executed on the simulator on one problem, made smaller, with full and with ragged tiles.
+//!
+//! With a GPU, `gpu_check` runs all problems.
 
 mod check;
 mod drawn;

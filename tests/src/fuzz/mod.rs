@@ -1,12 +1,17 @@
 //! Fuzzing the compiler as a whole.
 //!
-//! Four sources of programs: `mutate` changes words of the programs of this repository, most of which are then wrong; `alter` changes their
-//! statements, attributes and schedules, as somebody might who tries things out; `generate` writes plausible kernels, most of which are right; `statements` has every
-//! form of statement with every form of operand. `check` says what must hold of a compilation, `tried` of altered programs that compile.
+//! Four sources of programs:
 //!
-//! Every run tries the same inputs in the same order: as many as `SMOKE` says in the tests, else as the time allows,
-//! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`, from the seed `TILEC_FUZZ_SEED`. That mode also assembles a
-//! sample, and reports one input for every kind of failure, cut down as far as it fails in the same way.
+//! * `mutate` changes words of the programs of this repository; most results are wrong;
+//! * `alter` changes their statements, attributes and schedules, as a user who tries variants;
+//! * `generate` writes plausible kernels; most are right;
+//! * `statements` has every form of statement with every form of operand.
+//!
+//! `check` has the properties of every compilation, `tried` those of altered programs that compile.
+//!
+//! Every run tries the same inputs in the same order, as many as `SMOKE` says. For a longer run, from the seed `TILEC_FUZZ_SEED`:
+//! `TILEC_FUZZ_SECONDS=300 cargo test --release -p tilec-tests fuzz`. This also assembles a sample. It reports one input for each kind
+//! of failure, reduced as long as it fails in the same way.
 
 mod alter;
 mod alterations;

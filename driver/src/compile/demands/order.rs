@@ -1,4 +1,4 @@
-//! Which dimension of a tensor is innermost, and which one a window wants to be: for accesses that use a part of their sectors.
+//! Which dimension of a tensor is innermost, and which one suits a window: for accesses that use a part of their sectors.
 
 use super::way_out::{By, WayOut};
 use tilec_ir::diag::counted;
@@ -105,7 +105,7 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
     ))
 }
 
-/// That rows of a window begin inside of a sector, if lanes beside each other have neighbours: nothing else wastes bytes of sectors then.
+/// That rows of a window begin inside of a sector, if adjacent lanes have adjacent elements. Then nothing else wastes bytes of sectors.
 fn begins_inside(c: &CopyReport) -> Option<String> {
     let (sector, own) = (u64::from(SECTOR_BYTES), u64::from(c.global_bytes));
     let beside = |pair: &[(u64, u64)]| pair[0].0 != pair[1].0 || pair[0].1 + own == pair[1].1;

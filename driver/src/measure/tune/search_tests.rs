@@ -235,7 +235,7 @@ fn a_search_goes_on_where_it_was_broken_off() {
         let reference = 0;
         assert!(before.iter().flatten().all(|i| *i >= kept || *i == reference), "{kept}: {before:?}");
         assert!(again.looks() + kept.saturating_sub(6) <= looks + 6, "{kept}: {} of {looks}", again.looks());
-        // Which candidates count as far behind depends on what was measured in the meantime.
+        // Which candidates count as much slower depends on what was measured in the meantime.
         assert!(found.looked.abs_diff(first.looked) <= 5 && found.dropped.len() == 1, "{kept}");
         assert!(again.truth[found.winner] <= whole.truth[first.winner] * 1.02, "{kept}");
     }

@@ -1,5 +1,5 @@
 //! The way of an element onwards: the program is walked in its order, with the tiles and names that hold what is made of the element. What overwrites a tile ends
-//! it; loops carry it from the end of their body to its head; behind a conditional it is what either branch leaves.
+//! it; loops carry it from the end of their body to its head; after a conditional it is what either branch leaves.
 
 use super::graph::{ALL_PARTS, Graph, Node, What};
 use super::solve::Solver;

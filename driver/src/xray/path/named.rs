@@ -156,7 +156,7 @@ impl PathBuilder<'_> {
                     let (inside, element, numbers) = (*own.get(w)?, places.collect(), Numbers::new());
                     return Some(NamedBy { inside, element, rows: *e, spot: at(own), numbers });
                 }
-                // Indices may have dimensions of one element beside their own.
+                // Indices may have dimensions of one element in addition to their own.
                 let along: Vec<u64> = match &shape {
                     Some(shape) if shape.len() == own.len() => {
                         shape.iter().zip(own).filter(|(extent, _)| **extent > 1).map(|(_, &n)| n).collect()

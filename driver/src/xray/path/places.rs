@@ -102,7 +102,7 @@ fn passed_through(k: &Kernel, tile: Value) -> Option<(&str, &'static str)> {
     })
 }
 
-/// Where an element of a tile lies after the last pass: in registers or in shared memory, and where exactly. `None`: there is no such tile, or it has no layout.
+/// Position of an element of a tile after the last pass: its registers, or its address in shared memory. `None`: there is no such tile, or it has no layout.
 pub(super) fn in_tile(k: &Kernel, v: Value, coords: &[u64], team: &ThreadGroup) -> Option<(&'static str, String)> {
     let shape = k.const_shape(shape_of(k, v)).filter(|shape| shape.len() == coords.len())?;
     let tile = k.tile_ty(v)?;

@@ -23,7 +23,7 @@ pub(super) enum Constraint {
     Between { terms: Vec<(Expr, i64)>, constant: i64, bounds: Interval, apart: Option<(i64, i128)> },
     /// A condition holds, or does not.
     Holds(Expr, bool),
-    /// An end is behind a number, as far as one can tell.
+    /// An end is greater than a number, as far as is known.
     Behind(Expr, i128),
 }
 
@@ -127,7 +127,7 @@ impl<'k> Solver<'k> {
         self.range(b.start, fixed).is_some_and(|start| start.lo == i128::from(at))
     }
 
-    /// Whether a loop has no iteration behind the one with these numbers.
+    /// Whether a loop has no iteration after the one with these numbers.
     pub(super) fn is_last(&self, v: Value, fixed: &Numbers) -> bool {
         let (Some(b), Some(&at)) = (self.indices.loops.get(&v).filter(|b| !b.drawn), fixed.get(&v)) else {
             return false;
@@ -242,7 +242,7 @@ impl<'k> Solver<'k> {
                         return None;
                     }
                     certain &= bounds.lo <= sum.lo && sum.hi <= bounds.hi;
-                    // Elements apart: the wanted one is a number of steps behind the start.
+                    // Elements apart: the wanted one is a number of steps after the start.
                     if let Some((step, wanted)) = apart
                         && sum.lo == sum.hi
                         && (wanted - sum.lo) % i128::from(*step) != 0

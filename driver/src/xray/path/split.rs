@@ -1,4 +1,4 @@
-//! Where an element of a tensor lies whose dimensions have several modes, or padding: its digits in the modes, and what they come to in memory.
+//! Address of an element of a tensor whose dimensions have several modes or padding: its digits in the modes, and the resulting offset.
 
 use super::windows::{Numbers, value_of};
 use std::collections::BTreeSet;

@@ -97,7 +97,7 @@ pub(super) fn spread(spot: &[Run], own: Option<&[u64]>, shape: Option<&[u64]>) -
     out
 }
 
-/// The elements of an operand that are beside those at `spot`.
+/// The elements of an operand that are combined with those at `spot`.
 pub(super) fn beside(spot: &[Run], own: &[u64]) -> Spot {
     let behind = spot.len().saturating_sub(own.len());
     let run = |(run, &n): (&Run, &u64)| if n == 1 { Run::all(1) } else { *run };

@@ -204,7 +204,7 @@ fn reductions_broadcasts_and_casts() {
 
 #[test]
 fn literals_take_the_type_of_what_they_meet() {
-    // 0.1 of an f32 scalar is 0.1 of a literal beside it, though neither is the number.
+    // 0.1 of an f32 scalar is 0.1 of a literal in the same expression, though neither is the number.
     let k_ = kernel("kernel l(Y: gmem f32[1], x: f32) grid (i: 1) { if x == 0.1 { copy 2.0 -> Y[i] } }");
     let out = result(&k_, Inputs::default().scalar("x", 0.1).tensor("Y", tensor(Elem::F32, 1)));
     assert_eq!(out.data("Y"), [2.0]);
@@ -212,7 +212,7 @@ fn literals_take_the_type_of_what_they_meet() {
 
 #[test]
 fn windows_take_the_extents_of_the_whole_expression() {
-    // The column repeats, and `X`, which is beside it, has all columns of `z`.
+    // The column repeats, and the other operand `X` has all columns of `z`.
     let k_ = kernel(
         "kernel t(X: gmem f32[4, 8], Y: gmem f32[4, 8]) grid (one: 1) {
             var c = reg f32[4, 1] = 2.0

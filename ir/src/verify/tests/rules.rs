@@ -234,7 +234,7 @@ fn roles() {
     block("role one warps 4 replicas 2 { for t in 0..M { if t < 3 { ordered {} } } }", &[("E0242", "ordered {}")]);
     block("role one warps 4 { for t in 0..M { ordered {} } }", &[("E0242", "ordered {}")]);
     block("ordered {}", &[("E0242", "ordered {}")]);
-    // What else is beside them would be done by nobody.
+    // No thread would execute other statements next to them.
     let copy = "copy A[0.., 0..] -> ring.put";
     for text in [format!("{copy}\n{one}"), format!("{one}{copy}"), format!("barrier\n{one}let n = M - 1\n{copy}")] {
         block(&text, &[("E0242", copy)]);

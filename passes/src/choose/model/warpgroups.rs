@@ -1,11 +1,16 @@
 //! Time of wgmma kernels: a persistent grid, a producer warp that runs ahead, consumer warpgroups.
 //!
-//! The time of a step of the loop is the longest of these, which overlap: the products of all warpgroups at the rate
-//! that the power of the card sustains; the sequence of one warpgroup (its products, the additions of promoted sums,
-//! the loads of an operand from registers, and the gap between the last of them and the first of the next step,
-//! [`Constants::drain`]); the shared-memory reads of products; the transfer of tiles from the second-level cache; and
-//! their latency, divided by the slots. In front of the first step the pipeline fills, once for all tiles of a block;
-//! after the last step of each tile the results are stored. The bandwidth of memory is a lower bound of the whole.
+//! The time of a step of the loop is the longest of these, which overlap:
+//!
+//! * the products of all warpgroups, at the rate that the power of the card sustains;
+//! * the sequence of one warpgroup: its products, the additions of promoted sums, the loads of an operand from registers, and the
+//!   gap between the last of them and the first of the next step ([`Constants::drain`]);
+//! * the shared-memory reads of products;
+//! * the transfer of tiles from the second-level cache;
+//! * their latency, divided by the number of slots.
+//!
+//! In front of the first step the pipeline fills, once for all tiles of a block. After the last step of each tile the
+//! results are stored. The bandwidth of memory is a lower bound of the whole.
 //!
 //! The constants are fitted to the kernels of `h200.csv` for sm_90a: f16 and bf16 with f32 sums, and tf32 (whose
 //! products draw less power than the model says).

@@ -171,7 +171,7 @@ impl<'a> Cx<'a, '_> {
         self.entry.const32.iter().find(|(at, _)| *at == slot).map(|(_, value)| *value)
     }
 
-    /// The predicate that holds the carry of `add.cc` and kin.
+    /// The predicate that holds the carry of `add.cc`, `subc` and others.
     pub(crate) fn carry(&mut self, pos: Pos) -> Result<R> {
         match self.carry {
             Some(slot) => Ok(slot),

@@ -1,14 +1,15 @@
-//! Atomic operations on memory: `copy x -> C[i.., j..] add`.
+//! Atomic operations on global and shared memory: `copy x -> C[i.., j..] add`.
 //!
 //! Threads execute them element by element (`red`, PTX ISA 9.7.13.6), TMA by boxes (`cp.reduce.async.bulk.tensor`,
 //! 9.7.9.27). If the old value is needed, threads use `atom` (9.7.13.5). A row has the types that each supports; a new one needs its instruction in the emitter's `lower/combine.rs` or `lower/tensor_store.rs`.
 
 use crate::ops::Op;
+use crate::space::Space;
 use crate::target::Target;
 use crate::types::Elem;
 
 /// How memory combines what a copy stores with what is there.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Combining {
     /// The sum of both: `add`.
     Add,
@@ -116,6 +117,12 @@ impl Combination {
     /// instruction for threads.
     pub fn widest(&self, target: Target) -> Option<u32> {
         self.threads.iter().rev().find(|(_, first)| target.at_least(*first)).map(|&(elems, _)| elems)
+    }
+
+    /// The same for memory of this space: instructions on shared memory combine one element.
+    pub fn widest_in(&self, space: Space, target: Target) -> Option<u32> {
+        let widest = self.widest(target)?;
+        Some(if space.has_bounds() { widest } else { 1 })
     }
 }
 

@@ -223,9 +223,9 @@ fn half_stored(
 
 /// The width of a copy that combines in memory: at most the elements that an instruction combines.
 fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width) -> Width {
-    let elem = resolve_view(k, dst).and_then(|to| elem_of(k, to.base));
-    let Some((op, elem)) = attrs.reduce.zip(elem) else { return width };
-    let most = combination(op, elem).and_then(|c| c.widest(cx.options.target)).unwrap_or(1);
+    let to = resolve_view(k, dst).and_then(|to| Some((to.space(k), elem_of(k, to.base)?)));
+    let Some((op, (space, elem))) = attrs.reduce.zip(to) else { return width };
+    let most = combination(op, elem).and_then(|c| c.widest_in(space, cx.options.target)).unwrap_or(1);
     // Old values are returned one by one.
     let most = if attrs.old.is_some() { 1 } else { most };
     if width.elems <= most {
@@ -283,9 +283,12 @@ fn combines(
     (views, shape): (&[ResolvedView], &[u64]),
     asked: u32,
 ) -> Option<String> {
-    let to = views.iter().find(|view| k.tensor_ty(view.base).is_some())?;
+    let to = views.iter().find(|view| k.tensor_ty(view.base).is_some()).or(views.first())?;
     let row = combination(attrs.reduce?, known_elem(k, to.base))?;
     let (op, elem) = (row.op.word(), row.elem.name());
+    if !to.space(k).has_bounds() {
+        return Some(format!("an instruction combines one element of shared memory by `{op}`"));
+    }
     if row.widest(target).is_none_or(|most| most < asked) {
         let elements = counted(asked as usize, "element");
         let first = row.threads.iter().find(|(elems, _)| *elems >= asked).map(|(_, first)| first.name());

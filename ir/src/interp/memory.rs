@@ -405,6 +405,7 @@ impl Machine<'_> {
     pub(super) fn store_place(&mut self, w: &Window, tile: Rc<Tile>) -> Result<(), Fail> {
         self.work(tile.data.len(), w.span)?;
         let plan = self.plan(w, &tile.shape, None)?;
+        self.check_stored_once(w, &tile.shape, &plan)?;
         let place = self.place_mut(w.root, w.span)?;
         if plan.is_whole(place.data.len()) && tile.shape == place.shape {
             *place = tile;
@@ -432,6 +433,18 @@ impl Machine<'_> {
         Ok(())
     }
 
+    /// Reports two elements of a tile that are stored to one place.
+    fn check_stored_once(&self, w: &Window, shape: &[usize], plan: &Plan) -> Result<(), Fail> {
+        let exists = !plan.absent && !plan.valid.contains(&0);
+        let Some(Twice { elements: [one, other], index }) = w.twice(shape).filter(|_| exists) else { return Ok(()) };
+        let name = self.root_name(w.root);
+        let message = format!(
+            "elements {one} and {other} of the tile are stored to index {index} of {name}: which one stays is open"
+        );
+        let found = fail(codes::STORED_TWICE, self.at, message);
+        Err(found.with_note("combine them (`add`, `min`, `max`), or have each index but once").into())
+    }
+
     /// Writes a tile to global memory; only elements that exist. The elements have been converted.
     pub(super) fn store_global(&mut self, w: &Window, tile: &Tile, check: Option<&[u32]>) -> Result<(), Fail> {
         let Root::Global(g) = w.root else {
@@ -439,16 +452,7 @@ impl Machine<'_> {
         };
         self.work(tile.data.len(), w.span)?;
         let plan = self.plan(w, &tile.shape, check)?;
-        let exists = !plan.absent && !plan.valid.contains(&0);
-        if let Some(Twice { elements: [one, other], index }) = w.twice(&tile.shape).filter(|_| exists) {
-            let name = self.root_name(w.root);
-            let message = format!(
-                "elements {one} and {other} of the tile are stored to index {index} of {name}: which one stays is open"
-            );
-            return Err(fail(codes::STORED_TWICE, self.at, message)
-                .with_note("combine them (`add`, `min`, `max`), or have each index but once")
-                .into());
-        }
+        self.check_stored_once(w, &tile.shape, &plan)?;
         if let Some(poison) = &tile.poison {
             let mut bad = None;
             plan.scatter(|_, i| {

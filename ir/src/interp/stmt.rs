@@ -297,8 +297,7 @@ impl Machine<'_> {
                 if !(value.exact && value.elem == elem) {
                     value.convert(elem);
                 }
-                let check = self.check.clone();
-                self.store_global(&to, &value, check.as_deref())?;
+                self.store(&to, Rc::new(value))?;
             }
             if let Some((place, old)) = attrs.old.zip(old) {
                 let Some(place) = self.window(place)? else {
@@ -316,13 +315,20 @@ impl Machine<'_> {
                 t.convert(elem);
             }
         }
+        if let Root::Global(g) = to.root {
+            self.passes(g, &to)?;
+        }
+        self.store(&to, value)
+    }
+
+    /// Writes a tile to memory or to a register tile. The elements have been converted.
+    fn store(&mut self, to: &Window, value: Rc<Tile>) -> Result<(), Fail> {
         match to.root {
-            Root::Global(g) => {
-                self.passes(g, &to)?;
+            Root::Global(_) => {
                 let check = self.check.clone();
-                self.store_global(&to, &value, check.as_deref())
+                self.store_global(to, &value, check.as_deref())
             }
-            Root::Place(_) | Root::Slot(..) => self.store_place(&to, value),
+            Root::Place(_) | Root::Slot(..) => self.store_place(to, value),
         }
     }
 

@@ -15,6 +15,7 @@
 //! So does a named window of a register tile or a buffer with explicit extents: `let low = x[.., 0..+16]`.
 
 mod concat;
+mod looked_up;
 mod tile_operands;
 
 use super::implicit_tiles::with_windows;
@@ -298,6 +299,9 @@ impl Writer<'_> {
 
     /// `v[_, ..]`: a tile with additional dimensions for each `_`.
     fn with_dimensions(&mut self, k: &mut Kernel, e: Expr) {
+        if let Some(indices) = self.indices_of_vector(k, e) {
+            return self.looked_up(k, e, indices);
+        }
         let Some((view, said)) = self.repeats(k, e) else { return };
         let whole = without(k, &view, &said);
         let span = k.expr_spans[e];
@@ -377,6 +381,10 @@ impl Writer<'_> {
 
     /// A copy to `v[_, ..]` goes to a tile with these dimensions, and from there to `v`.
     fn stored(&mut self, k: &mut Kernel, s: Stmt, dst: Expr) -> Vec<Stmt> {
+        if let Some(indices) = self.indices_of_vector(k, dst) {
+            self.scattered(k, s, indices);
+            return Vec::new();
+        }
         let Some((view, said)) = self.repeats(k, dst) else { return Vec::new() };
         let span = k.expr_spans[dst];
         let own = without(k, &view, &said);

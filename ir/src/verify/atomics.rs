@@ -33,10 +33,11 @@ pub(super) fn check(cx: &mut Cx<'_, '_>, s: Stmt, sides: (Expr, Expr), attrs: &C
         return;
     };
     let word = op.word();
-    if target.space(k) != Space::Gmem {
+    let buffer = matches!(k.values[target.base].def, ValueDef::Smem(_));
+    if target.space(k) != Space::Gmem && !buffer {
         bad(
             "",
-            format!("`{word}` is for copies into global memory"),
+            format!("`{word}` is for copies into global memory and buffers"),
             "combine register tiles by an assignment, such as `x = x + y`",
         );
         return;

@@ -3,7 +3,7 @@
 use crate::codes;
 use crate::diag::Diagnostic;
 use crate::entities::{Expr, Stmt};
-use crate::kernel::{CopyAttrs, ExprData, Range, StmtData};
+use crate::kernel::{CopyAttrs, ExprData, Range, StmtData, ValueDef};
 use crate::typing::{Extent, Type, shape_text};
 use crate::verify::context::Cx;
 
@@ -63,9 +63,11 @@ fn window(cx: &mut Cx<'_, '_>, (own, e): (Expr, Expr), shape: Option<&[Extent]>)
     let Some(view) = cx.types.resolve_view(e) else { return };
     let name = cx.name(view.base).to_owned();
     let tensor = k.tensor_ty(view.base);
-    if tensor.is_none() {
-        let message = format!("`{name}` is not a tensor, and elements are gathered from tensors");
-        cx.error_at(codes::BAD_VIEW, e, message, "copy the rows from the tensor: `copy X[rows, j..] -> x`");
+    if tensor.is_none() && !matches!(k.values[view.base].def, ValueDef::Smem(_)) {
+        let message = format!("`{name}` is neither a tensor nor a buffer, and elements are gathered from these");
+        let note =
+            "copy it to shared memory, and gather there: `let s = smem f32[256]`, `copy x -> s`, `copy s[rows] -> y`";
+        cx.error_at(codes::BAD_VIEW, e, message, note);
     }
     for (w, numbers) in view.gathered_dims() {
         if !view.is_by_element(k, w, numbers) {

@@ -290,6 +290,11 @@ pub(crate) fn shared_width(
     let Some(&base_dim) = view.base_dims().get(dim) else {
         return Width { elems: 1, why: format!("`{name}` has no such dimension"), ..Width::default() };
     };
+    let gathered = matches!(view.dims.get(base_dim), Some(ViewDim::Gather(_)));
+    if gathered || view.gathers_by_element(k) {
+        let why = format!("elements of `{name}` are gathered one by one");
+        return Width { elems: 1, why, ..Width::default() };
+    }
     if let Some(ViewDim::From { starts, end }) = view.dims.get(base_dim) {
         let starts = starts.iter().map(|&e| (e, "starts"));
         for (e, does) in starts.chain(end.iter().map(|&e| (e, "ends"))) {

@@ -2,6 +2,7 @@
 
 use crate::analysis::uses::stmt_exprs;
 use cranelift_entity::SecondaryMap;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef};
 use tilec_ir::typing::{let_init, resolve_view};
@@ -20,9 +21,18 @@ pub(super) enum Scope {
 pub(super) struct Access {
     pub(super) value: Value,
     pub(super) slot: Option<Slot>,
-    pub(super) write: bool,
+    pub(super) how: How,
     /// An asynchronous write, which lands later.
     pub(super) flying: bool,
+}
+
+/// What an access does to elements.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum How {
+    Read,
+    Write,
+    /// An atomic operation of threads. Those with one operator commute.
+    Combine(Combining),
 }
 
 /// The accesses of each statement, without those of its blocks.
@@ -51,11 +61,8 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
         while let ExprData::Transpose(arg) = k.exprs[place] {
             place = arg;
         }
-        if attrs.combined_by_threads() {
-            reads(k, place, &mut out);
-        }
         if let Some(old) = attrs.old.and_then(|e| resolve_view(k, e)) {
-            push(k, old.base, None, true, &mut out);
+            push(k, old.base, None, How::Write, &mut out);
         }
         let base = match &k.exprs[place] {
             ExprData::Ref(v) => Some((*v, None)),
@@ -63,7 +70,8 @@ fn accesses(k: &Kernel, scope: Scope, s: Stmt) -> Vec<Access> {
             _ => None,
         };
         if let Some((value, slot)) = base {
-            push(k, value, slot, true, &mut out);
+            let how = attrs.reduce.filter(|_| attrs.is_by_threads()).map_or(How::Write, How::Combine);
+            push(k, value, slot, how, &mut out);
             if let Some(last) = out.last_mut().filter(|_| attrs.is_asynchronous()) {
                 last.flying = true;
             }
@@ -86,8 +94,8 @@ fn names_a_window(k: &Kernel, s: Stmt) -> bool {
 
 fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
     match &k.exprs[e] {
-        ExprData::Ref(v) => push(k, *v, None, false, out),
-        ExprData::View(view) => push(k, view.base, view.slot, false, out),
+        ExprData::Ref(v) => push(k, *v, None, How::Read, out),
+        ExprData::View(view) => push(k, view.base, view.slot, How::Read, out),
         ExprData::Iota { .. } => return,
         _ => {}
     }
@@ -96,17 +104,17 @@ fn reads(k: &Kernel, e: Expr, out: &mut Vec<Access>) {
     }
 }
 
-fn push(k: &Kernel, value: Value, slot: Option<Slot>, write: bool, out: &mut Vec<Access>) {
+fn push(k: &Kernel, value: Value, slot: Option<Slot>, how: How, out: &mut Vec<Access>) {
     match k.values[value].def {
-        ValueDef::Smem(_) => out.push(Access { value, slot: None, write, flying: false }),
+        ValueDef::Smem(_) => out.push(Access { value, slot: None, how, flying: false }),
         ValueDef::Channel { .. } => {
-            let slot = slot.unwrap_or(if write { Slot::Put } else { Slot::Get });
-            out.push(Access { value, slot: Some(slot), write, flying: false });
+            let slot = slot.unwrap_or(if how == How::Read { Slot::Get } else { Slot::Put });
+            out.push(Access { value, slot: Some(slot), how, flying: false });
         }
         ValueDef::Let => {
             let view = let_init(k, value).and_then(|e| resolve_view(k, e));
             if let Some(view) = view.filter(|v| v.base != value) {
-                push(k, view.base, view.slot, write, out);
+                push(k, view.base, view.slot, how, out);
             }
         }
         _ => {}

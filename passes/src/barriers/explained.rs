@@ -1,6 +1,6 @@
 //! Remarks on the hazards that each barrier resolves: those for which it is placed, and those that it resolves, too.
 
-use super::accesses::{Accesses, Scope};
+use super::accesses::{Accesses, How, Scope};
 use super::placement::{Hazard, Placed, Placement, without};
 use crate::Cx;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -87,7 +87,7 @@ fn accessed(k: &Kernel, accesses: &Accesses, s: Stmt, (values, write): (&[Value]
     }
     let mut found = Vec::new();
     k.walk(k.body, &mut |k, _, t| {
-        let here = accesses.of_stmt(t).iter().any(|a| a.write == write && values.contains(&a.value));
+        let here = accesses.of_stmt(t).iter().any(|a| (a.how != How::Read) == write && values.contains(&a.value));
         if here && !found.contains(&k.stmt_spans[t]) {
             found.push(k.stmt_spans[t]);
         }

@@ -23,13 +23,14 @@
 //!
 //! Keeps: barriers already there.
 
-use super::accesses::{Access, Accesses, Scope};
+use super::accesses::{Access, Accesses, How, Scope};
 use super::global::Conflicts;
 use super::hazard_kind::Kind;
 use crate::analysis::access_width::slots_of;
 use crate::analysis::wgmma::is_product;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Block, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, Slot, StmtData, ValueDef};
@@ -161,32 +162,55 @@ fn everywhere(k: &Kernel, body: Block, accesses: &Accesses, tensors: &Conflicts)
 struct Pending {
     read: Option<Stmt>,
     write: Option<Stmt>,
+    /// Atomic operations, all by one operator: those by another one are writes.
+    combined: Option<(Combining, Stmt)>,
 }
 
 impl Pending {
     fn join(&mut self, other: Pending) {
         self.read = self.read.or(other.read);
         self.write = self.write.or(other.write);
+        if let Some((op, s)) = other.combined {
+            self.note(How::Combine(op), s);
+        }
     }
 
-    fn hazards(self, value: Value, write: bool, out: &mut Vec<Hazard>) {
+    fn hazards(self, value: Value, how: How, out: &mut Vec<Hazard>) {
+        let combined = |by: Option<Combining>| self.combined.filter(|&(op, _)| by != Some(op)).map(|(_, s)| s);
         let mut push = |kind, earlier: Option<Stmt>| {
             let hazard = Hazard { kind, value, earlier };
             if earlier.is_some() && !out.contains(&hazard) {
                 out.push(hazard);
             }
         };
-        if write {
-            push(Kind::WriteAfterRead, self.read);
-            push(Kind::WriteAfterWrite, self.write);
-        } else {
-            push(Kind::ReadAfterWrite, self.write);
+        match how {
+            How::Read => push(Kind::ReadAfterWrite, self.write.or(combined(None))),
+            How::Write => {
+                push(Kind::WriteAfterRead, self.read);
+                push(Kind::WriteAfterWrite, self.write.or(combined(None)));
+            }
+            How::Combine(op) => {
+                push(Kind::WriteAfterRead, self.read);
+                push(Kind::ReadAfterWrite, self.write.or(combined(Some(op))));
+            }
         }
     }
 
-    fn note(&mut self, write: bool, s: Stmt) {
-        let which = if write { &mut self.write } else { &mut self.read };
-        which.get_or_insert(s);
+    fn note(&mut self, how: How, s: Stmt) {
+        match how {
+            How::Read => {
+                self.read.get_or_insert(s);
+            }
+            How::Write => {
+                self.write.get_or_insert(s);
+            }
+            How::Combine(op) => {
+                let &mut (first, _) = self.combined.get_or_insert((op, s));
+                if first != op {
+                    self.write.get_or_insert(s);
+                }
+            }
+        }
     }
 }
 
@@ -284,7 +308,7 @@ impl State {
     fn hazards(&self, k: &Kernel, around: &Around<'_>, s: Stmt) -> Vec<Hazard> {
         let mut out = Vec::new();
         for &a in around.accesses.of_stmt(s) {
-            self.pending(a).hazards(a.value, a.write, &mut out);
+            self.pending(a).hazards(a.value, a.how, &mut out);
         }
         for &earlier in &self.tensors {
             let met = around.tensors.between(earlier, s).iter();
@@ -310,14 +334,14 @@ impl State {
         self.tensors.extend(around.tensors.is_earlier(s).then_some(s));
         for a in around.accesses.of_stmt(s) {
             match a.slot {
-                None => self.buffers.entry(a.value).or_default().note(a.write, s),
+                None => self.buffers.entry(a.value).or_default().note(a.how, s),
                 Some(slot) => {
                     let Some(ring) = self.rings.get_mut(&a.value) else { continue };
                     match slot {
-                        Slot::Put => ring.put.note(a.write, s),
-                        Slot::Get => ring.get.note(a.write, s),
+                        Slot::Put => ring.put.note(a.how, s),
+                        Slot::Get => ring.get.note(a.how, s),
                     }
-                    match (a.write, a.flying) {
+                    match (a.how != How::Read, a.flying) {
                         (true, true) => {
                             ring.flying.get_or_insert(s);
                         }
@@ -338,7 +362,7 @@ impl State {
             // The awaiting thread knows that the buffer has been read; the others know it after a barrier.
             StmtData::Await { value, pending, .. } if matches!(k.values[*value].def, ValueDef::Smem(_)) => {
                 for (&v, &store) in &self.storing {
-                    self.buffers.entry(v).or_default().note(false, store);
+                    self.buffers.entry(v).or_default().note(How::Read, store);
                 }
                 if *pending == 0 {
                     self.storing.clear();
@@ -358,7 +382,7 @@ impl State {
                             ring.free = ring.slots.min(ring.free + 1);
                             ring.released.get_or_insert(s);
                             // The next slot, which may have been waited for already.
-                            ring.get = Pending { read: None, write: ring.filled };
+                            ring.get = Pending { write: ring.filled, ..Pending::default() };
                         }
                         ChannelOp::Wait => {
                             ring.filled = ring.filled.or(ring.flying);
@@ -384,7 +408,7 @@ impl State {
         {
             let done = |&(_, (_, behind)): &(&Value, &(Stmt, u32))| *behind >= pending;
             for (&v, &(product, _)) in self.multiplying.iter().filter(done) {
-                self.buffers.entry(v).or_default().note(false, product);
+                self.buffers.entry(v).or_default().note(How::Read, product);
             }
             self.multiplying.retain(|_, (_, behind)| *behind < pending);
         }
@@ -398,7 +422,7 @@ impl State {
             if let Some(ring) = self.rings.remove(&other) {
                 past.join(ring.put);
                 past.join(ring.get);
-                past.join(Pending { read: ring.released, write: ring.filled });
+                past.join(Pending { read: ring.released, write: ring.filled, combined: None });
             }
         }
         if past != Pending::default() && matches!(k.values[value].def, ValueDef::Smem(_)) {
@@ -426,7 +450,8 @@ impl State {
                 *r = Ring { fenced: 0, filled: r.filled, flying: r.flying, released: r.released, ..fresh.clone() };
             })
             .or_insert(fresh);
-        if let (Some(earlier), Some(ring)) = (past.read.or(past.write), self.rings.get_mut(&value)) {
+        let earlier = past.read.or(past.write).or(past.combined.map(|(_, s)| s));
+        if let (Some(earlier), Some(ring)) = (earlier, self.rings.get_mut(&value)) {
             ring.fenced = 0;
             ring.released.get_or_insert(earlier);
         }

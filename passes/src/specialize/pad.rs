@@ -111,6 +111,7 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     if let Some(why) = odd.iter().find_map(|&n| why_not_padded(k, n, windows)) {
         return Err(why);
     }
+    rows::stay_within_buffers(k, &odd);
     odd.iter().for_each(|&n| cut_off(k, n));
     for v in zero_init::filled_in_parts(k, &odd) {
         zero_init::as_zero(k, v);

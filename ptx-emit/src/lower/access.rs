@@ -62,7 +62,8 @@ impl Lower<'_> {
         } else {
             let w = self.shared_window(view, layout, dim_bits, elem)?;
             let firsts: Vec<usize> = groups.iter().map(|g| g[0]).collect();
-            (Window::Shared(w), self.shared_bounds(view, layout, dim_bits, &firsts)?)
+            let preds = self.shared_bounds(view, layout, (dim_bits, &w), &firsts)?;
+            (Window::Shared(w), preds)
         };
         let fill = match attrs.fill.filter(|_| space.has_bounds()) {
             Some(fill) => match fill.bits(elem) {

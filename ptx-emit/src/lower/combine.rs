@@ -12,6 +12,7 @@ use tilec_ir::diag::Reported;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::CopyAttrs;
 use tilec_ir::layout::RegLayout;
+use tilec_ir::space::Space;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::resolve_view;
 
@@ -78,6 +79,26 @@ const WITH_OLD: &[(P, P)] = &[
     (P::AtomGlobalExchB64, P::AtomGlobalExchB64),
 ];
 
+/// The forms of an instruction for shared memory: without and with the old value.
+const IN_SHARED: &[(P, P, P)] = &[
+    (P::RedGlobalAddNoftzF16, P::RedSharedAddNoftzF16, P::AtomSharedAddNoftzF16),
+    (P::RedGlobalAddNoftzBf16, P::RedSharedAddNoftzBf16, P::AtomSharedAddNoftzBf16),
+    (P::RedGlobalAddF32, P::RedSharedAddF32, P::AtomSharedAddF32),
+    (P::RedGlobalAddF64, P::RedSharedAddF64, P::AtomSharedAddF64),
+    (P::RedGlobalAddU32, P::RedSharedAddU32, P::AtomSharedAddU32),
+    (P::RedGlobalAddU64, P::RedSharedAddU64, P::AtomSharedAddU64),
+    (P::RedGlobalMinS32, P::RedSharedMinS32, P::AtomSharedMinS32),
+    (P::RedGlobalMinU32, P::RedSharedMinU32, P::AtomSharedMinU32),
+    (P::RedGlobalMinS64, P::RedSharedMinS64, P::AtomSharedMinS64),
+    (P::RedGlobalMinU64, P::RedSharedMinU64, P::AtomSharedMinU64),
+    (P::RedGlobalMaxS32, P::RedSharedMaxS32, P::AtomSharedMaxS32),
+    (P::RedGlobalMaxU32, P::RedSharedMaxU32, P::AtomSharedMaxU32),
+    (P::RedGlobalMaxS64, P::RedSharedMaxS64, P::AtomSharedMaxS64),
+    (P::RedGlobalMaxU64, P::RedSharedMaxU64, P::AtomSharedMaxU64),
+    (P::AtomGlobalExchB32, P::AtomSharedExchB32, P::AtomSharedExchB32),
+    (P::AtomGlobalExchB64, P::AtomSharedExchB64, P::AtomSharedExchB64),
+];
+
 /// Minima and maxima of floats are those of their bits: the bits of floats of one sign are ordered like integers. For each
 /// instruction that combines bits of numbers from zero on, the one for negative numbers, whose bits are ordered the other
 /// way.
@@ -88,17 +109,36 @@ const OF_NEGATIVE: &[(P, P)] = &[
     (P::RedGlobalMaxS64, P::RedGlobalMinU64),
 ];
 
+/// The instruction for memory of a space. `op`: that for global memory; `with_old`: it returns the old value.
+pub(super) fn instruction(op: P, space: Space, with_old: bool) -> P {
+    let bug = "bug: an atomic instruction without its other forms";
+    match (space.has_bounds(), with_old) {
+        (true, false) => op,
+        (true, true) => WITH_OLD.iter().find(|(plain, _)| *plain == op).expect(bug).1,
+        (false, false) => IN_SHARED.iter().find(|(plain, ..)| *plain == op).expect(bug).1,
+        (false, true) => IN_SHARED.iter().find(|(plain, ..)| *plain == op).expect(bug).2,
+    }
+}
+
 /// How elements of a copy are combined.
 pub(super) struct Combine {
+    /// Instructions on global memory.
     ops: &'static [P],
+    space: Space,
     /// Whether they keep the minimum or maximum of floats.
     orders_floats: bool,
 }
 
 impl Combine {
-    /// The instruction that combines `elems` adjacent elements.
+    /// The instruction on global memory that combines `elems` adjacent elements; `None`: the space has none.
     pub(super) fn op(&self, elems: usize) -> Option<P> {
-        self.ops.get(elems.ilog2() as usize).filter(|_| elems.is_power_of_two()).copied()
+        let fits = elems.is_power_of_two() && (elems == 1 || self.space.has_bounds());
+        self.ops.get(elems.ilog2() as usize).filter(|_| fits).copied()
+    }
+
+    /// The memory in which elements are combined.
+    pub(super) fn space(&self) -> Space {
+        self.space
     }
 
     /// Whether floats are combined by their bits.
@@ -134,11 +174,10 @@ impl Lower<'_> {
         &mut self,
         to: &mut OldValues,
         v: usize,
-        op: P,
+        (op, space): (P, Space),
         (address, value): (Operand, Reg),
         pred: Option<Reg>,
     ) -> Result<(), Reported> {
-        let &(_, op) = WITH_OLD.iter().find(|(plain, _)| *plain == op).expect("bug: no instruction with the old value");
         let class = self.emit.func.regs[value];
         // `atom.exch` has untyped operands.
         let (moved, value) = match (op, class) {
@@ -147,7 +186,7 @@ impl Lower<'_> {
             _ => (class, value),
         };
         let old = self.old_value(moved, pred.is_some());
-        self.emit.push_if(guard(pred), op, [old.into(), address, value.into()]);
+        self.emit.push_if(guard(pred), instruction(op, space, true), [old.into(), address, value.into()]);
         self.keep_old(to, v, old)
     }
 
@@ -182,7 +221,7 @@ impl Lower<'_> {
         &mut self,
         to: Option<&mut OldValues>,
         v: usize,
-        op: P,
+        (op, space): (P, Space),
         (address, value): (Operand, Reg),
         pred: Option<Reg>,
     ) -> Result<(), Reported> {
@@ -208,10 +247,12 @@ impl Lower<'_> {
             let pred = self.emit.and(pred, Some(own));
             match old {
                 Some(old) => {
-                    let &(_, op) = WITH_OLD.iter().find(|(plain, _)| *plain == op).expect("bug: it has the old value");
-                    self.emit.push_if(guard(pred), op, [old.into(), address.clone(), bits.into()]);
+                    let operands = [old.into(), address.clone(), bits.into()];
+                    self.emit.push_if(guard(pred), instruction(op, space, true), operands);
                 }
-                None => self.emit.push_if(guard(pred), op, [address.clone(), bits.into()]),
+                None => {
+                    self.emit.push_if(guard(pred), instruction(op, space, false), [address.clone(), bits.into()]);
+                }
             }
         }
         match to.zip(old) {
@@ -220,8 +261,13 @@ impl Lower<'_> {
         }
     }
 
-    /// The instructions that combine elements of a type in global memory. Reports what the target lacks.
-    pub(super) fn combining(&mut self, dst: Expr, op: Combining, elem: Elem) -> Result<Combine, Reported> {
+    /// The instructions that combine elements of a type in memory. Reports what the target lacks.
+    pub(super) fn combining(
+        &mut self,
+        dst: Expr,
+        op: Combining,
+        (elem, space): (Elem, Space),
+    ) -> Result<Combine, Reported> {
         let target = self.target;
         if combination(op, elem).and_then(|c| c.widest(target)).is_none() {
             let types = combined_types(op, |c| c.widest(target).is_some());
@@ -232,13 +278,13 @@ impl Lower<'_> {
         let row = INSTRUCTIONS.iter().find(|&&(o, e, ..)| (o, e) == (op, elem));
         let &(.., ops) = row.expect("bug: no instruction for a combination that threads do");
         let orders_floats = elem.is_float() && matches!(op, Combining::Min | Combining::Max);
-        Ok(Combine { ops, orders_floats })
+        Ok(Combine { ops, space, orders_floats })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::INSTRUCTIONS;
+    use super::{IN_SHARED, INSTRUCTIONS, WITH_OLD};
     use crate::ops::Op as P;
     use tilec_ir::atomics::{COMBINATIONS, Combination};
 
@@ -250,5 +296,13 @@ mod tests {
         let powers = |ops: &[P]| (0..ops.len()).map(|i| 1u32 << i).collect::<Vec<_>>();
         let found: Vec<_> = INSTRUCTIONS.iter().map(|&(op, elem, ops)| (op, elem, powers(ops))).collect();
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn instructions_on_one_element_have_their_other_forms() {
+        for (.., ops) in INSTRUCTIONS {
+            assert!(WITH_OLD.iter().any(|(plain, _)| *plain == ops[0]), "{:?}", ops[0]);
+            assert!(IN_SHARED.iter().any(|(plain, ..)| *plain == ops[0]), "{:?}", ops[0]);
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::ranged_ints::Int;
 use super::rings::{OrderedBarrier, Position, Ring};
 use super::state::Lower;
 use super::window_ends::end_of;
-use super::windows::{Half, Panels, SharedWindow, UnalignedStart, place_of};
+use super::windows::{AddedDim, Coordinate, Half, Panels, SharedWindow, place_of};
 use crate::inst::{AddrBase, Class, Guard, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::bits::Bits;
@@ -32,7 +32,7 @@ struct Parts {
     reach: u64,
     base: u64,
     half: Half,
-    carried: Vec<UnalignedStart>,
+    carried: Vec<AddedDim>,
 }
 
 /// The bits of a window's column-major index that belong to dimension `w`.
@@ -215,7 +215,7 @@ impl Lower<'_> {
             carried: Vec::new(),
         };
         for (d, dim) in view.dims.iter().enumerate() {
-            let (bits, start) = (bits_along(d), self.shared_start(view, dim, d, bits_along(d))?);
+            let bits = bits_along(d);
             let at = |start: u64| {
                 let mut coords = vec![0u64; view.dims.len()];
                 coords[d] = start;
@@ -224,6 +224,17 @@ impl Lower<'_> {
             let places = |from: u32| -> Vec<u64> {
                 (0..smem.dim_bits()[d]).map(|bit| if bit < from { 0 } else { at(1 << bit) }).collect()
             };
+            if matches!(dim, ViewDim::Gather(_)) {
+                let w = kept.iter().position(|&k| k == d).expect("a gathered dimension is kept");
+                let rows = self.rows(view, w, layout, window)?.expect("it has indices");
+                let value_cols = layout.value().cols().iter().map(|c| c & rows.by).collect();
+                let coordinate = Coordinate::Indices(rows);
+                let gathered = AddedDim { dim: w, coordinate, value_cols, places: places(0) };
+                parts.reach |= to_bytes(&gathered.places).iter().fold(0, |a, c| a | c);
+                parts.carried.push(gathered);
+                continue;
+            }
+            let start = self.shared_start(view, dim, d, bits)?;
             match start.as_const() {
                 _ if is_carried(d) => {
                     let w = kept.iter().position(|&k| k == d).expect("a single index is a multiple of one");
@@ -290,7 +301,12 @@ impl Lower<'_> {
                 smem.place(&coords)
             };
             let places = (0..smem.dim_bits()[d]).map(place).collect();
-            carried.push(UnalignedStart { start, thread: Int::constant(0), value_cols: Vec::new(), places });
+            carried.push(AddedDim {
+                dim: d,
+                coordinate: Coordinate::Unaligned { start, thread: Int::constant(0) },
+                value_cols: Vec::new(),
+                places,
+            });
         }
         Ok(SharedWindow {
             root: None,
@@ -311,18 +327,17 @@ impl Lower<'_> {
     }
 
     /// Dimension `w` of a window whose start there is no multiple of its extent.
-    fn carried(
-        &mut self,
-        start: Int,
-        layout: &RegLayout,
-        (window, w): (&[u32], usize),
-        places: Vec<u64>,
-    ) -> UnalignedStart {
+    fn carried(&mut self, start: Int, layout: &RegLayout, (window, w): (&[u32], usize), places: Vec<u64>) -> AddedDim {
         let (mask, shift) = (along(window, w), window[..w].iter().sum::<u32>());
         let of = |columns: &[u64]| columns.iter().map(|&c| (c & mask) >> shift).collect::<Vec<u64>>();
         let tid = self.tid();
         let thread = self.linear_map(tid, &of(layout.thread().cols()));
-        UnalignedStart { start, thread, value_cols: of(layout.value().cols()), places }
+        AddedDim {
+            dim: w,
+            coordinate: Coordinate::Unaligned { start, thread },
+            value_cols: of(layout.value().cols()),
+            places,
+        }
     }
 
     /// Adds the contribution of a window's start, whose bits have these places.
@@ -367,6 +382,9 @@ impl Lower<'_> {
 
     /// Whether a window starts at a multiple of its extent, so that start and window share no index bits.
     fn starts_aligned(&mut self, dim: &ViewDim, bits: u32) -> Result<bool, Reported> {
+        if matches!(dim, ViewDim::Gather(_)) {
+            return Ok(false);
+        }
         let extent = 1u64 << bits;
         for &e in dim.starts() {
             let known = self.facts.divisor(self.k, e).is_multiple_of(extent)
@@ -461,18 +479,23 @@ impl Lower<'_> {
         Operand::at(reg, plain as i64)
     }
 
-    /// The coordinate in the buffer of the element at value index `v`, along a dimension with an unaligned start.
-    fn carried_coordinate(&mut self, carried: &UnalignedStart, v: usize) -> Reg {
+    /// The coordinate in the buffer of the element at value index `v`, along a dimension with an unaligned start or with
+    /// indices.
+    fn carried_coordinate(&mut self, carried: &AddedDim, v: usize) -> Reg {
         let own = carried.own(v);
-        let within = match carried.thread.as_const() {
+        let (start, thread) = match &carried.coordinate {
+            Coordinate::Unaligned { start, thread } => (*start, *thread),
+            Coordinate::Indices(rows) => return self.in32(rows.of(own)),
+        };
+        let within = match thread.as_const() {
             Some(thread) => Int::constant(thread ^ own as i64),
             None => {
-                let thread = self.in32(carried.thread);
+                let thread = self.in32(thread);
                 let x = self.emit.pure(Class::B32, P::XorB32, [thread.into(), Operand::Imm(own as i64)]);
                 Int::r32(x, 0, i128::from(u32::MAX >> 1))
             }
         };
-        let (start, within) = (self.in32(carried.start), self.in32(within));
+        let (start, within) = (self.in32(start), self.in32(within));
         self.emit.pure(Class::B32, P::AddS32, [start.into(), within.into()])
     }
 

@@ -1,7 +1,7 @@
 //! Stores of register tiles and expressions to windows of memory, by `stmatrix` where fragments consist of matrices.
 
 use super::accesses::{store_op, vector};
-use super::combine::Combine;
+use super::combine::instruction;
 use super::operands::Operands;
 use super::packing::Pairs;
 use super::scope::Scope;
@@ -57,7 +57,7 @@ impl Lower<'_> {
             return self.store_matrices(s, dst, to, source, attrs);
         }
         self.passed = self.passed_barrier(to)?;
-        let combine = attrs.reduce.map(|op| self.combining(dst, op, elem)).transpose()?;
+        let combine = attrs.reduce.map(|op| self.combining(dst, op, (elem, to.space(self.k)))).transpose()?;
         let Scope { layout, dim_bits } = source.scope();
         let mut access = self.access(dst, to, &layout, &dim_bits, attrs, None)?;
         self.report_copy(s, dst, to, &access, elem, attrs, true);
@@ -130,12 +130,18 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
-            match &mut old {
-                old if combine.as_ref().is_some_and(Combine::orders_floats) => {
+            match (&combine, &mut old) {
+                (Some(combine), old) if combine.orders_floats() => {
+                    let op = (op, combine.space());
                     self.combine_floats(old.as_mut(), group[0], op, (address, regs[0]), pred)?;
                 }
-                Some(old) => self.combine_with_old(old, group[0], op, (address, regs[0]), pred)?,
-                None => self.store_or_pass(pred, op, address, vector(regs))?,
+                (Some(combine), Some(old)) => {
+                    self.combine_with_old(old, group[0], (op, combine.space()), (address, regs[0]), pred)?;
+                }
+                (Some(combine), None) => {
+                    self.store_or_pass(pred, instruction(op, combine.space(), false), address, vector(regs))?;
+                }
+                (None, _) => self.store_or_pass(pred, op, address, vector(regs))?,
             }
         }
         Ok(())

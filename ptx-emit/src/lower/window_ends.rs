@@ -7,6 +7,7 @@
 use super::dims::Dims;
 use super::ranged_ints::Int;
 use super::state::Lower;
+use super::windows::{Coordinate, SharedWindow};
 use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
@@ -27,7 +28,7 @@ pub(super) fn end_of(dim: &ViewDim) -> Option<Expr> {
 
 impl Lower<'_> {
     /// The predicates of the groups (by their first register index): their elements are in front of the ends of a
-    /// window of shared memory. `None`: always.
+    /// window of shared memory, and their indices name elements of the buffer. `None`: always.
     ///
     /// # Errors
     /// A coordinate may not fit 64 bits.
@@ -35,10 +36,19 @@ impl Lower<'_> {
         &mut self,
         view: &ResolvedView,
         layout: &RegLayout,
-        dim_bits: &Dims,
+        (dim_bits, w): (&Dims, &SharedWindow),
         firsts: &[usize],
     ) -> Result<Vec<Option<Reg>>, Reported> {
         let mut all = vec![None; firsts.len()];
+        let extents = self.k.tile_ty(view.base).and_then(|t| self.k.const_shape(&t.shape)).expect("specialised");
+        for added in &w.carried {
+            let Coordinate::Indices(rows) = &added.coordinate else { continue };
+            let limit = Int::constant(extents[view.base_dims()[added.dim]].cast_signed());
+            for (all, &v) in all.iter_mut().zip(firsts) {
+                let inside = self.unsigned_less(rows.of(added.own(v)), limit);
+                *all = self.emit.and(*all, inside);
+            }
+        }
         let mut shift = 0;
         for (&d, &bits) in view.base_dims().iter().zip(dim_bits.iter()) {
             let mask = (1u64 << bits) - 1;

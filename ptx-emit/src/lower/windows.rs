@@ -129,26 +129,34 @@ pub(super) struct SharedWindow {
     pub(super) size: Bits,
     /// Dimensions with an unaligned start: coordinates are added with carries, not combined by a linear map of the
     /// window's bits.
-    pub(super) carried: Vec<UnalignedStart>,
+    pub(super) carried: Vec<AddedDim>,
     /// Addresses already computed in windows with such dimensions, by register coordinates along them and the XORed
     /// constant.
     pub(super) added: Vec<(Vec<u64>, u64, Reg)>,
 }
 
-/// A dimension of a buffer along which a window starts at no multiple of its extent.
-pub(super) struct UnalignedStart {
-    /// Where the window starts.
-    pub(super) start: Int,
-    /// The thread's part of the coordinate in the window.
-    pub(super) thread: Int,
-    /// The contribution of value bits to it.
+/// A dimension of a buffer whose coordinates are added up, because they share no fixed bits with the rest of an address.
+pub(super) struct AddedDim {
+    /// The dimension of the window.
+    pub(super) dim: usize,
+    pub(super) coordinate: Coordinate,
+    /// What each value bit contributes to the window's part of the coordinate.
     pub(super) value_cols: Vec<u64>,
     /// The address bits of each bit of a coordinate in the buffer.
     pub(super) places: Vec<u64>,
 }
 
-impl UnalignedStart {
-    /// The part of the coordinate in the window that register index `v` determines.
+/// A coordinate in a buffer.
+pub(super) enum Coordinate {
+    /// A window that starts at no multiple of its extent: where it starts, and the thread's part of the coordinate in the
+    /// window.
+    Unaligned { start: Int, thread: Int },
+    /// The elements are gathered or scattered along the dimension.
+    Indices(Rows),
+}
+
+impl AddedDim {
+    /// The part of the coordinate in the window that register index `v` determines, or the place of its index.
     pub(super) fn own(&self, v: usize) -> u64 {
         self.value_cols.iter().enumerate().filter(|(i, _)| v >> i & 1 == 1).fold(0, |own, (_, col)| own ^ col)
     }

@@ -189,6 +189,26 @@ macro_rules! memory_rows {
         "9.7.13.5" V6_0 ReadWrite [B32] [shared(4), B32I] "atomic sum in shared memory, old value returned" {
             AtomSharedAddU32 "atom.shared.add.u32",
         }
+        "9.7.13.5" V6_0 ReadWrite [B32] [shared(4), B32I] "atomic update in shared memory, old value returned" {
+            AtomSharedMinS32 "atom.shared.min.s32", AtomSharedMaxS32 "atom.shared.max.s32", AtomSharedMinU32 "atom.shared.min.u32",
+            AtomSharedMaxU32 "atom.shared.max.u32", AtomSharedExchB32 "atom.shared.exch.b32",
+        }
+        "9.7.13.5" V6_0 ReadWrite [B64] [shared(8), B64I] "atomic update in shared memory, old value returned" {
+            AtomSharedAddU64 "atom.shared.add.u64", AtomSharedMinS64 "atom.shared.min.s64", AtomSharedMaxS64 "atom.shared.max.s64",
+            AtomSharedMinU64 "atom.shared.min.u64", AtomSharedMaxU64 "atom.shared.max.u64", AtomSharedExchB64 "atom.shared.exch.b64",
+        }
+        "9.7.13.5" V6_0 ReadWrite [F32] [shared(4), F32] "atomic sum in shared memory, old value returned" {
+            AtomSharedAddF32 "atom.shared.add.f32",
+        }
+        "9.7.13.5" V6_0 ReadWrite [F64] [shared(8), F64] "atomic sum in shared memory, old value returned" {
+            AtomSharedAddF64 "atom.shared.add.f64",
+        }
+        "9.7.13.5" V6_3 ReadWrite [B16] [shared(2), B16] "atomic sum of f16 in shared memory, old value returned" {
+            AtomSharedAddNoftzF16 "atom.shared.add.noftz.f16",
+        }
+        "9.7.13.5" V7_8_SM90 ReadWrite [B16] [shared(2), B16] "atomic sum of bf16 in shared memory, old value returned" {
+            AtomSharedAddNoftzBf16 "atom.shared.add.noftz.bf16",
+        }
         "9.7.13.6" V6_0 ReadWrite [] [global(4), B32I] "atomic update" {
             RedGlobalAddU32 "red.global.add.u32", RedGlobalMaxS32 "red.global.max.s32",
             RedGlobalMinS32 "red.global.min.s32", RedGlobalMaxU32 "red.global.max.u32",
@@ -229,6 +249,21 @@ macro_rules! memory_rows {
         }
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), B32I] "atomic sum in shared memory" { RedSharedAddU32 "red.shared.add.u32" }
         "9.7.13.6" V6_0 ReadWrite [] [shared(4), F32] "atomic sum in shared memory" { RedSharedAddF32 "red.shared.add.f32" }
+        "9.7.13.6" V6_0 ReadWrite [] [shared(8), F64] "atomic sum in shared memory" { RedSharedAddF64 "red.shared.add.f64" }
+        "9.7.13.6" V6_0 ReadWrite [] [shared(4), B32I] "atomic update in shared memory" {
+            RedSharedMinS32 "red.shared.min.s32", RedSharedMaxS32 "red.shared.max.s32", RedSharedMinU32 "red.shared.min.u32",
+            RedSharedMaxU32 "red.shared.max.u32",
+        }
+        "9.7.13.6" V6_0 ReadWrite [] [shared(8), B64I] "atomic update in shared memory" {
+            RedSharedAddU64 "red.shared.add.u64", RedSharedMinS64 "red.shared.min.s64", RedSharedMaxS64 "red.shared.max.s64",
+            RedSharedMinU64 "red.shared.min.u64", RedSharedMaxU64 "red.shared.max.u64",
+        }
+        "9.7.13.6" V6_3 ReadWrite [] [shared(2), B16] "atomic sum of f16 in shared memory" {
+            RedSharedAddNoftzF16 "red.shared.add.noftz.f16",
+        }
+        "9.7.13.6" V7_8_SM90 ReadWrite [] [shared(2), B16] "atomic sum of bf16 in shared memory" {
+            RedSharedAddNoftzBf16 "red.shared.add.noftz.bf16",
+        }
 
         "9.7.9.15" V6_0 Read [] [global(1)] "asks the second-level cache for a line" { PrefetchGlobalL2 "prefetch.global.L2" }
         "9.7.9.25" V7_0_SM80 Write [] [shared(4), global(4), one_of(&[4])] "asynchronous copy" { CpAsyncCa4 "cp.async.ca.shared.global" }

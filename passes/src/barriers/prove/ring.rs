@@ -1,6 +1,7 @@
 //! The abstract state of a buffer and of a channel (a ring of slots), and the precondition of each operation.
 
 use std::collections::BTreeMap;
+use tilec_ir::atomics::Combining;
 
 /// Kinds of faults.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -54,6 +55,8 @@ pub(super) struct Cell {
     pub(super) written: bool,
     /// Read in this epoch.
     pub(super) read: bool,
+    /// Changed in this epoch by atomic operations, all by this operator.
+    pub(super) combined: Option<Combining>,
     /// An asynchronous copy into it may be on its way.
     pub(super) flying: bool,
 }
@@ -61,13 +64,15 @@ pub(super) struct Cell {
 impl Cell {
     /// Adds the accesses of this epoch to `earlier`, which had the same memory.
     pub(super) fn follow(&mut self, earlier: Cell) {
-        self.written |= earlier.written;
+        // To other contents of the memory, an atomic operation is a write.
+        self.written |= earlier.written || earlier.combined.is_some();
         self.read |= earlier.read;
     }
 
     pub(super) fn pass_barrier(&mut self) {
         self.written = false;
         self.read = false;
+        self.combined = None;
     }
 }
 

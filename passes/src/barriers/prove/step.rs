@@ -105,13 +105,20 @@ impl Run<'_> {
                 if u.slot.is_none() && state.storing.contains(&u.value) {
                     return Err(fault(FaultKind::WrittenWhileStored, last.1));
                 }
-                if cell.written {
-                    return Err(fault(FaultKind::WriteAfterWrite, last.0));
+                if u.combines.is_some() && !cell.filled {
+                    return Err(fault(FaultKind::Unwritten, None));
+                }
+                let commutes = u.combines.is_some() && cell.combined == u.combines;
+                if cell.written || cell.combined.is_some() && !commutes {
+                    let rule =
+                        if u.combines.is_some() { FaultKind::ReadAfterWrite } else { FaultKind::WriteAfterWrite };
+                    return Err(fault(rule, last.0));
                 }
                 if cell.read && !(u.own && own.get(&(u.value, slot)) == Some(&true)) {
                     return Err(fault(FaultKind::WriteAfterRead, last.1));
                 }
-                *cell = Cell { filled: true, written: !u.flying, flying: u.flying, ..*cell };
+                let written = !u.flying && u.combines.is_none();
+                *cell = Cell { filled: true, written, flying: u.flying, combined: u.combines, ..*cell };
                 if let (true, Some(slot)) = (u.flying, slot) {
                     state.open.push((u.value, slot));
                 }
@@ -120,7 +127,7 @@ impl Run<'_> {
                 if !cell.filled {
                     return Err(fault(FaultKind::Unwritten, None));
                 }
-                if cell.written {
+                if cell.written || cell.combined.is_some() {
                     return Err(fault(FaultKind::ReadAfterWrite, last.0));
                 }
                 let fresh = !cell.read;

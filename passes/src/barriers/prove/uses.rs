@@ -1,6 +1,7 @@
 //! Accesses of statements to shared memory, for the proof.
 
 use crate::analysis::distribution::copy_layout;
+use tilec_ir::atomics::Combining;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Slot, StmtData, ValueDef, View};
 use tilec_ir::names::Parts;
@@ -14,6 +15,8 @@ pub(super) struct Use {
     pub(super) slot: Option<Slot>,
     /// Otherwise a read.
     pub(super) write: bool,
+    /// A write that is an atomic operation of threads, which needs what was there.
+    pub(super) combines: Option<Combining>,
     /// An asynchronous write, which lands later.
     pub(super) flying: bool,
     /// Every thread accesses only elements that it also accesses in the statement's other uses of this kind.
@@ -31,16 +34,14 @@ pub(super) fn uses(k: &Kernel, s: Stmt) -> Vec<Use> {
             // An element of several threads is written by one while another reads it.
             let once = !copy_layout(k, *src, *dst, attrs).is_some_and(|layout| layout.is_replicated());
             reads(k, *src, once, &mut out);
-            if attrs.combined_by_threads() {
-                reads(k, *dst, true, &mut out);
-            }
             if let Some(old) = attrs.old.and_then(|e| resolve_view(k, e)) {
-                out.push(Use { value: old.base, slot: None, write: true, flying: false, own: false });
+                out.push(Use { value: old.base, slot: None, write: true, combines: None, flying: false, own: false });
             }
             let mut whole = Vec::new();
             reads(k, *dst, true, &mut whole);
             out.extend(whole.into_iter().take(1).map(|u| Use {
                 write: true,
+                combines: attrs.reduce.filter(|_| attrs.is_by_threads()),
                 flying: attrs.is_asynchronous(),
                 slot: u.slot.map(|_| written_slot(k, *dst)),
                 ..u
@@ -80,9 +81,16 @@ fn reads(k: &Kernel, e: Expr, own: bool, out: &mut Vec<Use>) {
     if let Some((value, slot)) = named {
         let own = own && ranges == 0;
         match k.values[value].def {
-            ValueDef::Smem(_) => out.push(Use { value, slot: None, write: false, flying: false, own }),
+            ValueDef::Smem(_) => out.push(Use { value, slot: None, write: false, combines: None, flying: false, own }),
             ValueDef::Channel { .. } => {
-                out.push(Use { value, slot: Some(slot.unwrap_or(Slot::Get)), write: false, flying: false, own });
+                out.push(Use {
+                    value,
+                    slot: Some(slot.unwrap_or(Slot::Get)),
+                    write: false,
+                    combines: None,
+                    flying: false,
+                    own,
+                });
             }
             _ => {}
         }

@@ -6,11 +6,16 @@
 //! ```
 //!
 //! A row of number -1 does not exist: it reads as zero and is not written. Types of 8 and 16 bits become i32, in which
-//! -1 is outside of every tensor.
+//! -1 is outside of every tensor. Indices into a buffer name none of its padding, either:
+//!
+//! ```text
+//! copy s[p] -> x                   ->   var p_within = reg i32[64] = select(p < 10, p, -1)
+//!                                      copy s[p_within] -> x
+//! ```
 
-use crate::analysis::uses::place_of;
-use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use crate::analysis::uses::{all_stmts, place_of, stmt_exprs};
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, type_of};
@@ -37,6 +42,43 @@ fn elem(k: &Kernel, rows: Expr) -> Option<Elem> {
     }
 }
 
+/// Has indices into buffers that will be padded name no element of the padding. `odd`: the extents that are padded.
+pub(super) fn stay_within_buffers(k: &mut Kernel, odd: &[u64]) {
+    for s in all_stmts(k, k.body) {
+        for e in stmt_exprs(k, s) {
+            gathered_inside(k, odd, s, e);
+        }
+    }
+}
+
+fn gathered_inside(k: &mut Kernel, odd: &[u64], s: Stmt, e: Expr) {
+    k.children(e).into_iter().for_each(|child| gathered_inside(k, odd, s, child));
+    let ExprData::View(mut view) = k.exprs[e].clone() else { return };
+    let ValueDef::Smem(tile) = &k.values[view.base].def else { return };
+    let Some(shape) = k.const_shape(&tile.shape) else { return };
+    for (range, n) in view.ranges.iter_mut().zip(shape) {
+        if let Range::Gather(rows) = *range
+            && odd.contains(&n)
+        {
+            *range = Range::Gather(within(k, n, s, rows));
+        }
+    }
+    k.exprs[e] = ExprData::View(view);
+}
+
+/// Indices for the statement `s`, -1 where they are not below `n`.
+fn within(k: &mut Kernel, n: u64, s: Stmt, rows: Expr) -> Expr {
+    let (ExprData::Ref(v), Some(from)) = (k.exprs[rows].clone(), elem(k, rows)) else {
+        panic!("bug: elements are gathered by what is no variable")
+    };
+    let span = k.expr_spans[rows];
+    let (elem, none) = none_of(from);
+    let [compared, own] = [k.value_ref(v, span), k.value_ref(v, span)];
+    let count = k.int(n.cast_signed(), span);
+    let below = k.expr(ExprData::Op { op: Op::Lt, args: vec![compared, count] }, span);
+    declared(k, s, (v, "within"), (below, own), (from, elem, none))
+}
+
 /// The numbers of `n` rows for the statement `s`, with none beyond them.
 pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, of: (&ResolvedView, usize), rows: Expr) -> Expr {
     let (Some(axis), Some(from)) = (axis(k, n, of, rows), elem(k, rows)) else {
@@ -44,22 +86,39 @@ pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, of: (&ResolvedView, usize),
     };
     let ExprData::Ref(v) = k.exprs[rows] else { unreachable!("it has dimensions") };
     let span = k.expr_spans[rows];
-    let (elem, none) = match from {
-        Elem::U32 => (from, i64::from(u32::MAX)),
-        // Literals are signed, so the largest u64 is written as -1.
-        Elem::I32 | Elem::I64 | Elem::U64 => (from, -1),
-        _ => (Elem::I32, -1),
-    };
+    let (elem, none) = none_of(from);
     let [like, own] = [k.value_ref(v, span), k.value_ref(v, span)];
     let place = k.expr(ExprData::Iota { axis: axis as u32, like }, span);
     let count = k.int(n.cast_signed(), span);
     let within = k.expr(ExprData::Op { op: Op::Lt, args: vec![place, count] }, span);
+    declared(k, s, (v, "ended"), (within, own), (from, elem, none))
+}
+
+/// The type in which an index that names nothing is written, and that index.
+fn none_of(from: Elem) -> (Elem, i64) {
+    match from {
+        Elem::U32 => (from, i64::from(u32::MAX)),
+        // Literals are signed, so the largest u64 is written as -1.
+        Elem::I32 | Elem::I64 | Elem::U64 => (from, -1),
+        _ => (Elem::I32, -1),
+    }
+}
+
+/// A tile in front of the statement `s`, with the extents of `like`: `own` where `cond` holds, and `none` elsewhere.
+fn declared(
+    k: &mut Kernel,
+    s: Stmt,
+    (like, suffix): (Value, &str),
+    (cond, own): (Expr, Expr),
+    (from, elem, none): (Elem, Elem, i64),
+) -> Expr {
+    let span = k.expr_spans[own];
     let own = if elem == from { own } else { k.expr(ExprData::Cast { elem: ElemRef::Known(elem), arg: own }, span) };
     let none = k.int(none, span);
-    let init = k.expr(ExprData::Op { op: Op::Select, args: vec![within, own, none] }, span);
-    let shape = k.tile_ty(v).expect("it is a tile").shape.clone();
+    let init = k.expr(ExprData::Op { op: Op::Select, args: vec![cond, own, none] }, span);
+    let shape = k.tile_ty(like).expect("it is a tile").shape.clone();
     let shape = shape.into_iter().map(|n| k.copy_expr(n)).collect();
-    let name = format!("{}_ended", k.values[v].name);
+    let name = format!("{}_{suffix}", k.values[like].name);
     let tile = TileTy::registers(ElemRef::Known(elem), shape, None);
     let value = k.value(&name, span, ValueDef::Var(tile));
     let declared = k.stmt(StmtData::Var { value, init: Some(init) }, k.stmt_spans[s]);

@@ -5,7 +5,7 @@
     scripts/gpu_inference.py --kind paged --case Z=16,H=32,G=4,L=2048,D=128,how=even --dry        # without a GPU
 
 `grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`), and a copy of as many bytes as weights and rows have (`copy`): with few rows of each expert these decide. `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
-PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout` and `argmax`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. `requantised`: against two products of PyTorch to i32, without requantisation (`torch`). All are timed in turns. A ratio of 1 says
+PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout`, `argmax` and `histogram`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. `requantised`: against two products of PyTorch to i32, without requantisation (`torch`). All are timed in turns. A ratio of 1 says
 that ours is as fast. Sizes come from tensors on the device: `how=even` parts are alike, `random` ones differ by up to a factor of three, `skewed` ones by more. Results are compared with sums in
 double precision, filled with NaN before, and must be the same after the timing. `--define BKV=64` gives compile-time parameters, S=8 in a case the number of parts of the keys.
 """
@@ -130,8 +130,8 @@ class Bench:
         # Launches have addresses alone: whose memory they are of must live as long.
         self.kept: list[Program] = []
 
-    def tensor(self, t: Any) -> host.Tensor:
-        return host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), self.elems[t.dtype])
+    def tensor(self, t: Any, elem: str | None = None) -> host.Tensor:
+        return host.Tensor(t.data_ptr(), tuple(t.shape), tuple(t.stride()), elem or self.elems[t.dtype])
 
     def work(self, case: Case) -> Case:
         """A case: check, measure, check again."""
@@ -144,7 +144,7 @@ class Bench:
         count = measure.input_sets(int(kind.bytes_of(case)), torch.cuda.get_device_properties(0).L2_cache_size)
         jobs = [kind.make(torch, self.dtype, case) for _ in range(count)]
         program = Program(torch, self.driver, kernels, not options.no_overlap, kind.kernel)
-        bound = [program.bind({name: self.tensor(t) for name, t in job.tensors.items()}, job.sizes, job.scalars) for job in jobs]
+        bound = [program.bind({name: self.tensor(t, job.elems.get(name)) for name, t in job.tensors.items()}, job.sizes, job.scalars) for job in jobs]
         row: Case = {"note": "", "options": words, "registers": program.registers(), "parts": jobs[0].sizes.get("S", "")}
 
         def launch(index: int) -> None:

@@ -234,6 +234,8 @@ pub struct SharedReport {
     pub wavefronts: u32,
     /// XOR contribution of each bit of the lane number to the byte address.
     pub lanes: Vec<u64>,
+    /// Indices in registers name the elements: `wavefronts` are the least, and `lanes` is empty.
+    pub by_index: bool,
     /// In the innermost loop.
     pub in_loop: bool,
 }

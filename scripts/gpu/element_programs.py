@@ -107,8 +107,31 @@ def bytes_of_argmax(case: Case) -> float:
     return case["M"] * (2.0 * case["N"] + 4)
 
 
+def make_histogram(torch: Any, dtype: Any, case: Case) -> Job:
+    n, k = case["N"], case["K"]
+    x = torch.randint(k, (n,), device="cuda", dtype=torch.int32)
+    if case["how"] == "skewed":
+        # Half of the integers are one number.
+        x.masked_fill_(torch.rand(n, device="cuda") < 0.5, k // 3)
+    numbers, counts = x.float(), torch.empty(k, device="cuda", dtype=torch.int32)
+    # PyTorch's function on f32 does not wait for the device, unlike `bincount`.
+    job = Job({"X": x, "Counts": counts}, "Counts", {}, others={"torch": lambda: torch.histc(numbers, k, 0, k)}, fill=-1, elems={"Counts": "u32"})
+    return with_copy(torch, job, bytes_of_histogram(case))
+
+
+def check_histogram(torch: Any, job: Job, case: Case, elem: str) -> float:
+    x, counts = job.tensors["X"], job.tensors["Counts"]
+    return 0.0 if torch.equal(counts.long(), torch.bincount(x, minlength=case["K"])) else 2.0
+
+
+def bytes_of_histogram(case: Case) -> float:
+    return 4.0 * case["N"] + 8.0 * case["K"]
+
+
 EMBEDDINGS = ("M=8192,N=4096,V=32000", "M=16384,N=8192,V=128256", "M=65536,N=1024,V=50257")
 MATRICES = ("M=4096,N=4096", "M=16384,N=4096", "M=8192,N=8192", "M=2048,N=32768")
+
+HISTOGRAMS = ("N=67108864,K=10", "N=67108864,K=256", "N=67108864,K=256,how=skewed", "N=67108864,K=1024", "N=67108864,K=8192", "N=4194304,K=256")
 
 KINDS: Mapping[str, Kind] = {
     "embedding": Kind("examples/embedding.tile", EMBEDDINGS, lambda case: "ALIGN=8", make_embedding, check_embedding, bytes_of_embedding, bytes_of_embedding),
@@ -116,5 +139,8 @@ KINDS: Mapping[str, Kind] = {
         "examples/embedding_backward.tile", EMBEDDINGS, lambda case: "ALIGN=8", make_embedding_backward, check_embedding_backward, bytes_of_embedding_backward, bytes_of_embedding_backward,
     ),
     "dropout": Kind("examples/dropout.tile", MATRICES, lambda case: "ALIGN=8", make_dropout, check_dropout, bytes_of_matrices, bytes_of_matrices, "dropout"),
+    "histogram": Kind(
+        "examples/histogram.tile", HISTOGRAMS, lambda case: f"BINS={min(8192, max(256, 1 << (case['K'] - 1).bit_length()))}", make_histogram, check_histogram, bytes_of_histogram, bytes_of_histogram, typed=False,
+    ),
     "argmax": Kind("examples/argmax.tile", MATRICES, lambda case: f"BN={512 if case['N'] <= 8192 else 2048},ALIGN=8", make_argmax, check_argmax, bytes_of_argmax, bytes_of_argmax),
 }  # fmt: skip

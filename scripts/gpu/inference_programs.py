@@ -29,6 +29,8 @@ class Job:
     # What the output is filled with before a launch, and whether launches give the same bits.
     fill: float = math.nan
     repeats: bool = True
+    # Element types that PyTorch's type does not tell, by tensor.
+    elems: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

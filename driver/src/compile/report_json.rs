@@ -186,6 +186,8 @@ pub struct Shared {
     pub wavefronts: u32,
     /// The difference.
     pub conflicts: u32,
+    /// Indices in registers name the elements, so conflicts depend on data, and the counts are the least.
+    pub by_index: bool,
     /// In an innermost loop.
     pub in_loop: bool,
 }
@@ -320,6 +322,7 @@ impl KernelReport {
                     ideal_wavefronts: s.ideal_wavefronts,
                     wavefronts: s.wavefronts,
                     conflicts: s.conflicts(),
+                    by_index: s.by_index,
                     in_loop: s.in_loop,
                 })
                 .collect(),
@@ -378,6 +381,7 @@ mod tests {
             ideal_wavefronts: 4,
             wavefronts,
             lanes: Vec::new(),
+            by_index: false,
             in_loop,
         };
         let report = Report {

@@ -404,6 +404,7 @@ fn emitted(known: &Known<'_>, places: &[Lines]) -> Option<Part> {
         }
         for s in report.shared.iter().filter(|s| here(&s.place)) {
             let least = match s.wavefronts > s.ideal_wavefronts {
+                _ if s.by_index => " or more, as its indices say".to_owned(),
                 true => format!("; without bank conflicts it takes {}", s.ideal_wavefronts),
                 false => ", as few as its width needs".to_owned(),
             };

@@ -90,7 +90,12 @@ fn holds(kernel: &CompiledKernel, what: What) -> Part {
         What::Has(Property::NoBankConflicts) => {
             let each = |s: &Shared| {
                 let (access, buffer, n) = (&s.access, &s.buffer, counted(s.wavefronts as usize, "wavefront"));
-                format!("a {access} at `{buffer}` takes {n}, as few as its width needs")
+                match s.by_index {
+                    true => format!(
+                        "a {access} at `{buffer}` takes {n} or more: indices name its elements, and conflicts depend on them"
+                    ),
+                    false => format!("a {access} at `{buffer}` takes {n}, as few as its width needs"),
+                }
             };
             let divided = kernel.lowered.shared.iter().filter_map(|s| attribution::divided(&kernel.tile.kernel, s));
             r.shared.iter().map(each).chain(divided).collect()

@@ -118,7 +118,7 @@ pub(super) fn pictures(kernel: &Kernel, accesses: &[SharedReport], prefix: &str)
         }
     }
     let mut seen: Vec<(&str, bool, u32, &[u64])> = Vec::new();
-    for a in accesses {
+    for a in accesses.iter().filter(|a| !a.by_index) {
         let key = (a.buffer.as_str(), a.store, a.access_bytes, &a.lanes[..]);
         if seen.contains(&key) {
             continue;
@@ -272,6 +272,7 @@ mod tests {
             ideal_wavefronts: w.phases,
             wavefronts: w.wavefronts,
             lanes,
+            by_index: false,
             in_loop: true,
         }
     }

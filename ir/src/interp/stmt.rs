@@ -8,7 +8,7 @@ use crate::codes;
 use crate::diag::Span;
 use crate::entities::{Block, Expr, Stmt, Value};
 use crate::interp::machine::{Binding, Fail, Machine, Ring, fail};
-use crate::interp::window::{Root, Window};
+use crate::interp::window::{Root, Round, Window};
 use crate::kernel::{ChannelOp, CopyAttrs, ExprData, Next, SignalOp, StmtData, ValueDef};
 use crate::types::{Elem, ElemClass, TensorTy, TileTy};
 use std::collections::VecDeque;
@@ -288,10 +288,17 @@ impl Machine<'_> {
                 self.round(Rc::make_mut(&mut value), elem);
             }
             let mut old = attrs.old.map(|_| Tile::new(elem, shape.clone(), Numbers::zeros(elem, value.data.len())));
-            for to in to.rounds(&shape) {
+            for Round { window: to, shape, places } in to.rounds(&shape) {
+                let whole = places.len() == value.data.len();
+                let value = if whole { value.clone() } else { Rc::new(value.selected(&places, shape.clone())) };
                 if let Some(old) = &mut old {
                     let check = self.check.clone();
-                    self.load_over(&to, check.as_deref(), old)?;
+                    let mut own = Tile::new(elem, shape.clone(), Numbers::zeros(elem, places.len()));
+                    self.load_over(&to, check.as_deref(), &mut own)?;
+                    let exists = self.plan(&to, &shape, check.as_deref())?;
+                    let mut kept = Vec::new();
+                    exists.scatter(|_, i| kept.push((i, places[i])));
+                    old.take_over(&own, &kept);
                 }
                 let mut value = self.combined(op, &to, &value)?;
                 if !(value.exact && value.elem == elem) {

@@ -6,6 +6,7 @@
 
 use super::bounds::{Bound, spread_of};
 use super::numbers::moved;
+use super::window::unlike;
 use super::{Number, Numbers};
 use crate::numerics::{cast, float_format};
 use crate::rounding::computed_in;
@@ -63,6 +64,43 @@ impl Tile {
             exact: self.exact,
             weak: self.weak,
         }
+    }
+
+    /// The elements at these places, as a tile of extents `shape`.
+    pub(super) fn selected(&self, places: &[usize], shape: Vec<usize>) -> Tile {
+        fn of<T: Copy>(from: &[T], places: &[usize]) -> Vec<T> {
+            places.iter().map(|&place| from[place]).collect()
+        }
+        Tile {
+            elem: self.elem,
+            shape,
+            data: moved!(&self.data, data => of(data, places)),
+            poison: self.poison.as_ref().map(|p| of(p, places)),
+            bound: self.moved_bound(|e| of(e, places)),
+            exact: self.exact,
+            weak: self.weak,
+        }
+    }
+
+    /// Takes over elements of `from`, which has the same type: those at the first place of each pair, to the second.
+    pub(super) fn take_over(&mut self, from: &Tile, places: &[(usize, usize)]) {
+        match (&from.data, &mut self.data) {
+            (Numbers::Floats(from), Numbers::Floats(to)) => places.iter().for_each(|&(i, place)| to[place] = from[i]),
+            (Numbers::Wide(from), Numbers::Wide(to)) => places.iter().for_each(|&(i, place)| to[place] = from[i]),
+            _ => unlike(self.elem),
+        }
+        let len = self.data.len();
+        if let Some(from) = from.errors() {
+            let mut to = self.errors().unwrap_or_else(|| Bound::none(len));
+            to.drowned |= from.drowned;
+            places.iter().for_each(|&(i, place)| to.error[place] = from.error[i]);
+            self.bound = to.nonzero();
+        }
+        if let Some(from) = &from.poison {
+            let to = self.poison.get_or_insert_with(|| vec![false; len]);
+            places.iter().for_each(|&(i, place)| to[place] = from[i]);
+        }
+        self.exact &= from.exact;
     }
 
     /// Converts the elements to `elem` as a store or a `cast` does.

@@ -115,12 +115,14 @@ pub(super) struct Window {
 
 impl Window {
     /// The window of a tile of extents `shape` in parts without repeated elements, in the order of elements.
-    pub(super) fn rounds(&self, shape: &[usize]) -> Vec<Window> {
+    pub(super) fn rounds(&self, shape: &[usize]) -> Vec<Round> {
+        let places = (0..shape.iter().product()).collect();
+        let whole = Round { window: self.clone(), shape: shape.to_vec(), places };
         if let Some(d) = self.axes.iter().position(|axis| axis.cells.is_some()) {
-            return self.rounds_of_cells(d, shape);
+            return whole.by_cells(d);
         }
         let gathered = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some());
-        gathered.fold(vec![self.clone()], |parts, d| parts.iter().flat_map(|part| part.rounds_along(d)).collect())
+        gathered.fold(vec![whole], |parts, d| parts.iter().flat_map(|part| part.along(d)).collect())
     }
 
     /// The coordinates in the root of the window's element at `at`; `None`: it does not exist.
@@ -137,50 +139,6 @@ impl Window {
             (0..limit).contains(&own).then_some(place)
         };
         self.axes.iter().zip(at).map(along).collect()
-    }
-
-    /// The same where each element has its own index along dimension `d`.
-    fn rounds_of_cells(&self, d: usize, shape: &[usize]) -> Vec<Window> {
-        let mut times: BTreeMap<Vec<i64>, usize> = BTreeMap::new();
-        let (mut numbers, mut rounds) = (Vec::new(), Vec::new());
-        for_each_element(shape, |at| {
-            let own = self.coordinates(at);
-            numbers.push(own.as_ref().map_or(NOWHERE, |own| own[d]));
-            rounds.push(own.map_or(0, |own| {
-                let before = times.entry(own).or_insert(0);
-                std::mem::replace(before, *before + 1)
-            }));
-        });
-        let of = |round: usize| {
-            let own = numbers.iter().zip(&rounds).map(|(&n, &r)| if r == round { n } else { NOWHERE });
-            let mut window = self.clone();
-            window.axes[d].cells = Some(Rc::new(Cells { shape: shape.to_vec(), numbers: own.collect() }));
-            window
-        };
-        (0..=rounds.iter().copied().max().unwrap_or(0)).map(of).collect()
-    }
-
-    /// The same where elements are gathered along a dimension.
-    fn rounds_along(&self, d: usize) -> Vec<Window> {
-        let Some(rows) = self.axes[d].rows.clone() else { return vec![self.clone()] };
-        let mut times = BTreeMap::new();
-        let rounds: Vec<usize> = rows
-            .iter()
-            .map(|&row| {
-                let before = times.entry(row).or_insert(0usize);
-                std::mem::replace(before, *before + 1)
-            })
-            .collect();
-        let of = |round: usize| {
-            let own = rows.iter().zip(&rounds).map(|(&row, &r)| if r == round { row } else { NOWHERE });
-            let mut window = self.clone();
-            window.axes[d].rows = Some(Rc::new(own.collect()));
-            window
-        };
-        // What does not exist is stored nowhere, however often.
-        let exists = |row: &i64| (0..self.axes[d].extent).contains(row);
-        let last = rows.iter().zip(&rounds).filter(|(row, _)| exists(row)).map(|(_, &r)| r).max().unwrap_or(0);
-        (0..=last).map(of).collect()
     }
 
     /// An index to which several elements of a tile of extents `shape` are stored, and two of these elements.
@@ -214,6 +172,90 @@ impl Window {
             found = seen.insert(own, at.to_vec()).map(|other| Twice { elements: [text(&other), text(at)], index });
         });
         found
+    }
+}
+
+/// Elements of a tile with different places in memory.
+pub(super) struct Round {
+    pub(super) window: Window,
+    /// The extents of the window.
+    pub(super) shape: Vec<usize>,
+    /// Which elements of the tile the window has, in row-major order.
+    pub(super) places: Vec<usize>,
+}
+
+impl Round {
+    /// The rounds of a window whose elements have their own indices along dimension `d`. The first has the window's
+    /// extents; later ones have only the elements that are left.
+    fn by_cells(self, d: usize) -> Vec<Round> {
+        let mut times: BTreeMap<Vec<i64>, usize> = BTreeMap::new();
+        let mut numbers = Vec::new();
+        let mut later: Vec<Vec<(usize, Vec<i64>)>> = Vec::new();
+        for_each_element(&self.shape, |at| {
+            let place = numbers.len();
+            numbers.push(NOWHERE);
+            let Some(own) = self.window.coordinates(at) else { return };
+            let before = times.entry(own.clone()).or_insert(0);
+            let round = std::mem::replace(before, *before + 1);
+            match round.checked_sub(1) {
+                None => numbers[place] = own[d],
+                Some(round) => {
+                    later.resize_with(later.len().max(round + 1), Vec::new);
+                    later[round].push((place, own));
+                }
+            }
+        });
+        let rank = self.shape.len();
+        let left = later.into_iter().map(|elements| {
+            let mut window = self.window.clone();
+            let mut shape = vec![1; rank];
+            shape[d] = elements.len();
+            for (axis, along) in window.axes.iter_mut().zip(0..) {
+                let numbers = elements.iter().map(|(_, own)| own[along]).collect();
+                (axis.rows, axis.cells) = (None, Some(Rc::new(Cells { shape: shape.clone(), numbers })));
+            }
+            Round { window, shape, places: elements.into_iter().map(|(place, _)| place).collect() }
+        });
+        let left: Vec<Round> = left.collect();
+        let cells = Cells { shape: self.shape.clone(), numbers };
+        let mut first = self;
+        first.window.axes[d].cells = Some(Rc::new(cells));
+        std::iter::once(first).chain(left).collect()
+    }
+
+    /// The rounds of a window whose elements are gathered along dimension `d`.
+    fn along(&self, d: usize) -> Vec<Round> {
+        let Some(rows) = self.window.axes[d].rows.clone() else { return Vec::new() };
+        // What does not exist is stored nowhere, however often.
+        let exists = |row: &i64| (0..self.window.axes[d].extent).contains(row);
+        let mut times = BTreeMap::new();
+        let mut first = vec![NOWHERE; rows.len()];
+        let mut later: Vec<Vec<usize>> = Vec::new();
+        for (i, row) in rows.iter().enumerate() {
+            let before = times.entry(row).or_insert(0usize);
+            match std::mem::replace(before, *before + 1).checked_sub(1) {
+                None => first[i] = *row,
+                Some(_) if !exists(row) => {}
+                Some(round) => {
+                    later.resize_with(later.len().max(round + 1), Vec::new);
+                    later[round].push(i);
+                }
+            }
+        }
+        let part = |at: Vec<i64>, kept: &dyn Fn(usize) -> Option<usize>| {
+            let mut round = Round { window: self.window.clone(), shape: self.shape.clone(), places: Vec::new() };
+            round.shape[d] = at.len();
+            round.window.axes[d].rows = Some(Rc::new(at));
+            for_each_element(&round.shape, |at| {
+                let own = at.iter().enumerate().map(|(axis, &i)| if axis == d { kept(i).unwrap_or(i) } else { i });
+                let place = own.zip(&self.shape).fold(0, |place, (i, &n)| place * n + i);
+                round.places.push(self.places[place]);
+            });
+            round
+        };
+        let left = later.iter().map(|own| part(own.iter().map(|&i| rows[i]).collect(), &|i| own.get(i).copied()));
+        let left: Vec<Round> = left.collect();
+        std::iter::once(part(first, &|_| None)).chain(left).collect()
     }
 }
 

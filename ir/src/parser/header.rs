@@ -12,8 +12,8 @@ use crate::loop_ends;
 use crate::parser::persistent_axes::PersistentAxis;
 use crate::parser::reader::{Parsed, Parser};
 use crate::parser::{
-    aliases, broadcast, broadcast_vectors, dimension_order, elements, fill_values, implicit_tiles, inferred_extents,
-    loop_conditions, old_values, output_operands, persistent_axes, strided,
+    aliases, broadcast, broadcast_vectors, dimension_order, elements, fill_values, gathered_registers, implicit_tiles,
+    inferred_extents, loop_conditions, old_values, output_operands, persistent_axes, strided,
 };
 use crate::target::Target;
 use crate::types::{Elem, Order, TableTy};
@@ -112,6 +112,7 @@ impl<'s> Parser<'s, '_> {
             wrong.into_iter().for_each(|d| {
                 self.error(d);
             });
+            gathered_registers::write_out(&mut self.kernel);
             fill_values::write_out(&mut self.kernel);
             old_values::write_out(&mut self.kernel);
             self.kernel.have_numbers_count(false);

@@ -19,6 +19,7 @@ mod elements;
 mod expr;
 mod fill_values;
 mod foreign_syntax;
+mod gathered_registers;
 mod header;
 mod implicit_tiles;
 mod inferred_extents;

@@ -91,8 +91,9 @@ fn rows(
     let bad = |message: String, note: &str| Box::new(Diagnostic::error(codes::BAD_VIEW, span, message).with_note(note));
     let ExprData::View(view) = k.exprs[e].clone() else { unreachable!("notes are of windows") };
     let base = window(k, notes, e).map_or(view.base, |window| window.base);
-    if !matches!(k.values[base].def, ValueDef::Tensor(_)) {
-        let message = format!("a window with a step of `{}`, which is not a tensor", k.values[base].name);
+    if !matches!(k.values[base].def, ValueDef::Tensor(_) | ValueDef::Smem(_) | ValueDef::Var(_)) {
+        let message =
+            format!("a window with a step of `{}`, which is neither a tensor nor a tile", k.values[base].name);
         return Err(bad(message, "copy the rows from the tensor: `copy X[i.. step 2, ..] -> x`"));
     }
     let steps: Vec<(usize, Expr)> =

@@ -54,9 +54,13 @@ fn other_than_registers(k: &Kernel, s: Stmt) -> Option<&'static str> {
         StmtData::Signal { .. } => Some("a signal"),
         StmtData::Assign { src, .. } if product(src) => Some("a product"),
         StmtData::Var { init: Some(src), .. } if product(src) => Some("a product"),
-        StmtData::Copy { src, dst, .. } => {
+        StmtData::Copy { src, dst, ref attrs } => {
             let shared = |e| resolve_view(k, e).is_some_and(|view| view.space(k).is_of_block());
             let global = |e| resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some());
+            if shared(dst) && attrs.reduce.is_some() {
+                // Each block has its own copy of a buffer.
+                return Some("an atomic operation on shared memory");
+            }
             (shared(dst) && global(src) || shared(src) && global(dst)).then_some("a copy between memories")
         }
         _ => None,

@@ -29,7 +29,7 @@
 //! 12. The destination of a `copy` is a place or a window. Both sides have the same shape, at least one has extents,
 //!     and the element types convert.
 //! 13. `vec` is a power of two and at most 16 bytes. `check` names dimensions of the global side. `keep` is for copies
-//!     into registers, `add` and other atomics for copies into global memory, `threads` for copies without registers.
+//!     into registers, `add` and other atomics for copies into memory, `threads` for copies without registers.
 //!     `tma` copies a window of a tensor into a whole slot, or a whole buffer to a window; it combines only with
 //!     atomics. `matrix` moves 8x8 matrices between shared memory and registers, `unaligned` moves words of 16 bytes
 //!     from global memory.
@@ -54,7 +54,7 @@
 //! 31. A tile of partial sums changes only by statements that commute with the sum. Only copies that combine the parts
 //!     read it (`partial_sums.rs`).
 //! 32. Blocks of a cluster that divide tiles (`ctas`) hold them in registers. There are no roles, channels, products,
-//!     or copies between memories (`ctas.rs`).
+//!     copies between memories, or atomic operations on buffers (`ctas.rs`).
 //! 34. A loop over a work queue is in the body of a role. The kernel has as many blocks as the loop's step, or as
 //!     tiles, and each block begins with its own number. The body publishes or releases the queue's channel once, and
 //!     nothing else uses this channel (`work_queue.rs`).
@@ -74,7 +74,7 @@
 //! Windows (`pointers.rs`, `gathers.rs`)
 //!
 //! 23. A window of an array of pointers selects one of them, by a single index.
-//! 33. A window of a tensor gathers elements along any dimensions. A register variable with the tile's extent there has
+//! 33. A window of a tensor or buffer gathers elements along any dimensions. A register variable with the tile's extent there has
 //!     the indices, or one with the tile's extents an index for each element. Only copies use such windows, not
 //!     reductions or products.
 //!

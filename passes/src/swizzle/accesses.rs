@@ -51,7 +51,8 @@ pub(super) fn of_statements(k: &Kernel, v: Value, dim_bits: &[u32]) -> Vec<OfSta
         let views = [(*src, false), (*dst, true)]
             .into_iter()
             .flat_map(|(e, store)| memory_views(k, e).into_iter().map(move |view| (view, store)));
-        for (view, store) in views.filter(|(view, _)| view.base == v) {
+        // Where elements with indices of their own are, data say.
+        for (view, store) in views.filter(|(view, _)| view.base == v && !view.is_gathered()) {
             let (Some(layout), Some(shape)) = (copy_layout(k, *src, *dst, attrs), copy_shape(k, *src, *dst)) else {
                 continue;
             };

@@ -62,7 +62,10 @@ impl Lower<'_> {
             && let Some(smem) = self.k.tile_ty(view.base).and_then(|t| t.smem_layout.clone())
             && let Some(window) = self.window_bits(access, view)
         {
+            let by_index = view.is_gathered();
             let lanes = super::windows::lane_bytes(&smem, &access.layout, &window, &view.base_dims(), elem.size());
+            // Where the data say which elements, at least one wavefront is known.
+            let lanes = if by_index { Vec::new() } else { lanes };
             let w = wavefronts_by_rank(&lanes, bytes);
             self.report.shared.push(SharedReport {
                 span,
@@ -72,6 +75,7 @@ impl Lower<'_> {
                 ideal_wavefronts: w.phases,
                 wavefronts: w.wavefronts,
                 lanes,
+                by_index,
                 in_loop,
             });
         }

@@ -1,6 +1,6 @@
 //! Places of tiles: numbers of what is gathered, operands of products that are windows, single elements, and windows of what is computed.
 
-use super::super::window_notes::{Notes, Window, leaves, window};
+use super::super::window_notes::{Notes, Window, leaves, rank, window};
 use super::{Writer, extent};
 use crate::attributes::CopyAttrs;
 use crate::codes;
@@ -21,6 +21,9 @@ impl Writer<'_> {
             for part in found {
                 self.inside(k, part);
                 self.in_shape(k, part, &[]);
+                if rank(k, self.notes, part) > 0 {
+                    self.tile_of_window(k, part, &[]);
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Copies that combine: memory adds to an element, or keeps the smaller or larger (`red`, PTX ISA 9.7.13.6). From sm_90
 //! on, one instruction combines several adjacent elements, each atomically on its own.
 
-use super::accesses::{guard, store_op};
+use super::accesses::{guard, store_op, vector};
 use super::dims::Dims;
 use super::state::Lower;
 use super::windows::Access;
@@ -110,7 +110,7 @@ const OF_NEGATIVE: &[(P, P)] = &[
 ];
 
 /// The instruction for memory of a space. `op`: that for global memory; `with_old`: it returns the old value.
-pub(super) fn instruction(op: P, space: Space, with_old: bool) -> P {
+fn instruction(op: P, space: Space, with_old: bool) -> P {
     let bug = "bug: an atomic instruction without its other forms";
     match (space.has_bounds(), with_old) {
         (true, false) => op,
@@ -134,16 +134,6 @@ impl Combine {
     pub(super) fn op(&self, elems: usize) -> Option<P> {
         let fits = elems.is_power_of_two() && (elems == 1 || self.space.has_bounds());
         self.ops.get(elems.ilog2() as usize).filter(|_| fits).copied()
-    }
-
-    /// The memory in which elements are combined.
-    pub(super) fn space(&self) -> Space {
-        self.space
-    }
-
-    /// Whether floats are combined by their bits.
-    pub(super) fn orders_floats(&self) -> bool {
-        self.orders_floats
     }
 }
 
@@ -169,8 +159,24 @@ impl Lower<'_> {
         Ok(OldValues { access, only })
     }
 
+    /// Combines the elements in `regs`, of which `v` is the first, with memory if `pred` holds.
+    pub(super) fn combine(
+        &mut self,
+        combine: &Combine,
+        old: Option<&mut OldValues>,
+        (v, op): (usize, P),
+        (address, regs): (Operand, Vec<Reg>),
+        pred: Option<Reg>,
+    ) -> Result<(), Reported> {
+        match old {
+            old if combine.orders_floats => self.combine_floats(old, v, (op, combine.space), (address, regs[0]), pred),
+            Some(old) => self.combine_with_old(old, v, (op, combine.space), (address, regs[0]), pred),
+            None => self.store_or_pass(pred, instruction(op, combine.space, false), address, vector(regs)),
+        }
+    }
+
     /// Combines element `v` of the thread if `pred` holds, and stores its old value, or zero, to the buffer.
-    pub(super) fn combine_with_old(
+    fn combine_with_old(
         &mut self,
         to: &mut OldValues,
         v: usize,
@@ -217,7 +223,7 @@ impl Lower<'_> {
 
     /// Keeps the minimum or maximum of a float in memory and `value`, by an instruction for each sign. A NaN that is
     /// stored becomes the bits that change nothing.
-    pub(super) fn combine_floats(
+    fn combine_floats(
         &mut self,
         to: Option<&mut OldValues>,
         v: usize,

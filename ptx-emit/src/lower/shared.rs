@@ -35,6 +35,14 @@ struct Parts {
     carried: Vec<AddedDim>,
 }
 
+impl Parts {
+    /// A dimension whose coordinates are added up.
+    fn add(&mut self, dim: AddedDim, size: Bits) {
+        self.reach |= dim.places.iter().fold(0, |reach, &p| reach | size.byte_with(p));
+        self.carried.push(dim);
+    }
+}
+
 /// The bits of a window's column-major index that belong to dimension `w`.
 fn along(window: &[u32], w: usize) -> u64 {
     ((1u64 << window[w]) - 1) << window[..w].iter().sum::<u32>()
@@ -224,23 +232,18 @@ impl Lower<'_> {
             let places = |from: u32| -> Vec<u64> {
                 (0..smem.dim_bits()[d]).map(|bit| if bit < from { 0 } else { at(1 << bit) }).collect()
             };
-            if matches!(dim, ViewDim::Gather(_)) {
-                let w = kept.iter().position(|&k| k == d).expect("a gathered dimension is kept");
-                let rows = self.rows(view, w, layout, window)?.expect("it has indices");
-                let value_cols = layout.value().cols().iter().map(|c| c & rows.by).collect();
-                let coordinate = Coordinate::Indices(rows);
-                let gathered = AddedDim { dim: w, coordinate, value_cols, places: places(0) };
-                parts.reach |= to_bytes(&gathered.places).iter().fold(0, |a, c| a | c);
-                parts.carried.push(gathered);
-                continue;
-            }
-            let start = self.shared_start(view, dim, d, bits)?;
+            let window_dim = || kept.iter().position(|&k| k == d).expect("a single index is a multiple of one");
+            let start = match dim {
+                ViewDim::Gather(_) => {
+                    let gathered = self.gathered(view, window_dim(), (layout, window), places(0))?;
+                    parts.add(gathered, size);
+                    continue;
+                }
+                _ => self.shared_start(view, dim, d, bits)?,
+            };
             match start.as_const() {
                 _ if is_carried(d) => {
-                    let w = kept.iter().position(|&k| k == d).expect("a single index is a multiple of one");
-                    let carried = self.carried(start, layout, (window, w), places(0));
-                    parts.reach |= to_bytes(&carried.places).iter().fold(0, |a, c| a | c);
-                    parts.carried.push(carried);
+                    parts.add(self.carried(start, layout, (window, window_dim()), places(0)), size);
                 }
                 Some(start) => {
                     parts.base ^= size.byte_with(at(start as u64));
@@ -338,6 +341,19 @@ impl Lower<'_> {
             value_cols: of(layout.value().cols()),
             places,
         }
+    }
+
+    /// Dimension `w` of a window along which elements are gathered or scattered.
+    fn gathered(
+        &mut self,
+        view: &ResolvedView,
+        w: usize,
+        (layout, window): (&RegLayout, &[u32]),
+        places: Vec<u64>,
+    ) -> Result<AddedDim, Reported> {
+        let rows = self.rows(view, w, layout, window)?.expect("a gathered dimension has indices");
+        let value_cols = layout.value().cols().iter().map(|c| c & rows.by).collect();
+        Ok(AddedDim { dim: w, coordinate: Coordinate::Indices(rows), value_cols, places })
     }
 
     /// Adds the contribution of a window's start, whose bits have these places.

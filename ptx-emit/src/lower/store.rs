@@ -1,7 +1,6 @@
 //! Stores of register tiles and expressions to windows of memory, by `stmatrix` where fragments consist of matrices.
 
 use super::accesses::{store_op, vector};
-use super::combine::instruction;
 use super::operands::Operands;
 use super::packing::Pairs;
 use super::scope::Scope;
@@ -130,25 +129,22 @@ impl Lower<'_> {
             let Some(op) = op else { return Err(self.unsupported(dst, "an access of this width")) };
             let address = self.address(&mut access, group[0])?;
             let pred = self.emit.and(pred, replicas);
-            match (&combine, &mut old) {
-                (Some(combine), old) if combine.orders_floats() => {
-                    let op = (op, combine.space());
-                    self.combine_floats(old.as_mut(), group[0], op, (address, regs[0]), pred)?;
-                }
-                (Some(combine), Some(old)) => {
-                    self.combine_with_old(old, group[0], (op, combine.space()), (address, regs[0]), pred)?;
-                }
-                (Some(combine), None) => {
-                    self.store_or_pass(pred, instruction(op, combine.space(), false), address, vector(regs))?;
-                }
-                (None, _) => self.store_or_pass(pred, op, address, vector(regs))?,
+            match &combine {
+                Some(combine) => self.combine(combine, old.as_mut(), (group[0], op), (address, regs), pred)?,
+                None => self.store_or_pass(pred, op, address, vector(regs))?,
             }
         }
         Ok(())
     }
 
     /// Emits a store, to the last block of the cluster if the statement passes a tile to it.
-    fn store_or_pass(&mut self, pred: Option<Reg>, op: P, address: Operand, value: Operand) -> Result<(), Reported> {
+    pub(super) fn store_or_pass(
+        &mut self,
+        pred: Option<Reg>,
+        op: P,
+        address: Operand,
+        value: Operand,
+    ) -> Result<(), Reported> {
         match self.passed {
             Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
             None => self.put(pred, op, address, value)?,

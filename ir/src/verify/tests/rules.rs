@@ -154,7 +154,7 @@ fn copy_attributes() {
     body("copy A[g.., 0..] -> a vec 8\ncopy acc -> r vec 32", &[]);
     body("copy A[g.., 0..] -> a keep", &[("E0243", "copy A[g.., 0..] -> a keep")]);
     body("copy A[g.., 0..] -> r keep", &[]);
-    body("copy r -> a add", &[("E0243", "copy r -> a add")]);
+    body("copy acc -> acc add", &[("E0243", "copy acc -> acc add")]);
     body("copy acc -> B[g.., 0..] add", &[]);
     body("copy A[g.., 0..] -> a check (2)", &[("E0243", "copy A[g.., 0..] -> a check (2)")]);
     body("copy A[g.., 0..] -> a check (1, 1)", &[("E0243", "copy A[g.., 0..] -> a check (1, 1)")]);

@@ -160,6 +160,21 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// Emits a store, to the last block of the cluster if the statement passes a tile to it.
+    pub(super) fn store_or_pass(
+        &mut self,
+        pred: Option<Reg>,
+        op: P,
+        address: Operand,
+        value: Operand,
+    ) -> Result<(), Reported> {
+        match self.passed {
+            Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
+            None => self.put(pred, op, address, value)?,
+        }
+        Ok(())
+    }
+
     /// The form of store `op` that writes to the last block and is counted by its mbarrier.
     pub(super) fn store_to_last(
         &mut self,

@@ -137,21 +137,6 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Emits a store, to the last block of the cluster if the statement passes a tile to it.
-    pub(super) fn store_or_pass(
-        &mut self,
-        pred: Option<Reg>,
-        op: P,
-        address: Operand,
-        value: Operand,
-    ) -> Result<(), Reported> {
-        match self.passed {
-            Some(barrier) => self.store_to_last(pred, op, &address, (value, barrier)),
-            None => self.put(pred, op, address, value)?,
-        }
-        Ok(())
-    }
-
     /// The mbarrier that counts the bytes that the statement stores to the last block of the cluster.
     fn passed_barrier(&mut self, to: &ResolvedView) -> Result<Option<Reg>, Reported> {
         match (self.cluster_place(to.base), to.dims.first()) {

@@ -18,7 +18,7 @@ use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Slot};
-use tilec_ir::layout::RegLayout;
+use tilec_ir::layout::{RegLayout, SmemLayout};
 use tilec_ir::ops::Op as IrOp;
 use tilec_ir::placement::ROW_ALIGN;
 use tilec_ir::types::Elem;
@@ -41,6 +41,13 @@ impl Parts {
         self.reach |= dim.places.iter().fold(0, |reach, &p| reach | size.byte_with(p));
         self.carried.push(dim);
     }
+}
+
+/// The place in a buffer of an element with this coordinate along dimension `d`, and zero along the others.
+fn place_along(smem: &SmemLayout, d: usize, coordinate: u64) -> u64 {
+    let mut coords = vec![0; smem.dim_bits().len()];
+    coords[d] = coordinate;
+    smem.place(&coords)
 }
 
 /// The bits of a window's column-major index that belong to dimension `w`.
@@ -199,10 +206,8 @@ impl Lower<'_> {
         let kept = view.base_dims();
         let panels = Panels::of(&smem, elem.size());
         let bits_along = |d: usize| kept.iter().position(|&k| k == d).map_or(0, |w| window[w]);
-        let mut aligned = Vec::new();
-        for (d, dim) in view.dims.iter().enumerate() {
-            aligned.push(self.starts_aligned(dim, bits_along(d))?);
-        }
+        let starts = view.dims.iter().enumerate().map(|(d, dim)| self.starts_aligned(dim, bits_along(d)));
+        let aligned = starts.collect::<Result<Vec<bool>, _>>()?;
         let is_carried = |d: usize| !aligned[d];
         // Along carried dimensions, coordinates are added, so the window's bits have no fixed places there.
         let fixed = (0..window.len()).filter(|&w| !is_carried(kept[w])).fold(0u64, |mask, w| mask | along(window, w));
@@ -224,11 +229,7 @@ impl Lower<'_> {
         };
         for (d, dim) in view.dims.iter().enumerate() {
             let bits = bits_along(d);
-            let at = |start: u64| {
-                let mut coords = vec![0u64; view.dims.len()];
-                coords[d] = start;
-                smem.place(&coords)
-            };
+            let at = |start: u64| place_along(&smem, d, start);
             let places = |from: u32| -> Vec<u64> {
                 (0..smem.dim_bits()[d]).map(|bit| if bit < from { 0 } else { at(1 << bit) }).collect()
             };
@@ -298,12 +299,7 @@ impl Lower<'_> {
         let size = elem.size();
         let mut carried = Vec::new();
         for (d, &start) in at.iter().enumerate() {
-            let place = |bit: u32| {
-                let mut coords = vec![0u64; at.len()];
-                coords[d] = 1 << bit;
-                smem.place(&coords)
-            };
-            let places = (0..smem.dim_bits()[d]).map(place).collect();
+            let places = (0..smem.dim_bits()[d]).map(|bit| place_along(&smem, d, 1 << bit)).collect();
             carried.push(AddedDim {
                 dim: d,
                 coordinate: Coordinate::Unaligned { start, thread: Int::constant(0) },

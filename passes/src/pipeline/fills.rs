@@ -47,7 +47,8 @@ pub(super) fn leading(k: &Kernel, cx: &Cx<'_>, stmts: &[Stmt]) -> (Vec<Fill>, Ve
 pub(super) fn fill(k: &Kernel, cx: &Cx<'_>, s: Stmt) -> Option<Fill> {
     let StmtData::Copy { src, dst, attrs } = &k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[*dst] else { return None };
-    matches!(k.values[buffer].def, ValueDef::Smem(_)).then_some(())?;
+    // An atomic copy needs what was there.
+    (matches!(k.values[buffer].def, ValueDef::Smem(_)) && attrs.reduce.is_none()).then_some(())?;
     let window = sole_window(k, *src)?;
     let computed = (window != *src).then_some(*src);
     if computed.is_some() && attrs.unaligned().is_some() {
@@ -94,9 +95,11 @@ fn windows(k: &Kernel, e: Expr, found: &mut Vec<Expr>) -> bool {
 
 /// The buffer that a copy fills with values computed from windows of global memory.
 pub(super) fn converted(k: &Kernel, s: Stmt) -> Option<Value> {
-    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[s] else { return None };
     let ExprData::Ref(buffer) = k.exprs[dst] else { return None };
-    let computes = resolve_view(k, src).is_none() && matches!(k.values[buffer].def, ValueDef::Smem(_));
+    // An atomic copy needs what was there.
+    let fills = resolve_view(k, src).is_none() && attrs.reduce.is_none();
+    let computes = fills && matches!(k.values[buffer].def, ValueDef::Smem(_));
     computes.then_some(buffer)
 }
 

@@ -63,7 +63,8 @@ fn window(cx: &mut Cx<'_, '_>, (own, e): (Expr, Expr), shape: Option<&[Extent]>)
     let Some(view) = cx.types.resolve_view(e) else { return };
     let name = cx.name(view.base).to_owned();
     let tensor = k.tensor_ty(view.base);
-    if tensor.is_none() && !matches!(k.values[view.base].def, ValueDef::Smem(_)) {
+    let buffer = matches!(k.values[view.base].def, ValueDef::Smem(_) | ValueDef::Channel { .. });
+    if tensor.is_none() && !buffer {
         let message = format!("`{name}` is neither a tensor nor a buffer, and elements are gathered from these");
         let note =
             "copy it to shared memory, and gather there: `let s = smem f32[256]`, `copy x -> s`, `copy s[rows] -> y`";

@@ -17,7 +17,7 @@ use crate::analysis::distribution::copy_layout;
 use crate::analysis::facts::repeats;
 use crate::analysis::live_ranges::{self, Tile};
 use crate::analysis::uses::{all_stmts, mentions, place_of};
-use crate::analysis::views::{copy_shape, for_each_tile, plain_var};
+use crate::analysis::views::{accessed_views, copy_shape, for_each_tile, plain_var};
 use crate::rewrite::same_expr;
 use crate::roles;
 use std::collections::BTreeSet;
@@ -167,9 +167,13 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
                 continue;
             }
             let Some(small) = repeated_shape(k, reader, e) else { continue };
+            let mut all = readers.iter().filter(|r| r.leaves.iter().any(|&(leaf, _)| leaf == e));
+            // A named window has the bounds of each statement that reads it.
+            if at.is_some() && !all.clone().all(|r| bounds_of(k, r.stmt) == CopyAttrs::default()) {
+                continue;
+            }
             done.push(e);
-            let all = readers.iter().filter(|r| r.leaves.iter().any(|&(leaf, _)| leaf == e));
-            match all.filter_map(|reader| why_no_registers(k, reader, e, &small)).next() {
+            match all.find_map(|reader| why_no_registers(k, reader, e, &small)) {
                 None => replace(k, cx, reader, e, at, &small),
                 Some(why) => cx.remark(k.expr_spans[e], why),
             }
@@ -263,6 +267,29 @@ fn small_layout(reader: &Reader, small: &[u64]) -> RegLayout {
     layout.expect("extents of 1 repeat in every layout")
 }
 
+/// What the statement says of the bounds of its windows; it holds for a window that leaves it, too.
+fn bounds_of(k: &Kernel, s: Stmt) -> CopyAttrs {
+    match &k.stmts[s] {
+        StmtData::Copy { attrs, .. } => {
+            CopyAttrs { check: attrs.check.clone(), when: attrs.when, ..CopyAttrs::default() }
+        }
+        _ => CopyAttrs::default(),
+    }
+}
+
+/// A copy whose last window of a tensor has left it has no bounds.
+fn drop_bounds(k: &mut Kernel, s: Stmt) {
+    let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return };
+    let deferred = Deferred::of(k);
+    let is_bounded =
+        [src, dst].into_iter().flat_map(|e| accessed_views(k, &deferred, e)).any(|v| v.space(k).has_bounds());
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s]
+        && !is_bounded
+    {
+        (attrs.check, attrs.when) = (None, None);
+    }
+}
+
 fn replace(k: &mut Kernel, cx: &mut Cx<'_>, reader: &Reader, e: Expr, at: Option<Value>, small: &[u64]) {
     let span = k.expr_spans[e];
     let before = match at {
@@ -285,7 +312,9 @@ fn replace(k: &mut Kernel, cx: &mut Cx<'_>, reader: &Reader, e: Expr, at: Option
     k.exprs[e] = ExprData::Ref(var);
     let to = k.value_ref(var, span);
     let decl = k.stmt(StmtData::Var { value: var, init: None }, span);
-    let copy = k.stmt(StmtData::Copy { src: window, dst: to, attrs: CopyAttrs::default() }, span);
+    let attrs = bounds_of(k, reader.stmt);
+    let copy = k.stmt(StmtData::Copy { src: window, dst: to, attrs }, span);
     k.blocks[block].splice(index..index, [decl, copy]);
+    drop_bounds(k, reader.stmt);
     cx.remark(span, format!("`{name}` is broadcast: a thread loads each element once"));
 }

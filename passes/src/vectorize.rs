@@ -430,8 +430,8 @@ pub(crate) fn matrix_rows(k: &Kernel, view: &ResolvedView, layout: &RegLayout, b
     let dim = smem_window_dim(k, view)?;
     let base: u32 = bits.get(..dim)?.iter().sum();
     let elem = elem_of(k, view.base)?;
-    // A matrix is accessed as a whole.
-    if view.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
+    // A matrix is accessed as a whole. Lanes that give the addresses of its rows do not hold the indices of gathered ones.
+    if view.is_gathered() || view.dims.iter().any(|d| matches!(d, ViewDim::From { end: Some(_), .. })) {
         return None;
     }
     if *bits.get(dim)? < matrix_row(elem)?.ilog2() {

@@ -18,6 +18,7 @@ mod concat;
 mod looked_up;
 mod tile_operands;
 
+use super::fill_values;
 use super::implicit_tiles::with_windows;
 use super::window_notes::{Notes, RangeNote, leaves, window};
 use crate::attributes::CopyAttrs;
@@ -27,13 +28,14 @@ use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, Kernel, Range, StmtData, ValueDef, View};
 use crate::space::Space;
 use crate::types::{ElemRef, TileTy};
-use crate::typing::{Extent, Type, type_of};
+use crate::typing::{Extent, Type, resolve_view, type_of};
 use std::collections::BTreeSet;
 
 /// Writes out the tiles; returns what cannot be.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
     let windowed = with_windows(k);
-    let mut writer = Writer { windowed, notes, front: Vec::new(), named: Vec::new(), target: None, wrong: Vec::new() };
+    let mut writer =
+        Writer { windowed, notes, front: Vec::new(), named: Vec::new(), target: None, load: None, wrong: Vec::new() };
     k.replace_statements(k.body, &mut |k, s, out| {
         let behind = writer.statement(k, s);
         writer.named.clear();
@@ -66,6 +68,8 @@ struct Writer<'n> {
     named: Vec<(ExprData, usize, Value)>,
     /// The extents of the tile that the statement sets, for its expression.
     target: Option<Vec<Extent>>,
+    /// For a copy with `fill` or `when`, how the windows of tensors in it are loaded.
+    load: Option<CopyAttrs>,
     wrong: Vec<Diagnostic>,
 }
 
@@ -92,8 +96,14 @@ impl Writer<'_> {
             StmtData::Assign { src, .. } => self.aligned(k, &[src]),
             // As it is written out.
             StmtData::Copy { src, dst, .. } if is_reshaped(k, src, dst) => {}
-            StmtData::Copy { src, dst, .. } => {
+            StmtData::Copy { src, dst, attrs } => {
+                let said = attrs.fill.is_some() || attrs.when.is_some();
+                self.load = said.then(|| fill_values::load(k, &attrs));
+                let read = self.load.is_some() && fill_values::reads_tensors(k, src);
                 self.aligned(k, &[src]);
+                if self.load.take().is_some() && read && !fill_values::reads_tensors(k, src) {
+                    loaded_before(k, s, dst);
+                }
                 self.numbers(k, dst);
                 self.single(k, s, dst);
                 return self.stored(k, s, dst);
@@ -204,6 +214,12 @@ impl Writer<'_> {
             self.notes.insert(src, said);
         }
         let named = self.filled(k, "part", TileTy::registers(elem, shape, None), src);
+        if let (Some(load), Space::Gmem) = (&self.load, space_of(&ty))
+            && let Some(&s) = self.front.last()
+            && let StmtData::Copy { attrs, .. } = &mut k.stmts[s]
+        {
+            *attrs = load.clone();
+        }
         k.exprs[e] = k.exprs[named].clone();
     }
 
@@ -412,6 +428,14 @@ impl Writer<'_> {
     }
 }
 
+/// The windows of tensors in the copy `s` to `dst` are loaded before it: its bounds are those of the destination.
+fn loaded_before(k: &mut Kernel, s: Stmt, dst: Expr) {
+    let stores = resolve_view(k, dst).is_some_and(|view| view.space(k).has_bounds());
+    if let StmtData::Copy { attrs, .. } = &mut k.stmts[s] {
+        (attrs.fill, attrs.when) = (None, attrs.when.filter(|_| stores));
+    }
+}
+
 /// The extents of the register tile that a statement sets.
 fn target_extents(k: &Kernel, s: Stmt) -> Option<Vec<Extent>> {
     match k.stmts[s] {
@@ -561,7 +585,7 @@ fn own_extents(k: &Kernel, e: Expr, ty: &Type, beside: &[Option<Extent>]) -> Opt
     match ty {
         Type::Tile(t) => Some(t.shape.clone()),
         Type::View(_) => {
-            let view = crate::typing::resolve_view(k, e)?;
+            let view = resolve_view(k, e)?;
             let shape: Vec<Extent> = k.tile_ty(view.base)?.shape.iter().map(|&n| Extent::of(k, n)).collect();
             let one = |&d: &usize| shape[d].known() == Some(1);
             view.base_dims().iter().zip(beside).map(|(d, n)| if one(d) { Some(Extent::Known(1)) } else { *n }).collect()

@@ -56,9 +56,7 @@ fn through_tiles(k: &mut Kernel, s: Stmt, (src, shape): (Expr, &[Expr]), out: &m
         let window = k.expr(window, k.expr_spans[*e]);
         k.exprs[*e] = ExprData::Ref(value);
         let to = k.value_ref(value, span);
-        let when = attrs.when.map(|cond| k.copy_expr(cond));
-        let load =
-            CopyAttrs { fill: attrs.fill, vec: attrs.vec, check: attrs.check.clone(), when, ..CopyAttrs::default() };
+        let load = CopyAttrs { vec: attrs.vec, check: attrs.check.clone(), ..load(k, &attrs) };
         out.push(k.stmt(StmtData::Var { value, init: None }, span));
         out.push(k.stmt(StmtData::Copy { src: window, dst: to, attrs: load }, span));
     }
@@ -67,6 +65,19 @@ fn through_tiles(k: &mut Kernel, s: Stmt, (src, shape): (Expr, &[Expr]), out: &m
     {
         (attrs.fill, attrs.vec, attrs.check, attrs.when) = (None, None, None, None);
     }
+}
+
+/// How a window of a tensor is loaded for a copy with these attributes.
+pub(super) fn load(k: &mut Kernel, attrs: &CopyAttrs) -> CopyAttrs {
+    let when = attrs.when.map(|cond| k.copy_expr(cond));
+    CopyAttrs { fill: attrs.fill, when, ..CopyAttrs::default() }
+}
+
+/// Whether windows of tensors are in an expression.
+pub(super) fn reads_tensors(k: &Kernel, e: Expr) -> bool {
+    let mut windows = Vec::new();
+    windows_in(k, e, &mut windows);
+    !windows.is_empty()
 }
 
 /// The windows of tensors in an expression, but for single elements.

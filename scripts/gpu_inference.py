@@ -5,7 +5,7 @@
     scripts/gpu_inference.py --kind paged --case Z=16,H=32,G=4,L=2048,D=128,how=even --dry        # without a GPU
 
 `grouped`, `masked`: against PyTorch's product of as many rows by one matrix (`dense`), and a copy of as many bytes as weights and rows have (`copy`): with few rows of each expert these decide. `varlen`: against examples/attention.tile on as many tokens in sequences that are all as long (`dense`), and
-PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout`, `argmax` and `histogram`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. `requantised`: against two products of PyTorch to i32, without requantisation (`torch`). All are timed in turns. A ratio of 1 says
+PyTorch's attention of these (`torch`); what counts is the rate. `paged`, `mla`, and `mla_heads` (the same of many heads, where products decide): against PyTorch's copy of as many bytes as the keys and values have (`copy`). `embedding`, `embedding_backward`, `dropout`, `argmax`, `histogram` and `adam8`: against PyTorch's functions (`torch`) and a copy of the bytes that they move. `requantised`: against two products of PyTorch to i32, without requantisation (`torch`). All are timed in turns. A ratio of 1 says
 that ours is as fast. Sizes come from tensors on the device: `how=even` parts are alike, `random` ones differ by up to a factor of three, `skewed` ones by more. Results are compared with sums in
 double precision, filled with NaN before, and must be the same after the timing. `--define BKV=64` gives compile-time parameters, S=8 in a case the number of parts of the keys.
 """
@@ -29,7 +29,7 @@ from gpu.report import case_table, machine  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KINDS = {**inference_programs.KINDS, **element_programs.KINDS, **requantised.KINDS}
-TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32", "i8": "int8"}
+TORCH_TYPES = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "i32": "int32", "i8": "int8", "u8": "uint8"}
 OTHERS = ["dense", "torch", "copy"]
 COLUMNS = [
     "tag", "kind", "case", "type", *(f"{n}_{c}" for n in ("ours", *OTHERS) for c in ("us", "spread")), "rate", "unit", *(f"ratio_{n}{c}" for n in OTHERS for c in ("", "_min", "_max")), "of_bound",
@@ -173,6 +173,8 @@ class Bench:
 
     def poison(self, job: Job) -> None:
         job.tensors[job.output].fill_(job.fill)
+        for name, before in job.state.items():
+            job.tensors[name].copy_(before)
 
     def check(self, job: Job, case: Case, launch: Any) -> float:
         """The largest deviation, of the bound."""

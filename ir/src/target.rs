@@ -175,6 +175,11 @@ impl Target {
         self.at_least(Target::Sm80)
     }
 
+    /// Whether it has minima and maxima of pairs of 16-bit floats (`max.bf16x2`, PTX ISA 9.7.4.8).
+    pub fn has_pair_extremes(self) -> bool {
+        self.at_least(Target::Sm80)
+    }
+
     /// Whether it converts f32 to bf16 in an instruction (`cvt.rn.bf16.f32`, PTX ISA 9.7.9.21).
     pub fn has_bf16_conversions(self) -> bool {
         self.at_least(Target::Sm80)

@@ -3,6 +3,7 @@
 `torch` is PyTorch's own function, `copy` PyTorch's copy of as many bytes as the program reads and writes.
 """
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -128,6 +129,63 @@ def bytes_of_histogram(case: Case) -> float:
     return 4.0 * case["N"] + 8.0 * case["K"]
 
 
+# Defaults of examples/adam8.tile, as f32: what is left of 1 has few digits.
+BETA1, BETA2 = (struct.unpack("f", struct.pack("f", x))[0] for x in (0.9, 0.999))
+
+
+def step_of_adam8(torch: Any, wide: Any, w: Any, g: Any, m8: Any, mscale: Any, v8: Any, vscale: Any) -> tuple[Any, ...]:
+    """Weights, moments, and the scales of their blocks, after a step."""
+    grad = g.to(wide)
+    root = v8.to(wide) * vscale
+    m = BETA1 * (m8.to(wide) * mscale) + (1.0 - BETA1) * grad
+    v = (BETA2 * root * root + (1.0 - BETA2) * grad * grad).sqrt()
+    w = w - 0.001 * (m / (v + 1.0e-8))
+    mtop, vtop = m.abs().amax(1, keepdim=True) / 127.0, v.amax(1, keepdim=True) / 255.0
+    return w, m / mtop, mtop, v / vtop, vtop
+
+
+def make_adam8(torch: Any, dtype: Any, case: Case) -> Job:
+    r = case["N"] // 256
+    t = {
+        "W": torch.randn(r, 256, device="cuda"), "G": torch.randn(r, 256, device="cuda").to(dtype), "H": torch.empty(r, 256, device="cuda", dtype=dtype),
+        "M8": torch.randint(-127, 128, (r, 256), device="cuda", dtype=torch.int8), "Mscale": torch.rand(r, 1, device="cuda") / 127 + 1e-3,
+        "V8": torch.randint(256, (r, 256), device="cuda", dtype=torch.uint8), "Vscale": torch.rand(r, 1, device="cuda") / 255 + 1e-3,
+    }  # fmt: skip
+    names = ("W", "M8", "Mscale", "V8", "Vscale")
+    given = [t[name].clone() for name in ("W", "G", "M8", "Mscale", "V8", "Vscale")]
+
+    @torch.compile
+    def compiled(w: Any, g: Any, m8: Any, mscale: Any, v8: Any, vscale: Any) -> None:
+        new, m, mtop, v, vtop = step_of_adam8(torch, torch.float32, w, g, m8, mscale, v8, vscale)
+        m8.copy_(m.round())
+        v8.copy_(v.round())
+        for to, of in ((w, new), (mscale, mtop), (vscale, vtop)):
+            to.copy_(of)
+        h.copy_(new)
+
+    h = torch.empty_like(t["H"])
+    job = Job(t, "H", {}, others={"torch": lambda: compiled(*given)}, state={name: t[name].clone() for name in names})
+    return with_copy(torch, job, bytes_of_adam8(case))
+
+
+def check_adam8(torch: Any, job: Job, case: Case, elem: str) -> float:
+    """Moments are at most one step off where what is rounded is next to the middle of two steps."""
+    t, old = job.tensors, job.state
+    w, m, mtop, v, vtop = step_of_adam8(torch, torch.float64, old["W"].double(), t["G"], old["M8"], old["Mscale"].double(), old["V8"], old["Vscale"].double())
+    size = w.abs() + old["W"].double().abs() + 1e-3
+    off = [
+        (t["W"].double() - w).abs() / (2.0**-20 * size), (t["H"].double() - w).abs() / (ROUNDING[elem] * size),
+        (t["Mscale"].double() - mtop).abs() / (2.0**-20 * mtop), (t["Vscale"].double() - vtop).abs() / (2.0**-20 * vtop),
+        (t["M8"].double() - m).abs() / 0.5001, (t["V8"].double() - v).abs() / 0.5001,
+    ]  # fmt: skip
+    return max(float(part.nan_to_num(nan=9.0).max()) for part in off)
+
+
+def bytes_of_adam8(case: Case) -> float:
+    """Of an element the weight and two moments are read and written, the gradient read, and the weight written in 16 bits."""
+    return case["N"] * (2.0 * (4 + 1 + 1) + 2 + 2 + 2 * (4 + 4) / 256)
+
+
 EMBEDDINGS = ("M=8192,N=4096,V=32000", "M=16384,N=8192,V=128256", "M=65536,N=1024,V=50257")
 MATRICES = ("M=4096,N=4096", "M=16384,N=4096", "M=8192,N=8192", "M=2048,N=32768")
 
@@ -142,5 +200,6 @@ KINDS: Mapping[str, Kind] = {
     "histogram": Kind(
         "examples/histogram.tile", HISTOGRAMS, lambda case: f"BINS={min(8192, max(256, 1 << (case['K'] - 1).bit_length()))}", make_histogram, check_histogram, bytes_of_histogram, bytes_of_histogram, typed=False,
     ),
+    "adam8": Kind("examples/adam8.tile", ("N=33554432", "N=134217728", "N=8388608"), lambda case: "", make_adam8, check_adam8, bytes_of_adam8, bytes_of_adam8),
     "argmax": Kind("examples/argmax.tile", MATRICES, lambda case: f"BN={512 if case['N'] <= 8192 else 2048},ALIGN=8", make_argmax, check_argmax, bytes_of_argmax, bytes_of_argmax),
 }  # fmt: skip

@@ -31,6 +31,8 @@ class Job:
     repeats: bool = True
     # Element types that PyTorch's type does not tell, by tensor.
     elems: dict[str, str] = field(default_factory=dict)
+    # What tensors that a launch changes in place hold before a launch that is checked, by tensor.
+    state: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

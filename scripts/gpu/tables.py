@@ -218,7 +218,7 @@ def linear(results: Results) -> str:
 
 def stencils(results: Results) -> str:
     """Stencils against a copy of the matrix."""
-    names = [f"h200/linear_{name}.csv" for name in ("stencil", "stencil_rows", "stencil3d")]
+    names = [f"h200/linear_{name}.csv" for name in ("stencil", "stencil3d")]
     rows = [row for name in names for row in results.rows(name)]
     lines = [[f"`{pathlib.Path(row['file']).name}`", row["case"], micro(row["ours_us"]), number(row["rate"]), ratio(row["ratio_copy"], 0.92), between(row, "ratio_copy")] for row in rows]
     return results.origin(*names) + table(["program", "sizes", "us", "GB/s", "share of the copy", "least, most"], lines)
@@ -342,7 +342,7 @@ def experts(results: Results) -> str:
     return results.origin("h200/moe_grouped.csv") + table(["sizes", "even parts: us, ratio", "random", "skewed"], lines)
 
 
-ELEMENTS = ("embedding", "embedding_backward", "dropout", "argmax")
+ELEMENTS = ("embedding", "embedding_backward", "dropout", "argmax", "histogram", "adam8")
 SORTED = ("topk", "sort")
 
 

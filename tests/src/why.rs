@@ -494,11 +494,7 @@ fn microseconds(title: &str) -> Option<Option<f64>> {
 
 #[test]
 fn losses_are_in_the_order_of_what_they_cost() {
-    let programs = [
-        ("stencil", "BM", "1", Target::Sm90a),
-        ("stencil_rows", "BM", "1", Target::Sm90a),
-        ("gemm_splitk", "ALIGN", "1", Target::Sm80),
-    ];
+    let programs = [("stencil", "BM", "1", Target::Sm90a), ("gemm_splitk", "ALIGN", "1", Target::Sm80)];
     for (name, parameter, value, target) in programs {
         let source = source_of(name);
         let defines = vec![(parameter.to_owned(), value.to_owned())];

@@ -278,6 +278,7 @@ impl Lower<'_> {
             }
             let xs = match join {
                 Join::Truth(..) => self.truths_of_group(arg, &mut operands, g, members)?,
+                Join::Number(..) if let Some(xs) = self.extremes_in_pairs(op, arg, &operands, members) => xs,
                 Join::Number(..) | Join::Place { .. } => self.compute_group(arg, &mut operands, g, members)?,
             };
             let (parts, ascending) = match join {

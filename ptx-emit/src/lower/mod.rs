@@ -46,6 +46,7 @@ mod erf;
 mod erf_f64;
 mod eval;
 mod expr_types;
+mod extremes_in_pairs;
 mod functions_f64;
 mod gather;
 mod gathered_rows;

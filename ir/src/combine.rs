@@ -15,6 +15,7 @@
 
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::ops::Op;
 use crate::small_list::SmallList;
 use crate::types::ElemRef;
 
@@ -52,6 +53,20 @@ pub fn component(k: &Kernel, v: Value) -> ElemRef {
     match k.values[v].def {
         ValueDef::Element { elem } => elem,
         ref other => panic!("bug: a component is {other:?}"),
+    }
+}
+
+/// Literals that a `select` chooses from take the type of their component, as other literals do.
+pub fn type_literals(k: &mut Kernel, e: Expr, elem: ElemRef) {
+    let ExprData::Op { op: Op::Select, args } = k.exprs[e].clone() else { return };
+    for arm in args.into_iter().skip(1) {
+        if matches!(k.exprs[arm], ExprData::Int(_) | ExprData::Float(_)) {
+            let literal = k.exprs[arm].clone();
+            let arg = k.expr(literal, k.expr_spans[arm]);
+            k.exprs[arm] = ExprData::Cast { elem, arg };
+        } else {
+            type_literals(k, arm, elem);
+        }
     }
 }
 

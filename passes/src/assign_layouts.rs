@@ -67,7 +67,7 @@ pub(crate) use threads::Threads;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt, Value};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
 pub(crate) use tilec_ir::layout::shape_bits as log2_shape;
 use tilec_ir::names::Parts;
@@ -87,7 +87,7 @@ fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         sorts::distribute_sorts(k, cx, threads);
     }
     windows::of_their_own(k, cx);
-    if cx.enabled {
+    if cx.enabled && !is_decided(k) {
         loaded_windows::into_tiles(k, threads);
         overlaps::into_tiles(k, threads);
     }
@@ -118,6 +118,29 @@ fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     remark_repeated(k, cx, &open);
     all_is_shared_out(k, cx)?;
     everything_fits(k, cx)
+}
+
+/// Whether all tiles and copies between memories have layouts, as in a program that this pass has printed: then windows
+/// that are read without a tile are to be read so.
+fn is_decided(k: &Kernel) -> bool {
+    let layouts = all_stmts(k, k.body).into_iter().filter_map(|s| match &k.stmts[s] {
+        StmtData::Copy { src, dst, attrs } => is_between_memories(k, *src, *dst, attrs).then_some(&attrs.threads),
+        &StmtData::Var { value, .. } => k.tile_ty(value).map(|tile| &tile.reg_layout),
+        _ => None,
+    });
+    let mut some = false;
+    for layout in layouts {
+        if layout.is_none() {
+            return false;
+        }
+        some = true;
+    }
+    some
+}
+
+/// Whether threads of a layout of its own run a copy.
+fn is_between_memories(k: &Kernel, src: Expr, dst: Expr, attrs: &CopyAttrs) -> bool {
+    attrs.is_by_threads() && !has_registers(k, src) && !needs_tile(k, src) && !goes_to_registers(k, dst)
 }
 
 /// Shared-memory tiles without an order take that of their source. 8-bit operands of tensor-core products take the
@@ -289,12 +312,7 @@ fn memory_copies(k: &mut Kernel, cx: &mut Cx<'_>, threads: Threads, which: &dyn 
     let unaligned = unaligned_copies(k, cx, &facts, threads, &which);
     for s in which {
         let StmtData::Copy { src, dst, attrs } = k.stmts[s].clone() else { continue };
-        if attrs.threads.is_some()
-            || !attrs.is_by_threads()
-            || has_registers(k, src)
-            || needs_tile(k, src)
-            || goes_to_registers(k, dst)
-        {
+        if attrs.threads.is_some() || !is_between_memories(k, src, dst, &attrs) {
             continue;
         }
         let shape = moved_shape(k, src, dst);

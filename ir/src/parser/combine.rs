@@ -1,12 +1,11 @@
 //! `reduce (x, p) along 1 with (x1, p1), (x2, p2) { let d = x2 - x1 give .. }`, and scans and sorts of tuples.
 
 use crate::codes;
-use crate::combine::{Combine, How};
+use crate::combine::{Combine, How, type_literals};
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Stmt, Value};
 use crate::kernel::{ExprData, StmtData, ValueDef};
 use crate::lexer::Tok;
-use crate::ops::Op;
 use crate::parser::reader::{Parsed, Parser};
 use crate::types::{Elem, ElemRef};
 
@@ -173,7 +172,7 @@ impl<'s> Parser<'s, '_> {
         let second = self.tuple(args.len(), Some(&first))?;
         for (&arg, &v) in args.iter().chain(&front).zip(first.iter().chain(&first)) {
             let elem = crate::combine::component(&self.kernel, v);
-            self.literals_of(arg, elem);
+            type_literals(&mut self.kernel, arg, elem);
         }
         self.marks.blocks.push(self.span().start);
         self.expect_sign("{")?;
@@ -204,20 +203,6 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// The names of a tuple's components, those of the first one with their types.
-    /// Literals that a `select` chooses from take the type of their component, as other literals do.
-    fn literals_of(&mut self, e: Expr, elem: ElemRef) {
-        let ExprData::Op { op: Op::Select, args } = self.kernel.exprs[e].clone() else { return };
-        for arm in args.into_iter().skip(1) {
-            if matches!(self.kernel.exprs[arm], ExprData::Int(_) | ExprData::Float(_)) {
-                let literal = self.kernel.exprs[arm].clone();
-                let arg = self.kernel.expr(literal, self.kernel.expr_spans[arm]);
-                self.kernel.exprs[arm] = ExprData::Cast { elem, arg };
-            } else {
-                self.literals_of(arm, elem);
-            }
-        }
-    }
-
     fn tuple(&mut self, n: usize, like: Option<&[Value]>) -> Parsed<Vec<Value>> {
         let start = self.token().span;
         self.expect_sign("(")?;

@@ -85,7 +85,12 @@ impl Operands<'_> {
                     && match &k.values[of.base].def {
                         ValueDef::Tensor(t) => !t.shape.is_empty() && !t.pointers && t.scratch.is_none(),
                         ValueDef::Smem(t) | ValueDef::Var(t) => !t.shape.is_empty(),
-                        ValueDef::Let => matches!(k.exprs[e], ExprData::View(_)) && rank(k, self.notes, e) == 0,
+                        // The verifier says why a name has no type.
+                        ValueDef::Let => {
+                            matches!(k.exprs[e], ExprData::View(_))
+                                && rank(k, self.notes, e) == 0
+                                && elem_of(k, of.base).is_some()
+                        }
                         _ => false,
                     }
             })

@@ -34,7 +34,9 @@ pub(super) fn bound(k: &mut Kernel) {
         let mut found = Vec::new();
         beyond(&Ranges::new(k), k, end, most, &mut BTreeSet::new(), &mut found);
         // If an expression is too long for a precondition, lowering reports that it may overflow.
-        for e in found.into_iter().filter(|&e| can_be_spelled_out(k, e)).collect::<Vec<_>>() {
+        // So it does for a number.
+        let of_a_launch = |&e: &Expr| can_be_spelled_out(k, e) && k.as_int(e).is_none();
+        for e in found.into_iter().filter(of_a_launch).collect::<Vec<_>>() {
             let span = k.expr_spans[end];
             let (all, most) = (spelled_out(k, e), k.int(most, span));
             let within = k.binary(Op::Le, all, most, span);

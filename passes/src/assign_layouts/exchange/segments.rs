@@ -15,7 +15,7 @@ use super::tuples::{combined, parts_of};
 use crate::Cx;
 use crate::assign_layouts::graph::{Edge, Node};
 use crate::assign_layouts::infer::across_warps;
-use tilec_ir::combine::{Combine, How};
+use tilec_ir::combine::{Combine, How, type_literals};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Totals, ValueDef};
 use tilec_ir::layout::RegLayout;
@@ -46,10 +46,12 @@ impl Work<'_> {
         let args = [a, b].map(|v| k.value_ref(v, span)).to_vec();
         let op_of_two = op.operator().expect("what is scanned has an operator");
         let both = k.expr(ExprData::Op { op: op_of_two, args }, span);
+        let again = k.copy_expr(arg);
+        type_literals(k, again, elem);
         let combine = Combine {
             operation: How::Scan { parts: 0 },
             axis,
-            args: vec![k.copy_expr(arg)],
+            args: vec![again],
             front: Vec::new(),
             totals: Vec::new(),
             first: vec![a],

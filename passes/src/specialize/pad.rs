@@ -366,7 +366,8 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
         .filter(|&(w, &d)| shape.get(w) == Some(&n) && !is_whole(k, n, &view, d))
         .map(|(_, &d)| d)
         .collect();
-    if dims.is_empty() {
+    let repeated = stored_by_index(k, n, s, (e, &view), shape);
+    if dims.is_empty() && repeated.is_empty() {
         return;
     }
     // A name may also be a window of another tile.
@@ -381,7 +382,8 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
             Range::From { start, end } => (start, end),
             Range::Gather(rows) => {
                 let w = kept.iter().position(|&own| own == d).expect("it is a dimension of the window");
-                of.ranges[d] = Range::Gather(rows::ended(k, n, s, (&view, w), rows));
+                let axis = rows::axis(k, n, (&view, w), rows);
+                of.ranges[d] = Range::Gather(rows::ended(k, n, s, axis, rows));
                 continue;
             }
             Range::At(_) => panic!("bug: a single element has no extent"),
@@ -395,7 +397,30 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
         };
         of.ranges[d] = Range::From { start, end: Some(end) };
     }
+    for (d, axis) in repeated {
+        let Range::Gather(rows) = of.ranges[d] else { unreachable!("it is gathered") };
+        of.ranges[d] = Range::Gather(rows::ended(k, n, s, Some(axis), rows));
+    }
     k.exprs[at] = ExprData::View(of);
+}
+
+/// If the statement stores to the window `e`, its gathered dimensions with an index for each element, and the dimensions
+/// of `n` elements that the tensor repeats: no bound of the tensor is along these, so the indices name nothing there.
+fn stored_by_index(
+    k: &Kernel,
+    n: u64,
+    s: Stmt,
+    (e, view): (Expr, &ResolvedView),
+    shape: &[u64],
+) -> Vec<(usize, usize)> {
+    let is_stored = matches!(k.stmts[s], StmtData::Copy { dst, .. } if dst == e);
+    let Some(tensor) = k.tensor_ty(view.base).filter(|_| is_stored) else { return Vec::new() };
+    let kept = view.base_dims();
+    let repeated = |w: &usize| shape.get(*w) == Some(&n) && tensor.repeats.contains(&kept[*w]);
+    let Some((w, _)) = view.gathered_dims().into_iter().find(|&(w, numbers)| view.is_by_element(k, w, numbers)) else {
+        return Vec::new();
+    };
+    (0..kept.len()).filter(repeated).map(|axis| (kept[w], axis)).collect()
 }
 
 /// A copy of a named window with names expanded, transposed like the name or its uses; `None`: there is no name.

@@ -21,7 +21,7 @@ use tilec_ir::types::{Elem, ElemRef, TileTy};
 use tilec_ir::typing::{ResolvedView, type_of};
 
 /// The dimension of the tile of numbers that has `n` of them, if they name dimension `w` of a window.
-fn axis(k: &Kernel, n: u64, (view, w): (&ResolvedView, usize), rows: Expr) -> Option<usize> {
+pub(super) fn axis(k: &Kernel, n: u64, (view, w): (&ResolvedView, usize), rows: Expr) -> Option<usize> {
     let ExprData::Ref(v) = k.exprs[rows] else { return None };
     let shape = k.const_shape(&k.tile_ty(v)?.shape)?;
     if view.is_by_element(k, w, rows) {
@@ -79,11 +79,9 @@ fn within(k: &mut Kernel, n: u64, s: Stmt, rows: Expr) -> Expr {
     declared(k, s, (v, "within"), (below, own), (from, elem, none))
 }
 
-/// The numbers of `n` rows for the statement `s`, with none beyond them.
-pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, of: (&ResolvedView, usize), rows: Expr) -> Expr {
-    let (Some(axis), Some(from)) = (axis(k, n, of, rows), elem(k, rows)) else {
-        panic!("bug: the rows are in the way")
-    };
+/// Numbers for the statement `s`, with none beyond the first `n` along `axis` of their tile.
+pub(super) fn ended(k: &mut Kernel, n: u64, s: Stmt, axis: Option<usize>, rows: Expr) -> Expr {
+    let (Some(axis), Some(from)) = (axis, elem(k, rows)) else { panic!("bug: the rows are in the way") };
     let ExprData::Ref(v) = k.exprs[rows] else { unreachable!("it has dimensions") };
     let span = k.expr_spans[rows];
     let (elem, none) = none_of(from);

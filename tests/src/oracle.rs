@@ -285,10 +285,14 @@ impl Share {
     /// Everything is tried.
     pub const ALL: Share = Share { turn: 0, of: 1, of_large: 1 };
 
-    /// The part of combination `index` of so many: a quarter, where there are enough to try everything several times.
+    /// The part of combination `index` of so many: a half or a quarter, so that at least two combinations try everything.
     pub fn of(index: usize, combinations: usize) -> Share {
         // Combinations are in the order of their last parameter: turns are skewed, so that none is always met with the same values.
-        let of = if combinations < 8 { 1 } else { 4 };
+        let of = match combinations {
+            0..4 => 1,
+            4..8 => 2,
+            _ => 4,
+        };
         // A few combinations together do everything on a large run.
         Share { turn: index + index / of, of, of_large: if combinations < 3 { 1 } else { 3 } }
     }

@@ -23,6 +23,8 @@
 //! The text comes from a file that anyone may have written. Nesting is bounded by [`MAX_DEPTH`]; chains of operators of
 //! one precedence lean to the left, which the evaluator walks without recursion. Nothing here panics.
 
+use std::cmp::Reverse;
+use std::sync::LazyLock;
 use thiserror::Error;
 use tilec_core::index::{self, Node, Scalar, Stop, Tree, Undefined};
 use tilec_core::ops::{Form, Op};
@@ -297,13 +299,21 @@ struct Parser<'a> {
     operator: Option<(usize, Option<Op>)>,
 }
 
-/// The longest operator that a text begins with, `||` and not `|`.
+/// The infix operators with their tokens, long ones first: `||` before `|`.
+static INFIX: LazyLock<Vec<(&str, Op)>> = LazyLock::new(|| {
+    let infix = Op::ALL.iter().filter(|op| matches!(op.form(), Form::Infix(_)));
+    let mut infix: Vec<(&str, Op)> = infix.map(|op| (op.token(), *op)).collect();
+    infix.sort_by_key(|(token, _)| Reverse(token.len()));
+    infix
+});
+
+/// The operator that a text begins with.
 fn operator(text: &str) -> Option<Op> {
-    if text.is_empty() || text.starts_with([')', ',']) {
+    // Most operands are followed by a bracket, a comma or the end.
+    if matches!(text.as_bytes(), [] | [b')' | b',', ..]) {
         return None;
     }
-    let infix = Op::ALL.iter().copied().filter(|op| matches!(op.form(), Form::Infix(_)));
-    infix.filter(|op| text.starts_with(op.token())).max_by_key(|op| op.token().len())
+    INFIX.iter().find(|(token, _)| text.starts_with(token)).map(|(_, op)| *op)
 }
 
 /// The number of a part, and its kind.
@@ -313,6 +323,10 @@ impl<'a> Parser<'a> {
     /// The rest of the text after white space, which is consumed.
     fn peek(&mut self) -> &'a str {
         let rest = self.text.get(self.at..).unwrap_or("");
+        // Every rule looks here, and in most cases there is nothing to skip.
+        if rest.as_bytes().first().is_none_or(u8::is_ascii_graphic) {
+            return rest;
+        }
         let trimmed = rest.trim_start();
         self.at += rest.len() - trimmed.len();
         trimmed
@@ -520,7 +534,7 @@ impl<'a> Parser<'a> {
 
 /// The length of the word at the start of a text.
 fn word_length(text: &str) -> usize {
-    text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len())
+    text.bytes().position(|b| !(b.is_ascii_alphanumeric() || b == b'_')).unwrap_or(text.len())
 }
 
 fn want(at: usize, found: Kind, expected: Kind) -> Result<(), ExprError> {

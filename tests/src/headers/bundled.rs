@@ -82,91 +82,160 @@ pub(super) fn asked(image: &Image<'_>, problem: &Problem) -> Option<Problem> {
     Some(Problem { name: problem.name.clone(), args })
 }
 
+/// Reads the tables of problems. With a function for each problem, gcc would take most of the time of the test.
+const LAUNCH: &str = "typedef struct test_tensor {
+    const char *name, *type;
+    CUdeviceptr address;
+    int rank;
+    int64_t shape[TILEC_MODES], strides[TILEC_MODES];
+} test_tensor;
+
+typedef struct test_problem {
+    const char *name;
+    int scratch, first_tensor, tensors, first_value, values;
+} test_problem;
+
+static char words[400];
+
+static void said(int code)
+{
+    if (code < 0 && words[0] == 0)
+        printf(\"no words\\n\");
+    printf(code == 0 ? \"fine\\n\" : \"refused\\n\");
+    words[0] = 0;
+}
+
+static void launch(const tilec_bundle *b, const test_problem *p, const test_tensor *tensors, const tilec_bundle_value *values)
+{
+    tilec_bundle_args a;
+    tilec_bundle_tensor t[MOST_TENSORS];
+    tilec_bundle_value v[MOST_VALUES];
+    int i;
+    memset(&a, 0, sizeof a);
+    for (i = 0; i < p->tensors; i++) {
+        const test_tensor *x = &tensors[p->first_tensor + i];
+        t[i] = tilec_bundle_packed(x->name, x->type, x->address, x->rank, x->shape);
+        memcpy(t[i].strides, x->strides, sizeof x->strides);
+    }
+    for (i = 0; i < p->values; i++) {
+        const tilec_bundle_value *x = &values[p->first_value + i];
+        v[i] = x->kind == TILEC_REAL ? tilec_bundle_real(x->name, x->real)
+            : x->kind == TILEC_UNSIGNED ? tilec_bundle_unsigned(x->name, x->large)
+                                        : tilec_bundle_integer(x->name, x->integer);
+    }
+    a.tensors = t;
+    a.tensor_count = p->tensors;
+    a.values = v;
+    a.value_count = p->values;
+    if (p->scratch) {
+        if (tilec_bundle_scratch(b, p->name, &a, &a.workspace_bytes, &a.signals_bytes, words, sizeof words) == 0)
+            printf(\"scratch %lu %lu\\n\", (unsigned long)a.workspace_bytes, (unsigned long)a.signals_bytes);
+        a.workspace = WORKSPACE;
+        a.signals = SIGNALS;
+    }
+    said(tilec_bundle_launch(b, p->name, NULL, &a, words, sizeof words));
+}
+
+";
+
 /// The text of the program; the bundle is its first argument.
 pub(super) fn text(images: &[Image<'_>], problems: &[Vec<Problem>]) -> String {
-    let mut out = String::from("#include \"driver.h\"\n#include \"tilec_bundle.h\"\n#include <stdio.h>\n\n");
     let mut entries = String::from("const test_entry test_entries[] = {\n");
+    let mut sizes = String::new();
     for image in images {
         for (i, contract) in image.file.kernels.iter().enumerate() {
             let name = format!("sizes_{}_{i}", image.target.name());
-            let sizes: Vec<String> = contract.params.iter().map(|p| param_bytes(&p.kind).to_string()).collect();
-            let sizes = [sizes, vec!["0".to_owned()]].concat().join(", ");
-            let _ = writeln!(out, "static const int {name}[] = {{{sizes}}};");
+            let bytes: Vec<String> = contract.params.iter().map(|p| param_bytes(&p.kind).to_string()).collect();
+            let bytes = [bytes, vec!["0".to_owned()]].concat().join(", ");
+            let _ = writeln!(sizes, "static const int {name}[] = {{{bytes}}};");
             let _ = writeln!(entries, "    {{{}, \"{}\", {name}}},", image.target.cc(), contract.entry);
         }
     }
-    let _ = writeln!(out, "{entries}    {{0, NULL, NULL}}\n}};\n\nstatic char words[400];\n");
-    out.push_str(
-        "static void said(int code)\n{\n    if (code < 0 && words[0] == 0)\n        printf(\"no words\\n\");\n    printf(code == 0 ? \"fine\\n\" : \"refused\\n\");\n    words[0] = 0;\n}\n\n",
-    );
+    let mut tables = Tables::default();
     let mut main = String::from(
-        "int main(int count, char **names)\n{\n    tilec_bundle b;\n    if (count != 2)\n        return 2;\n",
+        "int main(int count, char **names)\n{\n    tilec_bundle b;\n    int i;\n    if (count != 2)\n        return 2;\n",
     );
-    for (at, (image, problems)) in images.iter().zip(problems).enumerate() {
+    for (image, problems) in images.iter().zip(problems) {
+        let first = tables.problems.len();
+        problems.iter().for_each(|problem| tables.add(image, problem));
         let _ = writeln!(main, "    test_cc = {};\n    printf(\"cc %d\\n\", test_cc);", image.target.cc());
         main.push_str("    if (tilec_bundle_open(&b, names[1], words, sizeof words) != 0) {\n        puts(words);\n        return 1;\n    }\n");
-        for (i, problem) in problems.iter().enumerate() {
-            out.push_str(&function(image, problem, &format!("problem_{at}_{i}")));
-            let _ = writeln!(main, "    problem_{at}_{i}(&b);");
-        }
+        let end = tables.problems.len();
+        let _ =
+            writeln!(main, "    for (i = {first}; i < {end}; i++)\n        launch(&b, &problems[i], tensors, values);");
         main.push_str("    tilec_bundle_close(&b);\n");
     }
     main.push_str(
         "    test_cc = 30;\n    said(tilec_bundle_open(&b, names[1], words, sizeof words));\n    return 0;\n}\n",
     );
-    out + &main
+    let (most_tensors, most_values) = (tables.most_tensors.max(1), tables.most_values.max(1));
+    let constants = format!(
+        "#define MOST_TENSORS {most_tensors}\n#define MOST_VALUES {most_values}\n#define WORKSPACE {WORKSPACE:#x}ull\n#define SIGNALS {SIGNALS:#x}ull\n\n"
+    );
+    let includes = "#include \"driver.h\"\n#include \"tilec_bundle.h\"\n#include <stdio.h>\n\n";
+    // No table may be empty.
+    let table = |kind: &str, name: &str, rows: &[String]| {
+        format!("static const {kind} {name}[] = {{\n    {}{{0}}\n}};\n\n", rows.concat())
+    };
+    let tables = [
+        table("test_tensor", "tensors", &tables.tensors),
+        table("tilec_bundle_value", "values", &tables.values),
+        table("test_problem", "problems", &tables.problems),
+    ];
+    format!("{includes}{constants}{sizes}{entries}    {{0, NULL, NULL}}\n}};\n\n{LAUNCH}{}{main}", tables.concat())
 }
 
-/// The function of one problem.
-fn function(image: &Image<'_>, problem: &Problem, symbol: &str) -> String {
-    let (tensors, values) = given(image, problem).expect("it was asked for");
-    let at = addresses(image, &problem.name);
-    let address = |name: &str| at.iter().find(|(n, _)| n == name).map_or(0, |(_, at)| *at);
-    let numbers = |list: &[i64]| list.iter().map(|n| format!("INT64_C({n})")).collect::<Vec<_>>().join(", ");
-    let mut out = format!("static void {symbol}(const tilec_bundle *b)\n{{\n    tilec_bundle_args a;\n");
-    let _ = write!(
-        out,
-        "    tilec_bundle_tensor t[{}];\n    tilec_bundle_value v[{}];\n",
-        tensors.len().max(1),
-        values.len().max(1)
-    );
-    out.push_str("    memset(&a, 0, sizeof a);\n    memset(t, 0, sizeof t);\n    memset(v, 0, sizeof v);\n");
-    for (i, Given { name, tensor, shape, strides }) in tensors.iter().enumerate() {
-        let elem = tensor.elem.name();
-        let _ = write!(
-            out,
-            "    {{\n        const int64_t shape[] = {{{}}}, strides[] = {{{}}};\n        t[{i}] = tilec_bundle_packed(\"{name}\", \"{elem}\", {:#x}ull, {}, shape);\n        memcpy(t[{i}].strides, strides, {} * sizeof strides[0]);\n    }}\n",
-            numbers(&[shape.as_slice(), &[0]].concat()),
-            numbers(&[strides.as_slice(), &[0]].concat()),
-            address(name),
-            shape.len(),
-            shape.len(),
-        );
-    }
-    for (i, (name, (elem, x))) in values.iter().enumerate() {
-        let made = match *x {
-            x if matches!(elem, Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
-                format!("integer(\"{name}\", {})", encode_number(*elem, x))
-            }
-            x if elem.is_float() => format!("real(\"{name}\", {:?})", x.to_f64()),
-            Number::Large(x) => format!("unsigned(\"{name}\", UINT64_C({x}))"),
-            x => format!("integer(\"{name}\", INT64_C({x}))"),
+/// The rows of the tables that the program reads.
+#[derive(Default)]
+struct Tables {
+    tensors: Vec<String>,
+    values: Vec<String>,
+    problems: Vec<String>,
+    most_tensors: usize,
+    most_values: usize,
+}
+
+impl Tables {
+    /// Adds the rows of one problem.
+    fn add(&mut self, image: &Image<'_>, problem: &Problem) {
+        let (tensors, values) = given(image, problem).expect("it was asked for");
+        let at = addresses(image, &problem.name);
+        let address = |name: &str| at.iter().find(|(n, _)| n == name).map_or(0, |(_, at)| *at);
+        let numbers = |list: &[i64]| match list {
+            [] => "0".to_owned(),
+            _ => list.iter().map(|n| format!("INT64_C({n})")).collect::<Vec<_>>().join(", "),
         };
-        let _ = writeln!(out, "    v[{i}] = tilec_bundle_{made};");
+        self.most_tensors = self.most_tensors.max(tensors.len());
+        self.most_values = self.most_values.max(values.len());
+        self.problems.push(format!(
+            "{{\"{}\", {}, {}, {}, {}, {}}},\n    ",
+            problem.name,
+            u8::from(has_scratch(image, &problem.name)),
+            self.tensors.len(),
+            tensors.len(),
+            self.values.len(),
+            values.len()
+        ));
+        for Given { name, tensor, shape, strides } in &tensors {
+            self.tensors.push(format!(
+                "{{\"{name}\", \"{}\", {:#x}ull, {}, {{{}}}, {{{}}}}},\n    ",
+                tensor.elem.name(),
+                address(name),
+                shape.len(),
+                numbers(shape),
+                numbers(strides)
+            ));
+        }
+        for (name, (elem, x)) in &values {
+            let made = match *x {
+                x if matches!(elem, Elem::E4M3 | Elem::E5M2 | Elem::E2M1 | Elem::UE8M0) => {
+                    format!("TILEC_INTEGER, {}, 0, 0.0", encode_number(*elem, x))
+                }
+                x if elem.is_float() => format!("TILEC_REAL, 0, 0, {:?}", x.to_f64()),
+                Number::Large(x) => format!("TILEC_UNSIGNED, 0, UINT64_C({x}), 0.0"),
+                x => format!("TILEC_INTEGER, INT64_C({x}), 0, 0.0"),
+            };
+            self.values.push(format!("{{\"{name}\", {made}}},\n    "));
+        }
     }
-    let _ = write!(
-        out,
-        "    a.tensors = t;\n    a.tensor_count = {};\n    a.values = v;\n    a.value_count = {};\n",
-        tensors.len(),
-        values.len()
-    );
-    let name = &problem.name;
-    if has_scratch(image, name) {
-        let _ = write!(
-            out,
-            "    if (tilec_bundle_scratch(b, \"{name}\", &a, &a.workspace_bytes, &a.signals_bytes, words, sizeof words) == 0)\n        printf(\"scratch %lu %lu\\n\", (unsigned long)a.workspace_bytes, (unsigned long)a.signals_bytes);\n    a.workspace = {WORKSPACE:#x}ull;\n    a.signals = {SIGNALS:#x}ull;\n"
-        );
-    }
-    let _ = write!(out, "    said(tilec_bundle_launch(b, \"{name}\", NULL, &a, words, sizeof words));\n}}\n\n");
-    out
 }

@@ -1,6 +1,6 @@
 //! `interp`: the interpreter on `//@ run: M=17 N=5 alpha=2 seed=3` lines. The source gives what the `//@ reference:` gives, and the
 //! program gives the same after every pass, and with each pass and all passes switched off. Of eight combinations of a matrix or more,
-//! each does a quarter of the passes that are switched off and half of the orders of blocks and landings of copies.
+//! each does a quarter of the passes that are switched off, of four to seven a half. Each does half of the orders of blocks and landings of copies.
 //! Runs too large to be simulated are interpreted in the last form and, of three combinations or more, in a third of the others in turn.
 
 use super::checks::no_more;

@@ -4,8 +4,9 @@
 //! tilec_build::Build::new("kernels").targets(&["sm_80", "sm_90a"]).compile();
 //! ```
 //!
-//! compiles every `kernels/*.tile`, and writes a module with a typed launcher for each kernel (element type, rank and
-//! access are in the types of its arguments) and a struct `Launchers` with all of them. Include it in the crate by
+//! compiles every `kernels/*.tile`, and writes a module with a typed launcher for each kernel and a struct `Launchers`
+//! with all of them. Element type, rank and access are in the types of a launcher's arguments. Include it in the crate
+//! by
 //!
 //! ```text
 //! mod kernels {

@@ -78,8 +78,8 @@ pub fn exchanges(bits: u32) -> impl Iterator<Item = u32> {
     (1..=bits).flat_map(|k| std::iter::once((1 << k) - 1).chain((0..k - 1).rev().map(|j| 1 << j)))
 }
 
-/// Bits of an element's index in a row of `n` elements that is sorted. A row whose length is no power of two is sorted
-/// by the network of the next one, without the comparisons that have an element past the end of the row.
+/// Bits of an element's index in a row of `n` elements that is sorted. If the length is no power of two, the row is
+/// sorted by the network of the next one. Comparisons that have an element past the end of the row are left out.
 pub fn row_bits(n: u64) -> u32 {
     u64::BITS - n.saturating_sub(1).leading_zeros()
 }

@@ -1,8 +1,9 @@
 //! Which `let`s are computed where they are stored.
 //!
-//! `let x = alpha * acc + bias[..]` names the elements of a register tile. If every use of `x` is in a copy to global
-//! memory, or to a buffer that TMA stores move there, and nothing that it reads changes up to there, no registers need to hold it. Each group of elements is computed
-//! when it is stored, with operands in memory read as wide as the store. Other tiles are computed at their `let`.
+//! `let x = alpha * acc + bias[..]` names the elements of a register tile. No registers need to hold it if every use of
+//! `x` is in a copy to global memory, or to a buffer that TMA stores move there. What it reads must not change up to
+//! there. Each group of elements is computed when it is stored, with operands in memory read as wide as the store.
+//! Other tiles are computed at their `let`.
 //!
 //! Results do not depend on this: a name is rounded to its type in either case ([`crate::rounding`]).
 

@@ -43,8 +43,8 @@ impl PlainLoad {
         (plain && registers && global && same_type()).then_some(PlainLoad { tile, view, fill: attrs.fill })
     }
 
-    /// What is added to the index of an element of this window to get that of the same element in the window of `other`,
-    /// if that is known before the launch.
+    /// What is added to the index of an element of this window for its index in the window of `other`, if that is known
+    /// before the launch.
     pub fn offset_in(&self, k: &Kernel, other: &PlainLoad) -> Option<Vec<i64>> {
         if self.fill == other.fill { offset_between(k, &self.view, &other.view) } else { None }
     }
@@ -72,8 +72,7 @@ impl PlainLoad {
     }
 }
 
-/// What is added to the index of an element of a window to get that of the same element in another window of the tensor,
-/// if that is known before the launch.
+/// The difference of the indices of one element in two windows of the tensor, if it is known before the launch.
 pub fn offset_between(k: &Kernel, own: &ResolvedView, other: &ResolvedView) -> Option<Vec<i64>> {
     if own.base != other.base || own.transposed != other.transposed || own.base_dims() != other.base_dims() {
         return None;

@@ -6,8 +6,9 @@
 //! beyond a limit is refused with the limit in the message.
 //!
 //! Ownership: a [`Device`] retains the primary context of its ordinal. Everything made from it (buffers, modules,
-//! streams, events) holds that context alive, makes it current for the duration of each call and restores what was
-//! current before, and releases its handle on drop. Handles may go from thread to thread: no call depends on which it is.
+//! streams, events) holds that context alive, and releases its handle on drop. For the duration of each call it makes
+//! the context current, and then restores what was current before. Handles may go from thread to thread: no call
+//! depends on which it is.
 //!
 //! Trust: this module keeps the *host* safe whatever it is given, namely sizes, argument lists and images. What a kernel
 //! does with device addresses is the kernel's affair, as a child process's memory is the child's. A kernel that does not

@@ -11,8 +11,9 @@
 //! A pipeline of the inner loop would drain and fill once per iteration of the outer one. After this pass, all other passes and
 //! [`crate::choose`] see a reduction in one loop. Steps count from the first iteration: if `O` is not a multiple of the step, the last tile of each inner loop is the ragged one.
 //!
-//! A nest is flattened if the outer loop contains only names of indices and the inner loop, neither loop has a condition or is unrolled, and the bounds of the inner loop do not
-//! depend on the outer one. Names that read memory are not allowed between the loops, because they would be read once per iteration.
+//! A nest is flattened if the outer loop contains only names of indices and the inner loop. Neither loop may have a
+//! condition or be unrolled, and the bounds of the inner loop may not depend on the outer one. Names that read memory
+//! are not allowed between the loops, because they would be read once per iteration.
 //!
 //! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
 

@@ -141,8 +141,8 @@ fn in_blocks(k: &Kernel, facts: &Facts, (index, end): (Expr, Expr), start: Expr,
     counted && its_block && !may_be_in_front(k, index) && ends_within(k, end, of[0])
 }
 
-/// Start and extent of a window that moves with a loop or starts at a later position, if its `tile` elements in
-/// dimension `dim` are inside completely or not at all: both are multiples of the tile.
+/// Start and extent of a window that moves with a loop or starts at a later position, if both are multiples of the
+/// tile. Its `tile` elements in dimension `dim` are then inside completely or not at all.
 fn inside_or_outside(k: &Kernel, facts: &Facts, view: &ResolvedView, dim: usize, tile: u64) -> Option<(Expr, Expr)> {
     let ViewDim::From { starts, end: None } = &view.dims[dim] else { return None };
     let &extent = k.tensor_ty(view.base)?.shape.get(dim)?;

@@ -5,9 +5,9 @@
 //! copy X[i * 16 - 1.., j * 64..] -> up held x (-1, 0)
 //! ```
 //!
-//! In a stencil a thread loads an element once for each window that has it. If an earlier load of the same block of
-//! statements has the elements at a distance that is known before the launch, and both tiles have one layout, a thread
-//! takes those that it holds from its registers. It loads the others.
+//! In a stencil a thread loads an element once for each window that has it. An earlier load of the same block of
+//! statements may have the elements at a distance that is known before the launch. If both tiles have one layout, a
+//! thread takes the elements that it holds from its registers, and loads the others.
 //!
 //! Needs: layouts, the final order of loads, a tensor that the kernel only reads. Switched off: every window is loaded.
 

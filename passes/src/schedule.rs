@@ -1,8 +1,8 @@
 //! `schedule`: orders loads, products and stores inside loop bodies.
 //!
-//! Copies from global memory into registers move to the head of their loop body, as far as dependences allow, so that
-//! the products of the iteration cover their latency. Everything else keeps its order. The statement that reads the registers
-//! (the store into a channel slot) stays after the loads of the last fragments.
+//! Copies from global memory into registers move to the head of their loop body, as far as dependences allow. So the
+//! products of the iteration cover their latency. Everything else keeps its order. The statement that reads the
+//! registers (the store into a channel slot) stays after the loads of the last fragments.
 //!
 //! It also decides how many blocks should share a multiprocessor (`min_ctas`), which limits the registers of a thread
 //! ([`occupancy`]), and which values loops recompute ([`recompute`]). If the tiles of a thread exceed its registers, it

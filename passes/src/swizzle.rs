@@ -1,9 +1,9 @@
 //! `swizzle`: finds the cheapest conflict-free layout of every shared-memory tile.
 //!
 //! All readers and writers of a tile are known by now: the elements of each lane, and the access width. The natural
-//! layout (its contiguous dimension first) is improved by the fewest elementary terms "address bit ^= higher address
-//! bit" that make every access conflict-free, which for linear layouts is an exact rank condition for each phase of an
-//! access ([`tilec_ir::layout::search`]). The result has no padding and is a bijection.
+//! layout has the contiguous dimension first. It is improved by the fewest elementary terms "address bit ^= higher
+//! address bit" that make every access conflict-free. For linear layouts this is an exact rank condition for each phase
+//! of an access ([`tilec_ir::layout::search`]). The result has no padding and is a bijection.
 //!
 //! Needs: layouts and access widths. Switched off: natural layouts.
 

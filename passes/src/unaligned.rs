@@ -1,9 +1,9 @@
 //! Copies whose rows are not known to be multiples of 16 bytes (`unaligned`), and their thread layouts.
 //!
-//! If only the alignment of the tensor prevents 16-byte accesses of a copy to shared memory, threads load the aligned
-//! words that cover its accesses and shift them in registers. The shift must be the same for all accesses of a thread,
-//! so that it can be computed in front of the loop. So the rows of a thread are a multiple of 16 apart (for elements of
-//! one byte; of 8 for two bytes, ..), for any distance between rows.
+//! This is for copies to shared memory that have no 16-byte accesses only because of the alignment of the tensor.
+//! Threads load the aligned words that cover the accesses, and shift them in registers. The shift must be the same for
+//! all accesses of a thread, so that it can be computed in front of the loop. So the rows of a thread are a multiple of
+//! 16 apart (for elements of one byte; of 8 for two bytes, ..), for any distance between rows.
 
 use crate::analysis::access_width::{MAX_ACCESS_BYTES, elem_of, global_width, known_elem, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_window_dim;

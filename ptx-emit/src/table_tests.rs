@@ -1,7 +1,7 @@
 //! Consistency of the table, and a text with every row for an assembler.
 //!
-//! If `TILEC_DUMP_TABLE` names a file, `every_row_prints` writes one module with all rows of the lowest version, and
-//! one module for each later row and each of its column counts. Each is headed `// == NAME VERSION TARGET`.
+//! If `TILEC_DUMP_TABLE` names a file, `every_row_prints` writes modules to it: one with all rows of the lowest
+//! version, and one for each later row and each of its column counts. Each is headed `// == NAME VERSION TARGET`.
 //! `scripts/check_ptx_table.sh` assembles them.
 
 use crate::check::{Limits, check, required_version};

@@ -64,7 +64,8 @@ impl fmt::Display for Undefined {
 /// `a op b` of integers beyond 64 bits: what [`binary`] narrows, modular arithmetic wraps, and intervals are made of.
 ///
 /// # Errors
-/// A division by zero, a shift by less than 0, a result that does not fit 128 bits (never for operands of 64), or an operator that gives no integer.
+/// A division by zero, or a shift by less than 0. A result that does not fit 128 bits (never for operands of
+/// 64). An operator that gives no integer.
 pub fn exact(op: Op, a: i128, b: i128) -> Result<i128, Undefined> {
     let overflow = Undefined::Overflow(op);
     let divides = matches!(op, Op::Div | Op::Rem | Op::CeilDiv);

@@ -1,6 +1,6 @@
-//! Rounding is monotone, so it is right everywhere if it is right at every representable value, at
-//! every midpoint of two neighbours, and at the doubles next to the midpoint. Those are
-//! enumerated in full for the formats up to 19 bits; `f32` has the host's conversion as an oracle.
+//! Rounding is monotone. So it is right everywhere if it is right at every representable value, at every midpoint of
+//! two neighbours, and at the doubles next to it. Those are enumerated in full for the formats up to 19 bits; `f32` has
+//! the host's conversion as an oracle.
 
 use super::{FloatFormat, IntFormat, Overflow, Specials};
 use crate::random_tests::repeat;

@@ -1,10 +1,10 @@
 //! Running one external tool.
 //!
-//! The tool gets a directory of its own (mode 0700, removed afterwards) as working directory and as
-//! `TMPDIR`, because ptxas writes temporary files there even when it reads a pipe and writes a pipe; its
-//! input, output and log are files in it, so that no pipe can fill up and stop it. The environment is
-//! otherwise empty, so that no `NVCC_APPEND_FLAGS` or the like changes the result. Output beyond
-//! `MAX_OUTPUT_BYTES` is an error, not a reason to fill the memory.
+//! The tool gets a directory of its own (mode 0700, removed afterwards) as working directory and as `TMPDIR`, because
+//! ptxas writes temporary files there even when it reads a pipe and writes a pipe. Its input, output and log are files
+//! in the directory, so that no pipe can fill up and stop it. The environment is otherwise empty, so that no
+//! `NVCC_APPEND_FLAGS` or the like changes the result. Output beyond `MAX_OUTPUT_BYTES` is an error, not a reason to
+//! fill the memory.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};

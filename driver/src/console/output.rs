@@ -1,7 +1,7 @@
 //! Writing results: whole files or nothing.
 //!
-//! A file is written under a temporary name in the directory of the target and renamed over it, so that no reader ever
-//! sees half a file and an error leaves the old one alone. What is not a regular file (`/dev/stdout`, a pipe) is written
+//! A file is written under a temporary name in the directory of the target, and renamed over it. So no reader sees half
+//! a file, and an error leaves the old file alone. What is not a regular file (`/dev/stdout`, a pipe) is written
 //! directly.
 
 use std::fs::{self, OpenOptions};

@@ -73,8 +73,8 @@ pub fn decide(source: &str, options: &CompileOptions) -> (Decisions, Option<Unju
     (Decisions { target: options.target, diagnostics, kernels, threads, reports }, unjudged)
 }
 
-/// Diagnostics of demands: those that depend on registers, which runs the assembler if there is one, and those that are
-/// known not to hold, with the preconditions with which they do, found by compiling the program with them.
+/// Diagnostics of demands. Those that depend on registers run the assembler if there is one. Those that are known not
+/// to hold have the preconditions with which they do, found by compiling the program with them.
 pub fn demands(source: &str, options: &CompileOptions, unjudged: Unjudged) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     if unjudged.broken

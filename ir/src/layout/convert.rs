@@ -1,10 +1,9 @@
 //! Conversions between CuTe notation and F2-linear maps, both exact.
 //!
-//! A CuTe layout with power-of-two extents sends index bit `i` of a mode of stride `d` to `d << i` and
-//! *adds* the contributions. It is F2-linear exactly when no addition carries, that is when no two
-//! columns share a set bit: then sum and xor agree everywhere. The other way, a map is
-//! `shape:stride` exactly when its columns are disjoint, and `swizzle ∘ shape:stride` exactly when
-//! they are disjoint after undoing the swizzle, which is its own inverse.
+//! A CuTe layout with power-of-two extents sends index bit `i` of a mode of stride `d` to `d << i` and *adds* the
+//! contributions. It is F2-linear exactly when no addition carries, that is when no two columns share a set bit: then
+//! sum and xor agree everywhere. The other way, a map is `shape:stride` exactly when its columns are disjoint. It is
+//! `swizzle ∘ shape:stride` exactly when they are disjoint after undoing the swizzle, which is its own inverse.
 
 use super::cute::{CuteLayout, IntTuple, LayoutError};
 use super::f2::{F2Map, bit_len};

@@ -28,8 +28,8 @@ impl CuteLayout {
     /// least as `inner` is.
     ///
     /// # Errors
-    /// If `inner` reaches past the size of `self`, an extent or stride does not divide the other where
-    /// a mode of `inner` crosses modes of `self`, or modes of `inner` together carry across one.
+    /// `inner` reaches past the size of `self`. Or an extent or stride does not divide the other where a mode
+    /// of `inner` crosses modes of `self`. Or modes of `inner` together carry across one.
     pub fn composition(&self, inner: &CuteLayout) -> Result<CuteLayout, LayoutError> {
         if inner.cosize() > self.size() {
             return Err(LayoutError::new(format!(

@@ -38,11 +38,12 @@ pub fn rows(count: u64, elem: Bits, exact: bool) -> Option<Exchange> {
     Exchange::ALL.into_iter().find(fits)
 }
 
-/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without conflicts. A tile of fewer rows than
-/// the eight after which an exchange repeats has plain rows, where TMA takes them. Panels of other than a
-/// power of two of rows follow one another as they end. Those of a tile that is stored (`exact`), whose addresses threads compute, are cut into
-/// pieces of as many rows as divide them instead, which follow one another as the panels do: products could not read them. `None` if rows are
-/// shorter than 32 bytes, there would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].
+/// The layout of a tile in panels of the longest rows along `contiguous` ([`rows`]): what both units move without
+/// conflicts. A tile of fewer rows than the eight after which an exchange repeats has plain rows, where TMA takes them.
+/// Panels of other than a power of two of rows follow one another as they end. Panels of a tile that is stored
+/// (`exact`), whose addresses threads compute, are instead cut into pieces of as many rows as divide them. The pieces
+/// follow one another as the panels do: products could not read them. `None` if rows are shorter than 32 bytes, there
+/// would be gaps, or panels would begin at no multiples of [`PANEL_BYTES`].
 pub fn panels(shape: &[u64], contiguous: usize, elem: Bits, exact: bool) -> Option<SmemLayout> {
     if let Some(plain) = plain_rows(shape, contiguous, elem) {
         return Some(plain);

@@ -1,11 +1,11 @@
 //! Fragments that `ldmatrix` can load, and `stmatrix` store (PTX ISA 9.7.14.5.15 and 9.7.14.5.16).
 //!
 //! The instruction reads 8x8 matrices of 16-bit units. Eight lanes name the rows of a matrix, 16 contiguous bytes each;
-//! lane `l` receives the 32-bit word `t` of row `g` (`g = l >> 2`, `t = l & 3`), or with `.trans` units `2t, 2t+1` of column `g`.
-//! A word is two elements of 16 bits, four of 8 bits or one of 32 bits; `.trans` moves 16-bit units, so it is for those alone.
-//! A fragment fits if the value bits inside a word and lane bits 0 and 1 walk along the run of contiguous elements and lane
-//! bits 2 to 4 across runs, or the other way round. Up to two more value bits tell the matrices of one instruction apart.
-//! `stmatrix` is the same way back, of 16-bit elements.
+//! lane `l` receives the 32-bit word `t` of row `g` (`g = l >> 2`, `t = l & 3`), or with `.trans` units `2t, 2t+1` of
+//! column `g`. A word is two elements of 16 bits, four of 8 bits or one of 32 bits; `.trans` moves 16-bit units, so it
+//! is for those alone. A fragment fits if the value bits inside a word and lane bits 0 and 1 move along the run of
+//! contiguous elements. Lane bits 2 to 4 move across runs. The reverse fits, too. Up to two more value bits tell the
+//! matrices of one instruction apart. `stmatrix` is the same way back, of 16-bit elements.
 
 use super::tile::RegLayout;
 

@@ -1,8 +1,9 @@
 //! Names of buffers, transposed or not, that have windows: `let v = transpose(s)`, `copy v[8.., ..] -> x`.
 //!
-//! Such a name stands for what the buffer holds at the `let`. If nothing is stored to the buffer up to the last use of the name, its windows are windows of the buffer itself, and `write_out`
-//! writes them as such: `copy transpose(s[.., 8..]) -> x`. So no element moves. Otherwise the name becomes a register tile ([`super::implicit_tiles`]). Windows of a register variable
-//! are written the same way if it is not transposed.
+//! Such a name stands for what the buffer holds at the `let`. If nothing is stored to the buffer up to the last use of
+//! the name, its windows are windows of the buffer itself. `write_out` writes them as such: `copy transpose(s[.., 8..])
+//! -> x`. So no element moves. Otherwise the name becomes a register tile ([`super::implicit_tiles`]). Windows of a
+//! register variable are written the same way if it is not transposed.
 
 use super::window_notes::Notes;
 use crate::entities::{Block, Expr, Stmt, Value};

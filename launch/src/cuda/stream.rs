@@ -37,10 +37,10 @@ impl Stream {
 
     /// Launches `function` over `shape`.
     ///
-    /// Refuses, and never clamps: extents of zero, extents, threads and shared memory beyond the device's or the
-    /// function's limits, a function of another device, and arguments that do not match the parameters in number and
-    /// size (the sizes are known from driver R550 on). Returns when the work is queued; a failure of the kernel itself
-    /// appears at a later call.
+    /// Refuses, and never clamps, extents of zero, and extents, threads and shared memory beyond the limits of the
+    /// device or the function. A function of another device is refused, too. So are arguments that do not match the
+    /// parameters in number and size (the sizes are known from driver R550 on). Returns when the work is queued; a
+    /// failure of the kernel itself appears at a later call.
     pub fn launch(&self, function: &Function, shape: &Shape, params: &[LaunchArg]) -> Result<(), CudaError> {
         self.same_context(function.context(), "function")?;
         launch::check(&self.properties, function, shape.grid, shape.block, shape.dynamic_smem, params)?;

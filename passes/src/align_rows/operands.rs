@@ -40,9 +40,9 @@ impl Operand {
 }
 
 /// The operands of products that are loaded to shared memory from tensors whose rows are not provably multiples of 16
-/// bytes, or that are not contiguous along the reduction although the instruction requires it. `None`: the kernel has
-/// no products, or the decision is made. `registers`: one operand of a product may have any order, because the
-/// instruction can take it from registers; if both operands need this, it is the second.
+/// bytes. Operands that are not contiguous along the reduction, although the instruction requires it, are among them.
+/// `None`: the kernel has no products, or the decision is made. `registers`: one operand of a product may have any
+/// order, because the instruction can take it from registers; if both operands need this, it is the second.
 pub(super) fn unreadable(k: &Kernel, options: &Options, registers: bool) -> Option<Vec<Operand>> {
     let decided = k.values.values().any(|v| matches!(v.def, ValueDef::Channel { .. }))
         || k.statement_data().any(|s| matches!(s, StmtData::Role { .. }));

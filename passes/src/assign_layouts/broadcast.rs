@@ -1,8 +1,8 @@
 //! Broadcast operands: each element is loaded once.
 //!
-//! If a tensor with a stride of 0, such as a bias with one value per column, is read like a matrix, a thread loads
-//! the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in the
-//! broadcast dimensions, `copy bias[..] -> bias_tile`. A thread then holds each element that it needs once. Tiles
+//! A tensor with a stride of 0, such as a bias with one value per column, may be read like a matrix. A thread then
+//! loads the same element for every row that it stores. Here the window becomes a register tile whose extent is 1 in
+//! the broadcast dimensions, `copy bias[..] -> bias_tile`. A thread then holds each element that it needs once. Tiles
 //! that the source declares in this way (`reg f32[1, BN]`) get the same layout.
 //!
 //! Rows past the end of the tensor would read as zero; with the tile they read as the other rows. So the destination must have the same

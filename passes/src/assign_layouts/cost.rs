@@ -3,10 +3,10 @@
 //! The unit is an issue slot of a warp, summed over the warps of a block. An operation on an element costs one, a
 //! memory access two (address and access). A wavefront of shared memory costs one, and so does a sector (32 bytes) of
 //! global memory. A sector that other accesses touch too costs a quarter after the first time, because it comes from a
-//! cache. A sector of 16-byte stores costs four each time, because caches pass stores on. On an H200, 8192x4096 bf16 are stored
-//! as f32 in 79 us if a warp writes half of each sector at a time, and in 53 us if it writes whole sectors; they are
-//! added to rows of f32 in 137 and 102 us. Only proportions matter. An exchange through shared memory costs three passes over its words and two
-//! barriers. An exchange by shuffles costs two for each word.
+//! cache. A sector of 16-byte stores costs four each time, because caches pass stores on. On an H200, 8192x4096 bf16
+//! are stored as f32 in 79 us if a warp writes half of each sector at a time. With whole sectors it takes 53 us. They
+//! are added to rows of f32 in 137 and 102 us. Only proportions matter. An exchange through shared memory costs three
+//! passes over its words and two barriers. An exchange by shuffles costs two for each word.
 
 use super::graph::Access;
 use super::{log2_shape, overlaps};

@@ -1,11 +1,11 @@
 //! Layout conversion of accumulators before they are stored.
 //!
 //! An accumulator's fragment layout is the instruction's. Storing it directly may use narrow accesses: for m8n8k4 with
-//! f32 accumulation a thread owns pairs of neighbouring columns, and its neighbour in lane bit 1 owns the next pair. Here
-//! the lane bit that carries a wanted column bit trades places with a register bit: one `shfl.bfly` per pair of registers.
-//! The register bit given away is the next column bit if there is one, so that the lanes of one store cover whole sectors
-//! (volta884.md section 4 describes the exchange; the choice of the bit is what makes every sector of a store full).
-//! A store with a written `vec` or `threads` stays as it is written.
+//! f32 accumulation a thread owns pairs of neighbouring columns, and its neighbour in lane bit 1 owns the next pair.
+//! Here the lane bit that carries a wanted column bit trades places with a register bit: one `shfl.bfly` per pair of
+//! registers. The register bit given away is the next column bit if there is one, so that the lanes of one store cover
+//! whole sectors. (volta884.md section 4 describes the exchange; the choice of the bit makes every sector of a store
+//! full.) A store with a written `vec` or `threads` stays as it is written.
 
 use super::broadcast::only_loaded;
 use super::materialise;

@@ -1,11 +1,11 @@
 //! Fragment layouts of products, from the atom table.
 //!
-//! Bits of a tile coordinate along rows (columns) are assigned, lowest first, to the atom's own coordinate and
-//! repetitions of the atom (in the order of the row's `interleave`), then to the remaining repetitions, then to warps.
-//! A and C have the same assignment along rows, B and C along columns, and A and B along the reduction, so the product
-//! is correct by construction. Warps that share a reduction each take a part of it: the highest bits along the
-//! reduction, and the first dimension of the accumulator, which has a partial sum for each. The verifier checks the
-//! product again from the layouts alone.
+//! Bits of a tile coordinate along rows (columns) are assigned from the lowest. The first are the atom's own coordinate
+//! and repetitions of the atom, in the order of the row's `interleave`. The remaining repetitions follow, then warps. A
+//! and C have the same assignment along rows, B and C along columns, and A and B along the reduction, so the product is
+//! correct by construction. Warps that share a reduction each take a part of it: the highest bits along the reduction,
+//! and the first dimension of the accumulator, which has a partial sum for each. The verifier checks the product again
+//! from the layouts alone.
 
 mod k_order;
 mod lane_rows;

@@ -1,10 +1,11 @@
 //! The constraint graph of the layouts of a kernel's register tiles.
 //!
-//! A node is something that has a layout: a register tile, a tile named by `let`, or a *context*, the distribution in which threads
-//! compute an elementwise expression (the source of an assignment or a store, or the operand of a reduction). An edge says which layouts its two
-//! nodes must have so that no data moves. An operand has the context's layout without the dimensions along which it
-//! broadcasts. A reduction's result has its operand's layout without the reduced dimension. A context's result goes to a tile. Nodes know the
-//! memory that is accessed in their layout.
+//! A node is something that has a layout: a register tile, a tile named by `let`, or a *context*. A context is the
+//! distribution in which threads compute an elementwise expression: the source of an assignment or a store, or the
+//! operand of a reduction. An edge says which layouts its two nodes must have so that no data moves. An operand has the
+//! context's layout without the dimensions along which it broadcasts. A reduction's result has its operand's layout
+//! without the reduced dimension. A context's result goes to a tile. Nodes know the memory that is accessed in their
+//! layout.
 //!
 //! Needs: products selected and their fragments laid out, literal extents. Makes no decisions ([`super::infer`] does).
 

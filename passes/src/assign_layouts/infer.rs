@@ -5,9 +5,10 @@
 //! accesses to memory, plus an exchange for each edge whose ends do not match ([`super::cost`]); statements in loops count
 //! more.
 //!
-//! The search is deterministic and local. It begins with the first candidate in source order, propagated along
-//! edges. Then it assigns a candidate to a part of the graph that is connected by edges of a certain weight or more, or to one
-//! node, as long as that is cheaper. So a tile of a loop and one after it can have different layouts, with one exchange between them.
+//! The search is deterministic and local. It begins with the first candidate in source order, propagated along edges.
+//! As long as it is cheaper, it then assigns a candidate to one node, or to a part of the graph. The part is connected
+//! by edges of a certain weight or more. So a tile of a loop and one after it can have different layouts, with one
+//! exchange between them.
 //!
 //! Needs: the graph. Decides: a layout for each node. Switched off: the same, with candidates whose threads have single elements.
 

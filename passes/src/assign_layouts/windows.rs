@@ -1,8 +1,10 @@
 //! Windows of register tiles.
 //!
-//! If the position of a window is known, it is a subset of each thread's registers, if the layouts match: `copy x[0.., 32..] -> y`, `copy y -> x[0.., 32..]`. If such a window is
-//! part of an expression, it becomes a tile ([`of_their_own`]), for which layouts are inferred so that no data moves, if that is cheapest
-//! ([`super::graph::Relation::Window`]). Registers cannot be indexed at run time, so a tile with a window at an unknown position goes through a buffer:
+//! If the position of a window is known, it is a subset of each thread's registers, if the layouts match: `copy x[0..,
+//! 32..] -> y`, `copy y -> x[0.., 32..]`. If such a window is part of an expression, it becomes a tile
+//! ([`of_their_own`]). Layouts are inferred for it, so that no data moves if that is cheapest
+//! ([`super::graph::Relation::Window`]). Registers cannot be indexed at run time, so a tile with a window at an unknown
+//! position goes through a buffer:
 //!
 //! ```text
 //! let x_windows = smem f32[64, 64]

@@ -1,9 +1,9 @@
 //! Accesses to tensors in global memory, and which of them barriers order.
 //!
-//! A barrier is needed between a store of one thread and a later load or store of the same element by another thread,
-//! and between a load and a later store. But a thread usually accesses the same elements in both statements, and most
-//! windows are disjoint. So the question is answered for pairs of statements, and both the placement and the proof use
-//! the answers.
+//! If one thread stores an element, a barrier is needed before another thread loads or stores it. A barrier is also
+//! needed between a load and a later store. But a thread usually accesses the same elements in both statements, and
+//! most windows are disjoint. So the question is answered for pairs of statements, and both the placement and the proof
+//! use the answers.
 //!
 //! Two stores that combine in memory may come in any order. Barriers do not order TMA stores, which have their own
 //! rules ([`super::disjoint`], [`mod@super::prove`]), but they order earlier loads before them.

@@ -1,9 +1,9 @@
 //! Machine figures of the model: a row for each card.
 //!
 //! Multiprocessors, clocks, bandwidths, sizes of caches and rates of products are from NVIDIA's data sheets and
-//! architecture papers (V100 2017, Turing 2018, A100 2020, GA102 2020, Ada 2023, H100 2022, H200 2023). Other figures
-//! are marked at the row: *measured* (by whom) or *estimated* (by us, from neighbouring chips). Latencies under load
-//! are estimates, about twice the latency of a single load; that of the H200 is fitted, see `model`.
+//! architecture papers. These are of V100 2017, Turing 2018, A100 2020, GA102 2020, Ada 2023, H100 2022, H200 2023.
+//! Other figures are marked at the row: *measured* (by whom) or *estimated* (by us, from neighbouring chips). Latencies
+//! under load are estimates, about twice the latency of a single load; that of the H200 is fitted, see `model`.
 
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::target::Target;

@@ -9,9 +9,9 @@
 //! wave reads is a lower bound of the whole.
 //!
 //! **Where the constants come from.** Rates, bandwidths and sizes are the card's ([`super::cards`]). The constants
-//! named above, and for the H200 the latency and the bandwidth of the second-level cache, are fitted to measured
-//! kernels on one H200 (docs/notes/model.md has the errors of the model); `LAUNCH` is a usual figure. They apply to
-//! other cards as far as those are alike. Nothing here is fitted to other cards.
+//! named above are fitted to measured kernels on one H200, and so are the latency and the bandwidth of its second-level
+//! cache. docs/notes/model.md has the errors of the model. `LAUNCH` is a usual figure. They apply to other cards as far
+//! as those are alike. Nothing here is fitted to other cards.
 //!
 //! wgmma products, in kernels with roles, have a separate model ([`warpgroups`]).
 

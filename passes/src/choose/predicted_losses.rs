@@ -7,9 +7,9 @@
 //!
 //! Both times come from one model with other inputs: products at the rate of `wgmma`, loads that are awaited at once.
 //! The sizes are those of `--for`, or the large sizes of `choose`. Losses that the model cannot predict are remarks. So
-//! is a loss for lack of room with chosen tiles, because `choose` found nothing faster, and a loss that another variant
-//! of the kernel does not have (the driver sees all variants). For a kernel that the model cannot predict, all losses
-//! are remarks.
+//! is a loss for lack of room with chosen tiles, because `choose` found nothing faster. So is a loss that another
+//! variant of the kernel does not have (the driver sees all variants). For a kernel that the model cannot predict, all
+//! losses are remarks.
 
 use super::cards::Card;
 use super::cost::{Cost, ahead};

@@ -21,8 +21,8 @@ pub struct Candidates {
     pub further: Vec<(String, Vec<i64>)>,
 }
 
-/// The candidates for the parameters of `kernel` (as parsed) that are `auto` and not given, if they are predicted to
-/// take at most `far` times as long as the choice. `None`: there are no such parameters.
+/// The candidates for the parameters of `kernel` (as parsed) that are `auto` and not given. Their predicted times are
+/// at most `far` times that of the choice. `None`: there are no such parameters.
 ///
 /// # Errors
 /// As those of the pass; and if the model cannot predict the kernel.

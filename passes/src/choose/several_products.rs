@@ -1,10 +1,11 @@
 //! The search for kernels with several products: candidates in the order of a bound, each compiled by the passes
 //! ([`super::trial`]) and timed.
 //!
-//! For each tile of the output, a block with wgmma takes the time of its loops' modulo schedules, or of their tiles'
-//! transfer from the second-level cache, plus the epilogue. The grid is persistent, with one block per multiprocessor.
-//! If the end of loops depends on the block (a causal mask), tiles are assigned from both ends alternately, so the time
-//! is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of one product ([`super::model`]).
+//! For each tile of the output, a block with wgmma takes the time of its loops and of the epilogue. That of the loops
+//! is their modulo schedules', or that of their tiles' transfer from the second-level cache. The grid is persistent,
+//! with one block per multiprocessor. If the end of loops depends on the block (a causal mask), tiles are assigned from
+//! both ends alternately. So the time is not rounded up to whole rounds. Blocks of `mma.sync` are timed like those of
+//! one product ([`super::model`]).
 
 use super::cost::Part;
 use super::illegal::Illegal;

@@ -320,8 +320,8 @@ fn scaled_sums_gain_from_pairs() {
     assert_eq!(along(across, (192, 128)), [2, 1], "rows that cross lines");
 }
 
-/// If all tiles are computed at once, pairs of blocks share the larger operand, provided that an even number of up to
-/// eight blocks loads each part of it.
+/// If all tiles are computed at once, pairs of blocks share the larger operand. An even number of up to eight blocks
+/// must load each part of it.
 #[test]
 fn pairs_share_the_larger_operand() {
     let card = Card::from_name("H200").expect("a card");

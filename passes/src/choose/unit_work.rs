@@ -36,9 +36,9 @@ const LOADED: f64 = 30.0;
 /// warpgroups do not hide them (H200, `examples/gemm_w4a16.tile`: a step of two warpgroups takes 450 to 590 clocks more
 /// than its products, in tiles of 112 to 256 rows).
 const COMPUTED: f64 = 250.0;
-/// Clocks of a step whose partial sums are multiplied by factors of the instruction's columns: these come through
-/// slots of their own, with TMA loads and mbarriers of their own, and are read after the products (e4m3 with scales on
-/// an H200 in tiles of 32x128: a step of 64x7168x16384 takes 600 clocks, and 450 in tiles of 64x64).
+/// Clocks of a step whose partial sums are multiplied by factors of the instruction's columns. The factors come through
+/// slots, TMA loads and mbarriers of their own, and are read after the products. For e4m3 with scales on an H200, a
+/// step of 64x7168x16384 takes 600 clocks in tiles of 32x128, and 450 in tiles of 64x64.
 const FACTORS: f64 = 200.0;
 /// Instructions for an element that a warp converts in pairs for its product (W4A16 in bf16: three to extract a pair,
 /// one to scale it, and half of one for the group's numbers).
@@ -215,8 +215,8 @@ impl SearchContext<'_> {
         }
     }
 
-    /// Whether a thread has registers for the sums and two tiles of a computed operand, so that the products of a step
-    /// are pending while it computes the next one.
+    /// Whether a thread has registers for the sums and two tiles of a computed operand. The products of a step are then
+    /// pending while it computes the next one.
     fn pending(&self, product: &Product, shape: &Shape) -> bool {
         let sums = (product.acc, shape.sums);
         let of = |depth: u64| warpgroup::tiles_of(shape.atom, (shape.warp, depth), shape.form, sums);

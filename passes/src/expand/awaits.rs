@@ -1,6 +1,6 @@
 //! Placement of waits for wgmma in the consumer.
 //!
-//! A product is pending from its statement on. Until it is complete, only further products may use its accumulator, a
+//! A product is pending from its statement on. Until it is complete, only further products may use its accumulator. A
 //! register tile that it reads must not be written, and a slot that it reads must not be released. `await acc, n` waits
 //! until all but the last `n` products are complete. So each statement needs the number of products that were issued
 //! after the one on which it depends. A forward dataflow analysis counts them; where paths join, the smaller count is

@@ -128,7 +128,7 @@ impl Loads<'_> {
     }
 
     /// Whether a single statement reads a tile, and each copy that fills it is in front of that statement in the same
-    /// block, without waits or long computations in between.
+    /// block. There may be no waits or long computations in between.
     fn is_in_pieces(&self, tile: Value) -> bool {
         let readers = self.readers.get(&tile).map_or(&[][..], |readers| readers);
         let [reader] = readers[..] else { return readers.is_empty() };

@@ -2,7 +2,7 @@
 //! products.
 //!
 //! If a warpgroup waits for the products of a step before it issues those of the next, the tensor cores idle in
-//! between, unless another warpgroup keeps them busy. With pending products, slots are released a step later, after the
+//! between. Another warpgroup may keep them busy. With pending products, slots are released a step later, after the
 //! products of the next step are issued. Promoted sums are also added a step later: one partial sum is added to the
 //! accumulator while the other is computed. Tiles that a step uses until its products are complete (a partial sum or an
 //! operand in registers) are then doubled (`expand`).

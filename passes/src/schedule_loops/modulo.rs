@@ -4,9 +4,9 @@
 //! The consumer's warps issue one statement after the other; wgmma runs in parallel until a statement needs its sums.
 //! So two decisions determine the overlap: which products run in the iteration after the one to which their operands
 //! belong (stage 1), and the order within an iteration. For each set of lagging products, the other lagging statements
-//! follow from the dependence graph. The order is a list schedule on two resources, the warps' issue slots and the
-//! tensor cores, in which a statement that need not wait precedes one that must. The set with the shortest iteration
-//! wins; of equals the one with fewer lagging products.
+//! follow from the dependence graph. The order is a list schedule on two resources: the warps' issue slots and the
+//! tensor cores. A statement that need not wait precedes one that must. The set with the shortest iteration wins; of
+//! equals the one with fewer lagging products.
 //!
 //! This is modulo scheduling (Rau, *Iterative modulo scheduling*, 1994) with two stages, whose search space is small
 //! enough to enumerate. It is limited by registers. A value that one stage passes to the next is in one register tile,
@@ -245,8 +245,8 @@ impl Loop<'_> {
         Some(Schedule { stages, cycles, length, lagging: lagging + u32::from(late_release), lacks, ordered })
     }
 
-    /// The statements that warpgroups execute alternately: from the first product of an iteration to the last one, if
-    /// nothing in between waits for sums, and the rest of the iteration is long enough for another warpgroup's
+    /// The statements that warpgroups execute alternately: from the first product of an iteration to the last one.
+    /// Nothing in between may wait for sums, and the rest of the iteration must be long enough for another warpgroup's
     /// products.
     fn alternating_statements(&self, order: &[usize]) -> Vec<usize> {
         if self.groups < 2 || self.sole.is_some() {

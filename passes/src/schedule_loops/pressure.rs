@@ -1,8 +1,8 @@
 //! Register pressure of a loop's tiles in the steady state.
 //!
-//! A tile that one iteration passes to the next is always live. Any other is live from the statement that writes it to the last one that reads it,
-//! which runs in the next iteration of the expanded loop if its stage is later. A tile that a product reads from registers is live until
-//! a statement waits for that product or a later one.
+//! A tile that one iteration passes to the next is always live. Any other is live from the statement that writes it to
+//! the last one that reads it. If the stage of the latter is later, it runs in the next iteration of the expanded loop.
+//! A tile that a product reads from registers is live until a statement waits for that product or a later one.
 
 use crate::analysis::live_ranges;
 use crate::analysis::wgmma::is_product;

@@ -31,8 +31,8 @@ pub(super) fn is_converted(k: &Kernel, tile: Value, of: &[Value]) -> bool {
     of.iter().any(|&v| elem_of(k, v).is_some_and(|elem| elem.bits() < own))
 }
 
-/// The instruction for a product of a buffer and a converted operand, and whether it is transposed, if fragments of the
-/// whole depth take no more registers of a thread than fragments of slices.
+/// The instruction for a product of a buffer and a converted operand, and whether it is transposed. `None` if fragments
+/// of the whole depth take more registers of a thread than fragments of slices.
 pub(super) fn whole(k: &Kernel, cx: &Cx<'_>, product: &Product, (wm, wn): (u64, u64)) -> Option<(Inputs, Atom, bool)> {
     let &(body, _) = path_to(k, product.s).last()?;
     let Product { mma, .. } = *product;

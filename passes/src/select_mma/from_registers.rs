@@ -1,8 +1,9 @@
 //! Operands of products that are computed in registers.
 //!
-//! In `o = mma(p, v, o)` with a register tile `p` and a buffer `v`, `p` is copied to a tile in the layout of the instruction's operand, of which
-//! slices of the reduction take windows. If the layouts differ, lanes exchange elements. If they are the same, as for 16-bit
-//! operands that were accumulators of `m16n8` products, registers are renamed.
+//! In `o = mma(p, v, o)` with a register tile `p` and a buffer `v`, `p` is copied to a tile in the layout of the
+//! instruction's operand. Slices of the reduction take windows of that tile. If the layouts differ, lanes exchange
+//! elements. If they are the same, as for 16-bit operands that were accumulators of `m16n8` products, registers are
+//! renamed.
 //!
 //! ```text
 //! copy p -> p_operand

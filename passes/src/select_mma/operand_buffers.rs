@@ -64,8 +64,8 @@ pub(super) fn fill(k: &mut Kernel, s: Stmt, (tile, buffer): (Value, Value), thre
     true
 }
 
-/// The copy that fills a register tile, if it is the only one, only `reader` reads the tile, and between the copy and
-/// the product `s` there are only fills of register tiles.
+/// The copy that fills a register tile, if it is the only one and only `reader` reads the tile. Between the copy and
+/// the product `s` there may be only fills of register tiles.
 fn filled_alone(k: &Kernel, s: Stmt, tile: Value, reader: Stmt) -> Option<Stmt> {
     let mut fills = Vec::new();
     for at in all_stmts(k, k.body) {

@@ -1,9 +1,10 @@
 //! Products by `mma.sync` in consumer warps, on operands that producer warps load and that are converted in registers.
 //!
-//! Threads load and convert every element of such an operand. In the fragment order of wgmma these are single bytes from many places of a row, if elements have four
-//! bits, and the order of the other operand along the reduction is fixed by shared memory. If both operands are fragments of a warp, the reduction may use
-//! any order that is the same for both (`assign-layouts`), and a lane loads words. This pays for tiles of few rows, where conversion dominates: those that are
-//! smaller than a warpgroup's (`warp_tile`).
+//! Threads load and convert every element of such an operand. In the fragment order of wgmma, elements of four bits are
+//! single bytes from many places of a row. Shared memory fixes the order of the other operand along the reduction. If
+//! both operands are fragments of a warp, the reduction may use any order that is the same for both (`assign-layouts`),
+//! and a lane loads words. This pays for tiles of few rows, where conversion dominates: those that are smaller than a
+//! warpgroup's (`warp_tile`).
 //!
 //! ```text
 //! @(producer) copy A[i * 16.., k..] -> a

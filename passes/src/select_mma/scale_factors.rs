@@ -92,8 +92,8 @@ fn copies_number(k: &Kernel, s: Stmt, f: Value) -> bool {
         && matches!(&k.exprs[src], ExprData::View(view) if k.tensor_ty(view.base).is_some())
 }
 
-/// Replaces a copy of a number by a copy of the 16 bytes that contain it to a buffer, from which the number is read in
-/// front of the product. `None`: not possible.
+/// Replaces a copy of a number by a copy of the 16 bytes that contain it. They go to a buffer, from which the number is
+/// read in front of the product. `None`: not possible.
 fn through_slot(k: &mut Kernel, (copy, f): (Stmt, Value), product: Stmt) -> Option<Value> {
     let StmtData::Copy { src, .. } = k.stmts[copy] else { unreachable!("a number is copied") };
     let ExprData::View(mut view) = k.exprs[src].clone() else { unreachable!("of a tensor") };

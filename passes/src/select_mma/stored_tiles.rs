@@ -1,8 +1,8 @@
 //! Buffers for the stored elements of operands that are converted on their way to shared memory.
 //!
-//! TMA does not convert. If an operand cannot be converted in registers (`operand_sources`), TMA loads the stored
-//! elements into a buffer of their own, and threads convert them on the way to the operand's buffer. So loads run
-//! ahead of the products, and threads do not wait for global memory:
+//! TMA does not convert. This is for operands that cannot be converted in registers (`operand_sources`). TMA loads the
+//! stored elements into a buffer of their own, and threads convert them on the way to the operand's buffer. So loads
+//! run ahead of the products, and threads do not wait for global memory:
 //!
 //! ```text
 //! copy V[..] -> v_stored; copy cast<f16>(v_stored) -> v          // was: copy cast<f16>(V[..]) -> v

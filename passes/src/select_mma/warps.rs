@@ -2,10 +2,10 @@
 //!
 //! A kernel has one number of threads, and each of its products has its own warp tile. The `warp_tile` of the schedule
 //! applies to products that it divides among this number of warps; for the others, the warps divide the accumulator as
-//! evenly as they can. A warp has whole rows of an accumulator that is reduced along them, and of one that becomes the
-//! left operand of another product, so that no data moves between warps. If an operand has too few rows to give each
-//! warp some, the warps divide the columns, and all compute the operand. If an accumulator is too small for all warps,
-//! the remaining warps are replicas.
+//! evenly as they can. A warp has whole rows of an accumulator that is reduced along them, or becomes the left operand
+//! of another product. So no data moves between warps. If an operand has too few rows to give each warp some, the warps
+//! divide the columns, and all compute the operand. If an accumulator is too small for all warps, the remaining warps
+//! are replicas.
 //!
 //! Without `threads` and `warp_tile`, the number of warps follows from the registers for the kernel's tiles. A tile
 //! that is not the schedule's is in the text as the layout of its accumulator.

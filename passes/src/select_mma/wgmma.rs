@@ -212,8 +212,8 @@ pub(crate) fn only_accumulated(k: &Kernel) -> bool {
     })
 }
 
-/// How products are computed, if all products of a specialised kernel can use wgmma with some tile, each in a loop that
-/// only accumulates it, with operands from producer warps.
+/// How products are computed, if all products of a specialised kernel can use wgmma with some tile. Each is in a loop
+/// that only accumulates it, with operands from producer warps.
 pub(crate) fn of_kernel(k: &Kernel, options: &Options) -> Option<WgmmaForm> {
     let mut k = k.clone();
     let mut products: Vec<Product> = all_stmts(&k, k.body).into_iter().filter_map(|s| product_of(&k, s)).collect();

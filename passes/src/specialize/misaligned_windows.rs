@@ -4,8 +4,8 @@
 //! And vectors that are read along another dimension than their own (W0417): `copy x * s[4 * i..] -> Y[4 * i.., j..]`
 //! combines the columns of `Y` of M times N elements with `s` of M.
 //!
-//! There is no warning if the size is known to be at most the extent, for windows in products, reductions and tiles of
-//! another order, and for a copy of a window by itself.
+//! There is no warning if the size is known to be at most the extent. Nor is there one for windows in products,
+//! reductions and tiles of another order, and for a copy of a window by itself.
 
 use super::pad::{direct, windows_of};
 use super::uncovered_elements::{BOUNDS, fits, is_given, sizes};

@@ -2,10 +2,10 @@
 //!
 //! Threads divide tiles by powers of two (but wgmma has columns of any multiple of 8). The padded program has the same
 //! meaning. Windows of tensors end where the tile did (`X[i * 80..i * 80 + 80]`, unless the dimension has just that
-//! extent), so elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and
-//! register tiles end there, too. Numbers of gathered rows are -1 beyond it. Operands of reductions are masked beyond by the neutral value
-//! (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. Computed operands of products
-//! are masked by zero. A tile that copies fill in part is initialised with zero.
+//! extent). So elements beyond read as zero, add nothing to a product, and are not written. Windows of buffers and
+//! register tiles end there, too. Numbers of gathered rows are -1 beyond it. Operands of reductions are masked beyond
+//! by the neutral value (`maximum(select(iota(x, 1) < 80, x, -inf), 1)`), and tuples beyond are not combined. Computed
+//! operands of products are masked by zero. A tile that copies fill in part is initialised with zero.
 //!
 //! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
 //! the error has the reason.

@@ -2,8 +2,8 @@
 //! elements.
 //!
 //! The warning is for sizes of which all windows begin at fixed positions. There is none if the size is known to be at
-//! most the extent that they cover (`where N <= 1024`), or if a precondition says that it is at least that. Nor is
-//! there one if a loop, the grid or a condition depends on the size, if some window of a dimension of that size moves,
+//! most the extent that they cover (`where N <= 1024`), or a precondition makes it at least that. Nor is there one if a
+//! loop, the grid or a condition depends on the size. The same holds if some window of a dimension of that size moves,
 //! or if the window's end is written.
 
 use super::pad::{direct, windows_of};

@@ -32,10 +32,12 @@
 //! }
 //! ```
 //!
-//! A segment begins in the middle of at most one tile, so each block has one part of the scratch memory `acc_sums`, and one signal. The block that has the
-//! beginning of a tile waits for those that have the rest. They compute it first, and have lower block indices, so that they started
-//! earlier. If there are also rounds of whole tiles, segments are equal parts of a tile, so that blocks read the same part of the operands at
-//! about the same time. Otherwise these would not stay in the second-level cache. The sums are added in a fixed order. In clusters, the blocks of a cluster have equal segments of adjacent tiles.
+//! A segment begins in the middle of at most one tile, so each block has one part of the scratch memory `acc_sums`, and
+//! one signal. The block that has the beginning of a tile waits for those that have the rest. They compute it first,
+//! and have lower block indices, so that they started earlier. If there are also rounds of whole tiles, segments are
+//! equal parts of a tile. So blocks read the same part of the operands at about the same time. Otherwise these would
+//! not stay in the second-level cache. The sums are added in a fixed order. In clusters, the blocks of a cluster have
+//! equal segments of adjacent tiles.
 //!
 //! Redundant `min` and `max` are written for the analysis of ranges.
 

@@ -3,9 +3,9 @@
 //! The parts are windows along some dimensions, and anything along the others. A kernel that reads `X` and writes `Y`
 //! may then be launched with both at one address:
 //!
-//! * all windows of `X` and `Y` begin at the same place along these dimensions, and every grid axis, and every loop
-//!   around all accesses, moves this place along one of them past all that the windows have there. So no block, and no
-//!   iteration, reads what another one writes;
+//! * all windows of `X` and `Y` begin at the same place along these dimensions. Every grid axis, and every loop around
+//!   all accesses, moves this place past the windows along one of them. So no block, and no iteration, reads what
+//!   another one writes;
 //! * each access to `X` loads elements into registers or stores them to shared memory, and a barrier of all threads
 //!   is between it and each store to `Y`.
 //!

@@ -1,12 +1,12 @@
 //! Global memory: addresses and bounds of windows of tensors.
 //!
 //! The address of an element is `base + Σ (start + coordinate) · stride`. The part that depends on the thread is one
-//! 64-bit pointer. The part that depends on the register index is an immediate along dimensions with a literal stride,
-//! and a chain of additions of a loop-invariant step along the others. In a loop that moves the window, the pointer is
-//! *induced*: computed in front of the loop and advanced by a constant at its end. Along a dimension of several modes
-//! (`modes`) this holds within blocks of neighbours that are known to be in one mode. Each block that a thread reaches
-//! has its own pointer. So has each part of a tile along coordinate bits that both the thread and the register index
-//! set.
+//! 64-bit pointer. The part that depends on the register index is an immediate along dimensions with a literal stride.
+//! Along the others it is a chain of additions of a loop-invariant step. In a loop that moves the window, the pointer
+//! is *induced*: computed in front of the loop and advanced by a constant at its end. Along a dimension of several
+//! modes (`modes`) this holds within blocks of neighbours that are known to be in one mode. Each block that a thread
+//! reaches has its own pointer. So has each part of a tile along coordinate bits that both the thread and the register
+//! index set.
 //!
 //! Bounds are compared as unsigned numbers, so an index below zero is out of bounds, too. Comparisons that do not
 //! depend on the loop are done in front of it and packed into a bit mask, because a thread has only 8 predicate

@@ -35,8 +35,8 @@ impl Lower<'_> {
         let maps = self.map_addresses();
         let tid = self.block_tid();
         let other = self.emit.pure(Class::Pred, P::SetpNeS32, [tid.into(), Operand::Imm(0)]);
-        // One branch around all of them. From guarded instructions the assembler (ptxas 13.0) would make a branch each,
-        // with a fence and the base address of shared memory computed anew, and the first TMA load would wait for that.
+        // One branch around all of them. The assembler (ptxas 13.0) would make a branch of each guarded instruction,
+        // with a fence, and compute the base address of shared memory anew. The first TMA load would wait for that.
         let ready = self.emit.label("ready");
         self.emit.push_if(Some(Guard { reg: other, negated: false }), P::Bra, [ready.into()]);
         for map in maps {

@@ -127,8 +127,8 @@ impl Lower<'_> {
     }
 
     /// `base + bytes · Σ index · stride` over the terms of each dimension. Loop-invariant terms are summed in front of
-    /// the loop, and the terms of each dimension by themselves, so that elements of a tile share the sums of their rows
-    /// and those of their columns.
+    /// the loop. The terms of each dimension have their own sum, so that elements of a tile share the sums of their
+    /// rows and columns.
     pub(super) fn pointer_by_depth(&mut self, base: Reg, dims: &[Vec<(Int, Int)>], bytes: i64) -> Reg {
         let depth = |cx: &Self, x: Int| match x.repr {
             Repr::R32(r) | Repr::R64(r) => cx.emit.depth_of(r),

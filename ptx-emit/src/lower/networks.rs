@@ -1,8 +1,9 @@
 //! Which comparisons of a sort are emitted once and executed in a loop.
 //!
-//! Registers cannot be indexed at run time, so comparisons between registers of a thread are unrolled. Comparisons between lanes that use the same
-//! registers differ only in the lane mask, which a shuffle takes from a register. So they can be a loop. Example for rows of 256 elements in a warp, eight in each lane, with `m` for the first comparison of a block
-//! (with mirrored elements), `l` for those between lanes and 4, 2, 1 for those between registers:
+//! Registers cannot be indexed at run time, so comparisons between registers of a thread are unrolled. Comparisons
+//! between lanes that use the same registers differ only in the lane mask, which a shuffle takes from a register. So
+//! they can be a loop. Example for rows of 256 elements in a warp, eight in each lane. `m` is the first comparison of a
+//! block (with mirrored elements), `l` are those between lanes, and 4, 2, 1 those between registers:
 //!
 //! ```text
 //! m 2 m 2 1                            in a thread

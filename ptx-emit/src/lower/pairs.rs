@@ -229,8 +229,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The tile of 4-bit elements that an expression is, with two or more to a register, and the first of two adjacent
-    /// elements in a register that correspond to the results.
+    /// The tile of 4-bit elements that an expression is, with two or more to a register. With it is the first of two
+    /// adjacent elements in a register that correspond to the results.
     fn tile_of_halves(&self, e: Expr, at: [usize; 2], pairs: &Pairs<'_>) -> Option<(Tile, usize)> {
         match self.k.exprs[e] {
             ExprData::Cast { arg, .. } => self.tile_of_halves(arg, at, pairs),

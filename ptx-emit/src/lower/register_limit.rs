@@ -1,7 +1,7 @@
 //! The error about a register tile that no thread can hold.
 //!
-//! A tile of the source is named. One that the compiler made is not in the source, so the statement for which it was
-//! made is, and a note has the name that the tile has in the printed program.
+//! A tile of the source is named. A tile that the compiler made is not in the source: then the place is the statement
+//! for which it was made. A note has the name of the tile in the printed program.
 
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;

@@ -1,5 +1,5 @@
-//! Scans. For each bit of an element's index along the dimension, lowest first, the total of the lower half of a block
-//! is combined with the elements of its upper half.
+//! Scans. The bits of an element's index along the dimension are taken from the lowest. For each, the total of the
+//! lower half of a block is combined with the elements of its upper half.
 //!
 //! A bit of a register's number takes an operation for each element of the upper half. A bit of a lane's number takes a
 //! shuffle for each block of a thread, and an operation and a selection for each element. So the order is that of the

@@ -4,8 +4,8 @@
 //! orders the earlier writes of the other threads (PTX ISA 8.7: causality order is transitive). To await a signal, one
 //! thread polls with `.acquire` until it reads the 1, stores 0, and synchronises with the others at a barrier. A signal
 //! is awaited once, so no other thread polls when it is cleared. The next launch begins after the end of this one. In a
-//! loop that is `spread`, each thread polls one of the signals at the same time, because a poll takes as long as a read
-//! of global memory.
+//! loop that is `spread`, the threads poll the signals at the same time, one each: a poll takes as long as a read of
+//! global memory.
 
 use super::loops::{Trips, Width};
 use super::ranged_ints::{Int, Repr};

@@ -1,11 +1,11 @@
 //! Sine and cosine of f32, of any number.
 //!
 //! A number is reduced by the nearest multiple of pi/2 to at most pi/4 in size. Up to 2^16, pi/2 is subtracted in three
-//! parts of 24 bits by `fma` (Cody and Waite): the first step is exact, the others round once each. Beyond, if some
-//! lane of the warp has such a number, the 24 bits of the number as an integer are multiplied by those 96 bits of 2/pi
-//! that decide the result (Payne and Hanek). The rest is accurate to 2^-60, and no f32 leaves less than 2^-30.
-//! Polynomials of our own (Chebyshev fits) give sine and cosine of the rest, in total within 1.5 units in the last
-//! place. The rest of an infinity or NaN is NaN.
+//! parts of 24 bits by `fma` (Cody and Waite): the first step is exact, the others round once each. If some lane of the
+//! warp has a larger number, its 24 bits, as an integer, are multiplied by the 96 bits of 2/pi that decide the result
+//! (Payne and Hanek). The rest is accurate to 2^-60, and no f32 leaves less than 2^-30. Polynomials of our own
+//! (Chebyshev fits) give sine and cosine of the rest, in total within 1.5 units in the last place. The rest of an
+//! infinity or NaN is NaN.
 
 use super::state::Lower;
 use crate::inst::{Class, Operand, Reg};

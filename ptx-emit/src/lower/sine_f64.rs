@@ -3,9 +3,9 @@
 //! A number is reduced by the nearest multiple of pi/2 to at most pi/4 in size. The rest is kept as the sum of two
 //! numbers, because the relative error of a sine near zero is that of its argument. Up to 2^30 the multiple is
 //! subtracted in three parts of 53 bits. The first step is exact, because both numbers are multiples of 2^-53 and the
-//! result is below 1. Beyond, if some lane of the warp has such a number, its 53 bits are multiplied as integers by
-//! those 192 bits of 2/pi that decide the result (Payne and Hanek). The rest is accurate to 2^-126, and no f64 leaves
-//! less than 2^-62. Sine and cosine of the rest are series. The rest of an infinity or NaN is NaN.
+//! result is below 1. If some lane of the warp has a larger number, its 53 bits, as an integer, are multiplied by the
+//! 192 bits of 2/pi that decide the result (Payne and Hanek). The rest is accurate to 2^-126, and no f64 leaves less
+//! than 2^-62. Sine and cosine of the rest are series. The rest of an infinity or NaN is NaN.
 
 use super::functions_f64::factorial;
 use super::state::Lower;

@@ -1,7 +1,7 @@
 //! 4-bit floats and exponent-only scales, which no instruction below sm_100 converts, and 8-bit floats below sm_89.
 //!
-//! If the exponent and fraction of a small float are placed in the low ends of those fields of a wider type, the result
-//! is the number times a power of two, also for subnormals. A multiplication removes this power. For the reverse
+//! The exponent and fraction of a small float are placed in the low ends of those fields of a wider type. The result is
+//! the number times a power of two, also for subnormals. A multiplication removes this power. For the reverse
 //! conversion, adding a power of two that leaves as many fraction bits as the small type has rounds to nearest even.
 
 use super::state::Lower;

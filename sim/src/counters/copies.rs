@@ -10,9 +10,10 @@
 //! | `.cg`, no lane reads | as from bytes that lie together | none, and no request |
 //! | `.cg` that may read a part of its bytes (`LDGSTS.ZFILL`) | in addition those of a store of the same bytes | |
 //!
-//! The sectors (32 bytes) of one line of the source move together. A sector whose halves go to different sectors of the destination is
-//! requested once for each, and the second time moves with the second times of the line's other sectors. The order of sectors in
-//! a line and of halves in a sector does not matter. Lanes that write zeros move as the others do, except that they request nothing.
+//! The sectors (32 bytes) of one line of the source move together. A sector whose halves go to different sectors of the
+//! destination is requested once for each. The second request moves with the second requests of the line's other
+//! sectors. The order of sectors in a line and of halves in a sector does not matter. Lanes that write zeros move as
+//! the others do, except that they request nothing.
 //!
 //! Not modelled:
 //!

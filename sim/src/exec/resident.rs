@@ -1,5 +1,5 @@
-//! Blocks that wait for each other. If all threads of a block wait, and one of them for a flag, the block keeps its
-//! registers and shared memory and lets others run, until memory that it has read changes.
+//! Blocks that wait for each other. A block whose threads all wait, one of them for a flag, keeps its registers and
+//! shared memory. Others run until memory that the block has read changes.
 //!
 //! One host thread runs all of them, so the interleaving depends only on the order of the blocks and the seed. A woken
 //! block precedes one that has not begun. As on a device, blocks become resident by increasing index, as many at a time

@@ -187,8 +187,8 @@ pub fn fma(ty: Half, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     )
 }
 
-/// The NaN that TMA copies put where a tensor has no element, if requested NaN, of f16 and bf16 alike (that these bits, with either
-/// sign, are what `fma.oob` takes for it was measured on an H200).
+/// The NaN that TMA copies write where a tensor has no element, if the map requests it: the same bits for f16 and bf16.
+/// `fma.oob` recognises these bits, with either sign, as was measured on an H200.
 pub const OUTSIDE: u16 = 0x7FF7;
 
 /// Whether `fma.oob` takes a factor for an element outside a tensor.

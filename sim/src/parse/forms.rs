@@ -24,8 +24,9 @@ pub struct InstructionForm {
     pub specific: bool,
 }
 
-/// Every spelling of every row of the table, in its order, but for those that no GPU, or not every one for which ptxas takes them, executes as the manual says. A few are refused later, since a row states which modifiers
-/// there are, not all rules about their combination.
+/// Every spelling of every row of the table, in its order. Spellings are left out if no GPU executes them as the manual
+/// says, or not every GPU for which ptxas takes them. A few are refused later, since a row states which modifiers there
+/// are, not all rules about their combination.
 #[must_use]
 pub fn instruction_forms() -> Vec<InstructionForm> {
     let mut forms = Vec::new();

@@ -4,8 +4,8 @@
 //! all accesses of `v` happen before the next access of `w`. `rows[w][w]` is the clock of the last instruction at which
 //! the lanes of `w` synchronised. Some lanes of a warp may release or acquire alone (one elected lane arrives at an
 //! mbarrier, or waits for it): their clocks are kept per set of lanes until the warp synchronises. Two such sets of
-//! lanes that release at the same place are joined at the later clock, which can hide a race between lanes of one warp,
-//! but never report a false one.
+//! lanes that release at the same place are joined at the later clock. This can hide a race between lanes of one warp,
+//! but never reports a false one.
 //!
 //! A relaxed write publishes only what a fence precedes (PTX ISA 8.8: release pattern). What a relaxed read observed is
 //! acquired only at a later fence (acquire pattern). Each agent therefore keeps three fronts: what happens before it,

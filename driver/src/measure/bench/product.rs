@@ -1,7 +1,7 @@
 //! Recognises kernels that are a matrix product, from the source program.
 //!
-//! A kernel is a product if all its `mma` accumulate, from zero, the product of two tensors into one register tile, and
-//! every store to global memory goes to one tensor. If the stored value is `alpha * acc + beta * C`, a BLAS library
+//! A kernel is a product if all its `mma` accumulate, from zero, the product of two tensors into one register tile.
+//! Every store to global memory must go to one tensor. If the stored value is `alpha * acc + beta * C`, a BLAS library
 //! computes the same as the whole kernel. Any other epilogue is a fused one, and the library is measured on the bare
 //! product.
 

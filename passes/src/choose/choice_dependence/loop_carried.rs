@@ -1,11 +1,11 @@
 //! Loop-carried values of loops over tiles of a chosen size.
 //!
 //! A value that is declared in front of such a loop and used after it must be the same for every division of the range
-//! into tiles. So it is reset to something that does not change. Or it is a sum (of products and `sum`s along the
-//! range, of values for each position), an extreme (`max(x, maximum(..))`), or a sum of exponentials that is rescaled
-//! by an extreme (`scaled`), possibly combined with invariant values. Stores in the loop are for each position, at that
-//! position, or the same for all tiles. Atomic stores (`add`) may store a tile's part of a sum or an extreme
-//! (`stores`).
+//! into tiles. So it is reset to something that does not change, or it is one of these, possibly combined with
+//! invariant values: a sum (of products and `sum`s along the range, of values for each position), an extreme (`max(x,
+//! maximum(..))`), or a sum of exponentials that an extreme rescales (`scaled`). Stores in the loop are for each
+//! position, at that position, or the same for all tiles. Atomic stores (`add`) may store a tile's part of a sum or an
+//! extreme (`stores`).
 //!
 //! Elements past the end of the range read as zero, and must not change the result. A sum must be of values that are
 //! zero there; an extreme must be of values that are masked (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less

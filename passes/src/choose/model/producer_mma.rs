@@ -1,9 +1,9 @@
 //! Time of kernels whose consumer warps multiply by `mma.sync` and whose producer warps load the operands: few rows,
 //! with an operand converted in registers.
 //!
-//! The time of a step is the largest of the instructions of its warps, its accesses to shared memory, and the transfer
-//! of its tiles from the second-level cache. The sum is at least the time that memory needs for the operands. As many
-//! blocks share a tile along the reduction as there are multiprocessors for.
+//! The time of a step is the largest of three: the instructions of its warps, its accesses to shared memory, and the
+//! transfer of its tiles from the second-level cache. The sum is at least the time that memory needs for the operands.
+//! As many blocks share a tile along the reduction as there are multiprocessors for.
 //!
 //! The constants are rounded from W4A16 in bf16 of 8192x8192, 16384x8192 and 4096x4096 with 16 rows on an H100: 18.1,
 //! 31.1 and 8.8 us in tiles of 16x256x128; the last takes 7.6 us in tiles of 16x128x128.

@@ -1,7 +1,7 @@
 //! The time of blocks whose loops of wgmma have a modulo schedule: a persistent grid with one block per multiprocessor.
 //!
-//! An iteration takes the clocks of the schedule, at the rate that the power of the card sustains, or the time of its tiles' transfer from the
-//! second-level cache.
+//! An iteration takes the clocks of the schedule, at the rate that the power of the card sustains. Or it takes the time
+//! of its tiles' transfer from the second-level cache.
 
 use super::launch::{L2_PORT, SHARED, Terms, Time};
 use super::warpgroups::FITTED;

@@ -63,8 +63,8 @@ pub(in crate::choose) struct Constants {
     pub(in crate::choose) stored: f64,
     /// The share of the memory's bandwidth that TMA loads reach.
     pub(in crate::choose) read: f64,
-    /// If several multiprocessors load the same data from memory, the share by which each doubling of their number
-    /// costs additional transfers, because data crosses between the halves of the second-level cache.
+    /// The share of additional transfers for each doubling of the multiprocessors that load the same data from memory.
+    /// The data crosses between the halves of the second-level cache.
     pub(in crate::choose) crossing: f64,
     /// The share of the transfer time from the second-level cache that adds to the memory's.
     pub(in crate::choose) passing: f64,

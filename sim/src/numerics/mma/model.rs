@@ -1,10 +1,11 @@
 //! Which arithmetic a matrix instruction performs on which generation of device.
 //!
-//! A tensor core forms the products of a group exactly, aligns them and the accumulator to the largest exponent among them,
-//! cuts each off after a number of fraction bits, adds exactly, and rounds once; longer instructions do this several times in
-//! sequence. The parameters are those on which two independent measurements of silicon agree (Khattak and Mikaitis, *Accurate
-//! models of NVIDIA tensor cores*; MMA-Sim, arXiv 2511.10909); the floors of the alignment exponent are from the former.
-//! Instructions that a device lacks are routines of ptxas, whose arithmetic is read off the machine code (12.9 and 13.5).
+//! A tensor core forms the products of a group exactly, and aligns them and the accumulator to the largest exponent
+//! among them. It cuts each off after a number of fraction bits, adds exactly, and rounds once. Longer instructions do
+//! this several times in sequence. The parameters are those on which two independent measurements of silicon agree
+//! (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*; MMA-Sim, arXiv 2511.10909); the floors of the
+//! alignment exponent are from the former. Instructions that a device lacks are routines of ptxas, whose arithmetic is
+//! read off the machine code (12.9 and 13.5).
 //!
 //! | unit | products | fraction bits | result |
 //! |---|---|---|---|
@@ -87,8 +88,8 @@ pub struct Model {
 pub enum Plan {
     /// On the tensor core: groups of consecutive k, one step after the other.
     Fused(Model),
-    /// 8-bit floats widened to f16: one f16 instruction over the k with bit 1 clear starting from +0, a second over the others
-    /// starting from its result, and the accumulator added in the accumulator's type, to nearest.
+    /// 8-bit floats widened to f16: one f16 instruction over the k with bit 1 clear, starting from +0, and a second
+    /// over the others, starting from its result. The accumulator is added in the accumulator's type, to nearest.
     WidenedFp8(Model),
     /// m8n8k4 where no unit has it. With f32 results: an f32 fma chain over k from +0, then the accumulator added. With f16
     /// results: `(c + fma(a1, b1, a0 b0)) + fma(a3, b3, a2 b2)` in f32, then to nearest f16.

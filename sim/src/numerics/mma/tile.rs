@@ -1,11 +1,12 @@
 //! Fused steps over whole tiles, eight outputs at a time, in the host's own arithmetic.
 //!
-//! The exact step of [`super::dot`] has a form without variable shifts, and without conversions to integers, of which compilers
-//! make poor vector code. A product of two operands with at most 11 significant bits is exact in f32. With `u = 2^(E - F)` the
-//! unit after alignment, a sum with `1.5 · 2^52 u` in f64 has `u` as its last place, so that adding `x` rounds `x` to a multiple
-//! of `u`; and `x` moved toward zero by `(1/2 - 2^-25) u` rounds to what is left of `x` when it is cut off: a number of at most
-//! 24 bits that is not a multiple of `u` is at least `2^-24 u` short of the next one. The sum of 33 terms below `2^27 u` stays
-//! exact. All loops run over arrays of eight, which compilers turn into vector instructions.
+//! The exact step of [`super::dot`] has a form without variable shifts, and without conversions to integers, of which
+//! compilers make poor vector code. A product of two operands with at most 11 significant bits is exact in f32. The
+//! unit after alignment is `u = 2^(E - F)`. A sum with `1.5 · 2^52 u` in f64 has `u` as its last place, so that adding
+//! `x` rounds `x` to a multiple of `u`. And `x` moved toward zero by `(1/2 - 2^-25) u` rounds to what is left of `x`
+//! when it is cut off: a number of at most 24 bits that is not a multiple of `u` is at least `2^-24 u` short of the
+//! next one. The sum of 33 terms below `2^27 u` stays exact. All loops run over arrays of eight, which compilers turn
+//! into vector instructions.
 //!
 //! That needs every number finite and of moderate size: `Bounds` and `in_range` check it, and `multiply` takes the exact path for a whole step where it does not hold. Tests compare both on every kind of value.
 

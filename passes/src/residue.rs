@@ -155,9 +155,12 @@ impl Residue {
             }
             fetches.push((s, dim));
         }
-        // Loads without a check along the reduction read full tiles already: the loop has been peeled before.
-        if fetches.iter().all(|&(s, dim)| unchecked(k, s, dim)) {
+        // Checks are written: the loop has been peeled before, or not.
+        if fetches.iter().any(|&(s, _)| is_checked_as_written(k, s)) {
             return Ok(None);
+        }
+        if let Some(v) = last.is_none().then(|| read_before(k, body, &fetches)).flatten() {
+            return Err(format!("an iteration reads `{}` before it fills it", k.values[v].name));
         }
         if let Some(why) = order_matters(k, body, &fetches) {
             return Err(why);
@@ -298,6 +301,25 @@ fn tile_read_with_end(k: &Kernel, e: Expr) -> Option<Value> {
     ends.map(|view| view.base).or_else(|| k.children(e).into_iter().find_map(|child| tile_read_with_end(k, child)))
 }
 
+/// A tile that a loop loads and in an iteration also reads as the iteration before has left it, so that the order of the
+/// tiles matters.
+fn read_before(k: &Kernel, body: Block, fetches: &[(Stmt, usize)]) -> Option<Value> {
+    let stmts = all_stmts(k, body);
+    fetches.iter().find_map(|&(fetch, _)| {
+        let StmtData::Copy { dst, .. } = k.stmts[fetch] else { unreachable!("a fetch is a copy") };
+        let filled = resolve_view(k, dst).filter(|v| v.slot.is_none())?.base;
+        let before = stmts.iter().take_while(|&&s| s != fetch);
+        let reads = |&s: &Stmt| match k.stmts[s] {
+            StmtData::Copy { src, dst, .. } => {
+                mentions(k, src, filled)
+                    || resolve_view(k, dst).is_none_or(|v| v.base != filled) && mentions(k, dst, filled)
+            }
+            _ => stmt_exprs(k, s).into_iter().any(|e| mentions(k, e, filled)),
+        };
+        before.into_iter().any(reads).then_some(filled)
+    })
+}
+
 /// Whether a register tile that a load fills is used otherwise than to fill a channel slot.
 fn used_elsewhere(k: &Kernel, fetch: Stmt) -> bool {
     let StmtData::Copy { dst, .. } = k.stmts[fetch] else { unreachable!("a fetch is a copy") };
@@ -338,12 +360,9 @@ fn reduction_dim(k: &Kernel, view: &ResolvedView, var: Value, extent: Expr) -> O
     found
 }
 
-/// Whether the text says that a load is not checked in a dimension of its tensor.
-fn unchecked(k: &Kernel, s: Stmt, dim: usize) -> bool {
-    let StmtData::Copy { src, attrs, .. } = &k.stmts[s] else { unreachable!("a fetch is a copy") };
-    let (Some(view), Some(check)) = (resolve_view(k, *src), &attrs.check) else { return false };
-    let kept = kept_dims(&view);
-    check.iter().all(|&d| kept.get(d as usize) != Some(&dim))
+/// Whether the text says in which dimensions a load is checked.
+fn is_checked_as_written(k: &Kernel, s: Stmt) -> bool {
+    matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.check.is_some())
 }
 
 /// Makes a copied load read full tiles: its reduction dimension is not checked, and masked registers keep their zeros.

@@ -404,6 +404,7 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     let tile = TileTy { elem: ElemRef::Known(elem), shape, order, reg_layout: None, partial: None, smem_layout: None };
     let name = format!("{}_tile", k.values[tensor].name.to_lowercase());
     let buffer = k.value(&name, span, ValueDef::Smem(tile));
+    let top = path_to(k, first).first().map_or(0, |&(_, index)| index);
     for Staged { store: s, by, .. } in staged {
         let StmtData::Copy { src, dst, ref attrs } = k.stmts[*s] else { unreachable!("a store is a copy") };
         let reduce = attrs.reduce;
@@ -439,8 +440,8 @@ fn stage(k: &mut Kernel, first: Stmt, tensor: Value, staged: &[Staged]) {
     }
     let alloc = k.stmt(StmtData::Alloc { value: buffer, over: Vec::new() }, span);
     let body = k.body;
-    // After the other declarations, like its address.
-    let others = k.blocks[body].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
+    // After the other declarations, like its address, but in front of its first use.
+    let others = k.blocks[body][..top].iter().rposition(|&s| matches!(k.stmts[s], StmtData::Alloc { .. }));
     k.blocks[body].insert(others.map_or(0, |i| i + 1), alloc);
     if staged.iter().any(|s| matches!(s.by, StoreKind::Accelerator { .. })) {
         let wait = k.stmt(StmtData::Await { value: buffer, pending: 0, after: Vec::new() }, span);

@@ -118,7 +118,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         }
         let matrices = if stored_as_matrices(k, cx, &facts, &deferred, src, dst, &layout, &shape) {
             resolve_view(k, dst)
-        } else if as_matrices(k, cx, &facts, src, dst, &layout, &shape) {
+        } else if !attrs.keep && as_matrices(k, cx, &facts, src, dst, &layout, &shape) {
             resolve_view(k, src)
         } else {
             None

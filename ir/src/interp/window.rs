@@ -62,6 +62,13 @@ pub(super) struct Axis {
     pub(super) cells: Option<Rc<Cells>>,
 }
 
+impl Axis {
+    /// Whether all elements along it are the same.
+    fn repeats(&self) -> bool {
+        self.stride == 0 && self.modes.is_none()
+    }
+}
+
 /// Indices of elements one by one.
 #[derive(Debug)]
 pub(super) struct Cells {
@@ -121,8 +128,8 @@ impl Window {
         if let Some(d) = self.axes.iter().position(|axis| axis.cells.is_some()) {
             return whole.by_cells(d);
         }
-        let gathered = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some());
-        gathered.fold(vec![whole], |parts, d| parts.iter().flat_map(|part| part.along(d)).collect())
+        let parted = (0..self.axes.len()).filter(|&d| self.axes[d].rows.is_some() || self.axes[d].repeats());
+        parted.fold(vec![whole], |parts, d| parts.iter().flat_map(|part| part.along(d)).collect())
     }
 
     /// The coordinates in the root of the window's element at `at`; `None`: it does not exist.
@@ -135,7 +142,7 @@ impl Window {
             };
             let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
             // Along a dimension that repeats all are one.
-            let place = if axis.stride == 0 && axis.modes.is_none() { 0 } else { own };
+            let place = if axis.repeats() { 0 } else { own };
             (0..limit).contains(&own).then_some(place)
         };
         self.axes.iter().zip(at).map(along).collect()
@@ -223,16 +230,19 @@ impl Round {
         std::iter::once(first).chain(left).collect()
     }
 
-    /// The rounds of a window whose elements are gathered along dimension `d`.
+    /// The rounds of a window whose elements are gathered, or the same, along dimension `d`.
     fn along(&self, d: usize) -> Vec<Round> {
-        let Some(rows) = self.window.axes[d].rows.clone() else { return Vec::new() };
+        let axis = &self.window.axes[d];
+        let Some(rows) = axis.rows.clone() else { return self.one_by_one(d) };
         // What does not exist is stored nowhere, however often.
-        let exists = |row: &i64| (0..self.window.axes[d].extent).contains(row);
+        let exists = |row: &i64| (0..axis.extent).contains(row);
         let mut times = BTreeMap::new();
         let mut first = vec![NOWHERE; rows.len()];
         let mut later: Vec<Vec<usize>> = Vec::new();
         for (i, row) in rows.iter().enumerate() {
-            let before = times.entry(row).or_insert(0usize);
+            // Along a dimension that repeats all are one.
+            let place = if axis.repeats() && exists(row) { 0 } else { *row };
+            let before = times.entry(place).or_insert(0usize);
             match std::mem::replace(before, *before + 1).checked_sub(1) {
                 None => first[i] = *row,
                 Some(_) if !exists(row) => {}
@@ -242,20 +252,31 @@ impl Round {
                 }
             }
         }
-        let part = |at: Vec<i64>, kept: &dyn Fn(usize) -> Option<usize>| {
-            let mut round = Round { window: self.window.clone(), shape: self.shape.clone(), places: Vec::new() };
-            round.shape[d] = at.len();
-            round.window.axes[d].rows = Some(Rc::new(at));
-            for_each_element(&round.shape, |at| {
-                let own = at.iter().enumerate().map(|(axis, &i)| if axis == d { kept(i).unwrap_or(i) } else { i });
-                let place = own.zip(&self.shape).fold(0, |place, (i, &n)| place * n + i);
-                round.places.push(self.places[place]);
-            });
-            round
-        };
-        let left = later.iter().map(|own| part(own.iter().map(|&i| rows[i]).collect(), &|i| own.get(i).copied()));
+        let left =
+            later.iter().map(|own| self.part(d, own.iter().map(|&i| rows[i]).collect(), &|i| own.get(i).copied()));
         let left: Vec<Round> = left.collect();
-        std::iter::once(part(first, &|_| None)).chain(left).collect()
+        std::iter::once(self.part(d, first, &|_| None)).chain(left).collect()
+    }
+
+    /// The rounds of a window whose elements along dimension `d` are the same.
+    fn one_by_one(&self, d: usize) -> Vec<Round> {
+        let axis = &self.window.axes[d];
+        let row = |i: usize| axis.start.saturating_add(i as i64);
+        let exists = |&i: &usize| axis.end.is_none_or(|end| row(i) < end);
+        (0..self.shape[d]).filter(exists).map(|own| self.part(d, vec![row(own)], &|_| Some(own))).collect()
+    }
+
+    /// Elements with these indices along dimension `d`; `kept`: their places there.
+    fn part(&self, d: usize, at: Vec<i64>, kept: &dyn Fn(usize) -> Option<usize>) -> Round {
+        let mut round = Round { window: self.window.clone(), shape: self.shape.clone(), places: Vec::new() };
+        round.shape[d] = at.len();
+        round.window.axes[d].rows = Some(Rc::new(at));
+        for_each_element(&round.shape, |at| {
+            let own = at.iter().enumerate().map(|(axis, &i)| if axis == d { kept(i).unwrap_or(i) } else { i });
+            let place = own.zip(&self.shape).fold(0, |place, (i, &n)| place * n + i);
+            round.places.push(self.places[place]);
+        });
+        round
     }
 }
 

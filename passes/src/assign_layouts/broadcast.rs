@@ -268,13 +268,10 @@ fn small_layout(reader: &Reader, small: &[u64]) -> RegLayout {
 }
 
 /// What the statement says of the bounds of its windows; it holds for a window that leaves it, too.
-fn bounds_of(k: &Kernel, s: Stmt) -> CopyAttrs {
-    match &k.stmts[s] {
-        StmtData::Copy { attrs, .. } => {
-            CopyAttrs { check: attrs.check.clone(), when: attrs.when, ..CopyAttrs::default() }
-        }
-        _ => CopyAttrs::default(),
-    }
+fn bounds_of(k: &mut Kernel, s: Stmt) -> CopyAttrs {
+    let StmtData::Copy { attrs, .. } = &k.stmts[s] else { return CopyAttrs::default() };
+    let (check, when) = (attrs.check.clone(), attrs.when);
+    CopyAttrs { check, when: when.map(|cond| k.copy_expr(cond)), ..CopyAttrs::default() }
 }
 
 /// A copy whose last window of a tensor has left it has no bounds.

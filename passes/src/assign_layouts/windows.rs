@@ -22,7 +22,8 @@ use super::storage_types::{in_memory, loaded, stored};
 use super::window_starts::places;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, place_of};
-use crate::analysis::views::{copy_shape, goes_to_registers, plain_var, register_window as window};
+use crate::analysis::views::{accessed_views, copy_shape, goes_to_registers, plain_var, register_window as window};
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::layout::RegLayout;
@@ -155,7 +156,9 @@ impl Work {
         let name = format!("{}_window", k.values[view.base].name);
         let v = k.value(&name, span, ValueDef::Var(ty));
         let mut front = vec![k.stmt(StmtData::Var { value: v, init: None }, span)];
-        if attrs.keep {
+        // Elements that the bounds mask out.
+        let bounded = || accessed_views(k, &Deferred::of(k), src).iter().any(|view| view.space(k).has_bounds());
+        if attrs.keep && bounded() {
             let (held, into) = (k.copy_expr(dst), k.value_ref(v, span));
             front.push(k.stmt(StmtData::Copy { src: held, dst: into, attrs: CopyAttrs::default() }, span));
         }

@@ -378,6 +378,10 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
     let span = k.expr_spans[at];
     let ExprData::View(mut of) = k.exprs[at].clone() else { panic!("bug: all of a tensor is in the way") };
     for d in dims {
+        if of.ranges.is_empty() {
+            let zero = |k: &mut Kernel| Range::From { start: k.int(0, span), end: None };
+            of.ranges = (0..view.dims.len()).map(|_| zero(k)).collect();
+        }
         let (start, end) = match of.ranges[d] {
             Range::From { start, end } => (start, end),
             Range::Gather(rows) => {

@@ -7,6 +7,7 @@ mod chosen_values;
 pub(crate) mod copied_operands;
 pub(crate) mod demands;
 pub mod explain;
+pub(crate) mod implied;
 pub mod machine_code;
 pub(crate) mod options;
 pub(crate) mod parallel;

@@ -6,6 +6,8 @@ pub enum Caller {
     /// The `tilec` command, and callers without their own terms.
     #[default]
     Command,
+    /// A command that takes one program without variants: `tilec why`.
+    Inspection,
     /// `tilec.compile` of Python.
     Python,
 }
@@ -14,7 +16,7 @@ impl Caller {
     /// How to give this compile-time parameter a value.
     pub fn define(self, name: &str) -> String {
         match self {
-            Caller::Command => format!("`-D {name}=...`"),
+            Caller::Command | Caller::Inspection => format!("`-D {name}=...`"),
             Caller::Python => format!("the keyword argument `{name}=...`"),
         }
     }
@@ -22,7 +24,7 @@ impl Caller {
     /// How to give compile-time parameters values.
     pub fn defines(self) -> &'static str {
         match self {
-            Caller::Command => "`-D NAME=VALUE`",
+            Caller::Command | Caller::Inspection => "`-D NAME=VALUE`",
             Caller::Python => "keyword arguments (`NAME=VALUE`)",
         }
     }
@@ -30,7 +32,7 @@ impl Caller {
     /// How to give the sizes for which parameters are chosen.
     pub fn sizes(self) -> &'static str {
         match self {
-            Caller::Command => "`--for`",
+            Caller::Command | Caller::Inspection => "`--for`",
             Caller::Python => "`sizes=`",
         }
     }
@@ -39,7 +41,7 @@ impl Caller {
     pub fn sizes_of(self, sizes: &[(String, i64)]) -> String {
         let list = |one: fn(&(String, i64)) -> String, between| sizes.iter().map(one).collect::<Vec<_>>().join(between);
         match self {
-            Caller::Command => format!("`--for {}`", list(|(name, n)| format!("{name}={n}"), ",")),
+            Caller::Command | Caller::Inspection => format!("`--for {}`", list(|(name, n)| format!("{name}={n}"), ",")),
             Caller::Python => format!("`sizes={{{}}}`", list(|(name, n)| format!("\"{name}\": {n}"), ", ")),
         }
     }
@@ -47,7 +49,7 @@ impl Caller {
     /// How to select the target.
     pub fn target(self, name: &str) -> String {
         match self {
-            Caller::Command => format!("`--target {name}`"),
+            Caller::Command | Caller::Inspection => format!("`--target {name}`"),
             Caller::Python => format!("`target=\"{name}\"`"),
         }
     }
@@ -55,15 +57,26 @@ impl Caller {
     /// The option or default that set the target, for messages.
     pub fn target_source(self) -> &'static str {
         match self {
-            Caller::Command => "the command line",
+            Caller::Command | Caller::Inspection => "the command line",
             Caller::Python => "`target=`",
+        }
+    }
+
+    /// How to give a compile-time parameter another value than it has, or to compile for both.
+    pub fn redefine(self, name: &str, now: i64, then: i64) -> String {
+        match self {
+            Caller::Inspection => format!("`-D {name}={then}`"),
+            Caller::Command => format!("`-D {name}={then}`; `--variant {name}={now}/{then}` compiles for both"),
+            Caller::Python => {
+                format!("`{name}={then}`; `variants=[{{\"{name}\": {now}}}, {{\"{name}\": {then}}}]` compiles for both")
+            }
         }
     }
 
     /// How to compile one variant for aligned rows and one for any.
     pub fn aligned_variants(self) -> &'static str {
         match self {
-            Caller::Command => "`--variant ALIGN=8/1`",
+            Caller::Command | Caller::Inspection => "`--variant ALIGN=8/1`",
             Caller::Python => "`variants=[{\"ALIGN\": 8}, {\"ALIGN\": 1}]`",
         }
     }

@@ -70,6 +70,7 @@ pub use search_result::Ranked;
 pub use stage_count::depth;
 pub use time_budget::TimeBudget;
 
+use crate::analysis::uses::mentions;
 use crate::specialize::given;
 use crate::{Cx, Options};
 use illegal::Illegal;
@@ -78,8 +79,9 @@ use search_result::Failed;
 use search_space::Space;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported, Sink};
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ConstValue, Kernel};
+use tilec_ir::print::print_expr;
 
 pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     decide(k, cx).map(|_| ())
@@ -139,6 +141,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
     choice_dependence::check(k, cx, &autos)?;
     let mut reason = None;
     let space = Space::new(&model, cx.options, &autos);
+    let contradiction = space.as_ref().ok().and_then(Space::contradiction);
     let found = space.and_then(|space| if cx.enabled { search::best(space) } else { search::plain(space) });
     let values: Vec<(Value, i64)> = match found {
         Ok(found) => {
@@ -158,6 +161,14 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
             }
             plain(&autos)
         }
+        // No choice makes the precondition true. Errors about given sizes and parameters name it.
+        Err(_) if let Some(e) = contradiction => {
+            if cx.enabled && !are_given(&model, cx.options, e) {
+                let why = format!("`{}` does not hold with the sizes that are assumed", print_expr(&model, e));
+                cx.warn(unpredicted(k, cx, &autos, &why));
+            }
+            plain(&autos)
+        }
         // The given values are wrong by themselves; `specialize` will report where, for any choice.
         Err(Failed::NoneLegal(Illegal::Extent | Illegal::Precondition)) => plain(&autos),
         Err(Failed::NoneLegal(why)) => return Err(none_legal(k, cx, &autos, why.why())),
@@ -168,6 +179,12 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
     }
     choice_independent::name_chosen(k, cx, &autos)?;
     Ok(reason)
+}
+
+/// Whether all sizes of an expression are given.
+fn are_given(k: &Kernel, options: &Options, e: Expr) -> bool {
+    let is_given = |v: Value| options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
+    k.sizes.iter().all(|&v| !mentions(k, e, v) || is_given(v))
 }
 
 /// The warning about values that are not chosen by the model.

@@ -20,6 +20,7 @@ mod nibble_windows;
 pub(crate) mod pad;
 mod padded_windows;
 mod past_end;
+mod proposed;
 mod reshaped;
 mod single_row;
 mod store_races;

@@ -4,8 +4,8 @@ use crate::Target;
 use crate::command::args::{WhyArgs, WhyEmit, sizes};
 use crate::command::failure::{Failure, SideMessages};
 use crate::command::program::{options, read, write};
-use crate::compile::Sizes;
 use crate::compile::stages::parse;
+use crate::compile::{Caller, Sizes};
 use crate::why::{Question, Unanswered, why};
 use std::collections::BTreeSet;
 use tilec_ir::diag::Sink;
@@ -34,6 +34,7 @@ pub(crate) fn why_command(args: &WhyArgs) -> Result<(), Failure> {
     let source = read(&args.input)?;
     let values = sizes_among(&source, &given)?;
     let mut options = options(&args.program, &args.input, target.unwrap_or(Target::Sm70))?;
+    options.caller = Caller::Inspection;
     if !values.is_empty() && !options.sizes.is_empty() {
         return Err(Failure::Usage("give sizes after the file or with `--for`, not both".to_owned()));
     }

@@ -8,6 +8,7 @@ use super::demands::promises::{self, Tried};
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
 use super::program_times::{self, ProgramTime};
+use super::reachable_variants::Entry;
 use super::source_lines::Place;
 use super::sources::{is_ptx, other_generation, sequence_remark};
 use super::stage_texts::{FileTexts, Texts, join, joined};
@@ -135,6 +136,17 @@ pub struct OptimizedKernel {
 }
 
 impl OptimizedKernel {
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            entry: &self.kernel.name,
+            name_span: self.kernel.name_span,
+            caller: self.options.caller,
+            written: self.source_kernel.as_ref().map(|written| &written.kernel),
+            parameters: &self.parameters,
+            given: &self.options.defines,
+        }
+    }
+
     /// Its roles in time.
     ///
     /// # Errors
@@ -666,7 +678,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         // Variants that one call cannot launch are not held against each other.
         if sink.check().is_ok() {
             let never = reachable_variants::never_launched(&file, caller, span);
-            let said = reachable_variants::forbidden(&file, &sizes, caller, span).into_iter().chain(never);
+            let entries: Vec<Entry<'_>> = tiles.iter().map(OptimizedKernel::entry).collect();
+            let said = reachable_variants::forbidden(&file, &sizes, &entries).into_iter().chain(never);
             said.for_each(|d| sink.push(d));
         }
         sequences.iter().filter_map(|s| program_of(s, &file, &mut sink)).collect()

@@ -6,6 +6,7 @@ use super::{by_parameters, larger_tiles, made, said, tried, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands;
 use crate::compile::explain;
+use crate::compile::implied::without_implied;
 use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Block, Expr, Stmt};
@@ -101,7 +102,8 @@ pub(super) fn advised(
 ) -> Vec<Advice> {
     let mut needs: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
     unrepeated(&mut needs);
-    let (met, contradicted) = tried::possible(known, kernel, &needs);
+    let (mut met, contradicted) = tried::possible(known, kernel, &needs);
+    without_implied(&mut met);
     facts.extend(contradicted);
     let mut all = Vec::new();
     if !met.is_empty() {

@@ -8,6 +8,7 @@ use super::said::places_of;
 use super::trials::{Effect, Trial, effect};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::padding;
+use crate::compile::implied::without_implied;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::layout::access::BANK_BYTES;
@@ -188,7 +189,7 @@ fn tried(known: &Known<'_>, kernel: &CompiledKernel, said: &[Diagnostic]) -> Opt
         said.iter().find_map(|d| Some((d, d.fix.as_ref().filter(|_| !d.needs.is_empty())?)))?;
     let clause = text.strip_suffix(&*first.needs)?;
     let mut all: Vec<&str> = said.iter().flat_map(|d| d.needs.split(", ")).filter(|need| !need.is_empty()).collect();
-    unrepeated(&mut all);
+    without_implied(&mut all);
     // In front of another clause with a space between.
     let text = format!("{clause}{} ", all.join(", "));
     let at = Span { start: span.start, end: span.start };

@@ -15,7 +15,7 @@ use crate::select_mma::warpgroup::WgmmaForm;
 use crate::select_mma::wgmma::of_kernel;
 use crate::{Options, select_mma, specialize};
 use tilec_ir::cluster;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::ops::Op;
 
@@ -157,6 +157,16 @@ impl<'a> Space<'a> {
     /// Whether products will run on tensor cores.
     fn tensor_cores(&self) -> bool {
         self.options.is_on(select_mma::NAME)
+    }
+
+    /// A precondition that is false, whichever values the `auto` parameters have.
+    pub(super) fn contradiction(&self) -> Option<Expr> {
+        let mut env = self.env.clone();
+        for auto in &self.autos {
+            env[auto.value] = None;
+        }
+        self.bind_same(&mut env);
+        self.work.k.requires.iter().copied().find(|&e| self.work.truth(&env, e) == Some(false))
     }
 
     /// Properties of a launch without rasterisation. `bytes`: of all tensors.

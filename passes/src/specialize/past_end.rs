@@ -53,7 +53,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
             |&(past, at): &(Past, Span)| place(&past) == place(&one.past) || at == span && past.dim == one.past.dim;
         if !said.iter().any(is_said) {
             said.push((one.past, span));
-            cx.warn(report::warning(&whole, &facts, &one));
+            cx.warn(report::warning(&whole, &facts, cx.options, &one));
         }
     }
 }

@@ -7,10 +7,10 @@
 //! or if the window's end is written.
 
 use super::pad::{direct, windows_of};
-use crate::Cx;
+use super::proposed::{Proposed, Relation};
 use crate::analysis::inequalities::Inequalities;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
-use crate::refusal::required;
+use crate::{Cx, Options};
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::Diagnostic;
@@ -71,7 +71,7 @@ pub(super) fn check(k: &Kernel, cx: &mut Cx<'_>) {
         let knows = sizes(k, first.size).iter().any(|v| known.contains(v));
         if !fits && !more && !knows && !said.iter().any(|&e| same(e)) && !moves(k, first.size) {
             said.push(first.size);
-            cx.warn(warning(k, first, reach));
+            cx.warn(warning(k, cx.options, first, reach));
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn fits(k: &Kernel, ranges: &Ranges<'_>, size: Expr, reach: i64, boun
         || bounds > 0 && k.requires.iter().filter_map(by).any(|bound| fits(k, ranges, bound, reach, bounds - 1))
 }
 
-fn warning(k: &Kernel, first: &FixedWindow, reach: i64) -> Diagnostic {
+fn warning(k: &Kernel, options: &Options, first: &FixedWindow, reach: i64) -> Diagnostic {
     let size = print_expr(k, first.size);
     let message = if first.reach == reach {
         format!(
@@ -104,19 +104,26 @@ fn warning(k: &Kernel, first: &FixedWindow, reach: i64) -> Diagnostic {
     };
     let view = resolve_view(k, first.window).expect("a window");
     let elem = elem_name(k, k.tensor_ty(view.base).expect("a tensor").elem);
-    let none = format!("{size} <= {reach}");
-    let mut d = Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message)
-        .with_note(format!("declare it, if there are never more: `where {none}`"))
-        .with_note(if first.reach != reach {
-            "or go over all, by a loop or by the grid".to_owned()
-        } else {
-            format!("or go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`")
-        });
+    let none = Proposed { size: first.size, relation: Relation::AtMost, n: reach };
+    let possible = !none.is_contradicted(k, options);
+    let mut d =
+        Diagnostic::warning(codes::NOT_COVERED, k.expr_spans[direct(k, first.window).unwrap_or(first.window)], message);
+    if possible {
+        d = d.with_note(format!("declare it, if there are never more: {}", none.in_words(k)));
+    }
+    let or = if possible { "or " } else { "" };
+    d = d.with_note(if first.reach != reach {
+        format!("{or}go over all, by a loop or by the grid")
+    } else {
+        format!("{or}go over all: by a loop, `for j in 0..{size} step {reach}`, or by the grid, `(j: ceildiv({size}, {reach}))`; where only these are meant, the window of a tile says where it ends: `let x = reg {elem}[{reach}] = copy X[i, ..{reach}]`")
+    });
     // Together with another precondition on the size, the proposed one may hold for no launch.
     let own = sizes(k, first.size);
     let of_size = |e: Expr| sizes(k, e).iter().any(|v| own.contains(v));
-    if !k.requires.iter().any(|&e| of_size(e) && !holds_for_some(k, e, first.size, reach)) {
-        d.fix = required(k, &none);
+    let replaced = none.replaced(k);
+    let excludes = |e: Expr| replaced != Some(e) && of_size(e) && !holds_for_some(k, e, first.size, reach);
+    if possible && !k.requires.iter().any(|&e| excludes(e)) {
+        d.fix = none.edit(k);
     }
     d
 }

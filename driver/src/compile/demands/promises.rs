@@ -1,5 +1,6 @@
 //! Preconditions with which a demand holds: found by compiling the program with them.
 
+use crate::compile::implied::without_implied;
 use tilec_ir::diag::{Diagnostic, Edit};
 use tilec_ir::entities::Expr;
 use tilec_ir::facts::contiguous_dim;
@@ -35,12 +36,17 @@ pub(crate) fn tried(source: &str, k: &Kernel, said: &[Diagnostic], holds: Judge<
     if all.is_empty() {
         return Tried::Nothing;
     }
-    let mut met = holds(&all);
+    let mut fewest = all.clone();
+    without_implied(&mut fewest);
+    let mut met = holds(&fewest);
     if met.is_none() {
         // Sizes that are given may contradict some.
         all.retain(|one| holds(std::slice::from_ref(one)).is_some());
-        met = if all.is_empty() { None } else { holds(&all) };
+        fewest = all;
+        without_implied(&mut fewest);
+        met = if fewest.is_empty() { None } else { holds(&fewest) };
     }
+    let mut all = fewest;
     match met {
         None => Tried::Nothing,
         Some(false) => Tried::Broken(all.join(", ")),

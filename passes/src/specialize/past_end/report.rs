@@ -1,15 +1,16 @@
 //! The warning about elements past the end in a reduction.
 
 use super::super::pad::{direct, neutral_of};
+use super::super::proposed::{Proposed, Relation};
 use super::found::{Consumer, Past, TaintedExpr};
+use crate::Options;
 use crate::analysis::facts::Facts;
 use crate::analysis::past_end::bounds;
 use crate::analysis::uses::{all_stmts, for_each_ref};
-use crate::refusal::required;
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::numerics::IntFormat;
@@ -19,7 +20,7 @@ use tilec_ir::print::print_expr;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{resolve_view, type_of};
 
-pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnostic {
+pub(super) fn warning(k: &Kernel, facts: &Facts, options: &Options, found: &TaintedExpr) -> Diagnostic {
     let Past { window, dim, extent, end, filled } = found.past;
     let view = resolve_view(k, window).expect("a window");
     let written = as_written(k);
@@ -46,15 +47,20 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
     let begins = |more: &str| if begin.is_empty() { more.to_owned() } else { format!("{begin} + {more}") };
     let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
     // The precondition under which there are none.
-    let none = end.map(&print).and_then(|end| match first {
-        Some(0) => Some((format!("is less than {extent}"), format!("{end} == {extent}"))),
-        Some(first) => {
-            first.checked_add_unsigned(extent).map(|n| (format!("is less than {n}"), format!("{end} >= {n}")))
-        }
-        None if starts.iter().all(|&e| facts.is_multiple(k, e, extent)) => {
-            Some((format!("is no multiple of {extent}"), format!("{end} % {extent} == 0")))
-        }
-        None => None,
+    let none = end.and_then(|size| {
+        let extent = i64::try_from(extent).ok()?;
+        let proposed = |relation, n| Proposed { size, relation, n };
+        Some(match first {
+            Some(0) => (format!("is less than {extent}"), proposed(Relation::Equal, extent)),
+            Some(first) => {
+                let n = first.checked_add(extent)?;
+                (format!("is less than {n}"), proposed(Relation::AtLeast, n))
+            }
+            None if starts.iter().all(|&e| facts.is_multiple(k, e, extent.cast_unsigned())) => {
+                (format!("is no multiple of {extent}"), proposed(Relation::Multiple, extent))
+            }
+            None => return None,
+        })
     });
     let (when, place) = match (end.map(&print), &none) {
         (Some(end), Some((when, _))) => (format!("`{end}` {when}"), format!("past the end `{end}`")),
@@ -70,15 +76,18 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
         k.expr_spans[direct(k, window).unwrap_or(window)],
         format!("{extent} elements, which {place} read as {read}"),
     );
-    let within = |axis: u32| match end.map(&print) {
-        Some(end) => format!("{} < {end}", begins(&format!("iota(x, {axis})"))),
-        None => format!("{} >= 0", begins(&format!("iota(x, {axis})"))),
+    let within = |tile: Expr, axis: u32| {
+        let place = begins(&format!("iota({}, {axis})", print(tile)));
+        match end.map(&print) {
+            Some(end) => format!("{place} < {end}"),
+            None => format!("{place} >= 0"),
+        }
     };
     d = match found.taker {
-        Consumer::Reduction { op, axis, arg } => d.with_note(mask(k, &within(axis), op, arg)),
-        Consumer::Product => {
-            d.with_note("mask an operand: give these elements the value 0, as in `select(.., x, 0.0)`")
+        Consumer::Reduction { op, axis, arg } => {
+            d.with_note(mask(&written, &within(arg, axis), (op, arg), copied_by(k, window, arg).is_some()))
         }
+        Consumer::Product => d.with_note("give these elements of an operand the value 0, with `select`"),
         Consumer::Mean => match end.map(&print) {
             Some(end) if first == Some(0) => d.with_note(format!("divide by `{end}`")),
             Some(end) if !begin.is_empty() => d.with_note(format!(
@@ -87,15 +96,19 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
             _ => d.with_note("divide by the number of elements of the tensor"),
         },
         Consumer::Scatter { .. } if !filled && is_read(k, found.at) => {
-            d.with_note("give these elements an index that names nothing: `copy .. -> x fill -1`")
+            d.with_note("give these elements an index that names nothing, with `fill -1` in the copy that loads them")
         }
-        Consumer::Scatter { axis } => {
-            d.with_note(format!("give these elements an index that names nothing: `select({}, x, -1)`", within(axis)))
-        }
+        Consumer::Scatter { axis } => d.with_note(format!(
+            "give these elements an index that names nothing: `select({}, {}, -1)`",
+            within(found.at, axis),
+            print(found.at)
+        )),
     };
-    if let Some((end, (_, none))) = end.zip(none).filter(|&(end, _)| of_the_launch(k, end)) {
-        d.fix = required(k, &none).filter(|_| !bounded_below(k, end));
-        d = d.with_note(format!("or state that there are no such elements: `where {none}`"));
+    let none =
+        none.map(|(_, none)| none).filter(|none| of_the_launch(k, none.size) && !none.is_contradicted(k, options));
+    if let Some(none) = none {
+        d.fix = none.edit(k).filter(|_| !bounded_below(k, none));
+        d = d.with_note(format!("or state that there are no such elements: {}", none.in_words(k)));
     }
     if let (Consumer::Mean, Some(0), Some(end)) = (found.taker, first, end)
         && let ExprData::Op { op: Op::Div, args } = &k.exprs[found.at]
@@ -109,8 +122,10 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, found: &TaintedExpr) -> Diagnos
     // If no precondition helps, a `fill` value in the copy does, for an extreme.
     if d.fix.is_none()
         && let Consumer::Reduction { op: op @ (ReduceOp::Maximum | ReduceOp::Minimum), arg, .. } = found.taker
-        && let Some((span, fill)) = filled_by(k, window, op, arg)
+        && is_floating(k, arg)
+        && let Some(copy) = copied_by(k, window, arg)
     {
+        let (span, fill) = (k.stmt_spans[copy], if op == ReduceOp::Maximum { "-inf" } else { "inf" });
         let at = Span { start: span.end, ..span };
         d = d.with_fix(at, format!(" fill {fill}")).with_meaning("elements past the end read as this value");
     }
@@ -126,25 +141,41 @@ fn is_read(k: &Kernel, index: Expr) -> bool {
     }
 }
 
-/// The copy that loads a window without `fill` and unconverted, and the `fill` value for an extreme of all of it.
-fn filled_by(k: &Kernel, window: Expr, op: ReduceOp, arg: Expr) -> Option<(Span, &'static str)> {
+/// The copy that loads a window without `fill` and unconverted into the whole of a reduced tile.
+fn copied_by(k: &Kernel, window: Expr, arg: Expr) -> Option<Stmt> {
     let copied = |s: &Stmt| match &k.stmts[*s] {
         StmtData::Copy { src, dst, attrs } => {
             let tile = resolve_view(k, *dst).map(|to| to.base).filter(|&v| k.tile_ty(v).is_some());
             let whole = tile.is_some() && resolve_view(k, arg).map(|of| of.base) == tile;
+            let whole = whole && tile.is_some_and(|tile| !is_made(k, tile, *s));
             whole && attrs.fill.is_none() && [Some(window), direct(k, window)].contains(&Some(*src))
         }
         _ => false,
     };
-    let s = all_stmts(k, k.body).into_iter().find(copied)?;
-    let floating = matches!(type_of(k, arg).ok()?.elem()?, ElemRef::Known(elem) if bounds(elem).is_none());
-    let fill = if op == ReduceOp::Maximum { "-inf" } else { "inf" };
-    floating.then_some((k.stmt_spans[s], fill))
+    all_stmts(k, k.body).into_iter().find(copied)
 }
 
-/// The kernel without names for values from memory in indices, as in the source.
+/// Whether the parser made a tile for the window that a statement copies: it then has the statement's place.
+fn is_made(k: &Kernel, tile: Value, copy: Stmt) -> bool {
+    k.tile_ty(tile).is_some() && k.values[tile].span == k.stmt_spans[copy]
+}
+
+fn is_floating(k: &Kernel, e: Expr) -> bool {
+    let elem = type_of(k, e).ok().and_then(|ty| ty.elem());
+    matches!(elem, Some(ElemRef::Known(elem)) if bounds(elem).is_none())
+}
+
+/// The kernel without names for values from memory in indices, as in the source. Tiles that the parser made have the text
+/// of their windows.
 fn as_written(k: &Kernel) -> Kernel {
     let mut own = k.clone();
+    for s in all_stmts(k, k.body) {
+        if let StmtData::Copy { src, dst, .. } = k.stmts[s]
+            && let Some(tile) = resolve_view(k, dst).map(|to| to.base).filter(|&v| is_made(k, v, s))
+        {
+            own.values[tile].name = print_expr(k, src);
+        }
+    }
     for e in k.exprs.keys() {
         if let ExprData::Index(arg) = k.exprs[e] {
             own.exprs[e] = k.exprs[arg].clone();
@@ -157,7 +188,9 @@ fn print(k: &Kernel) -> impl Fn(Expr) -> String + use<'_> {
     move |e| print_expr(k, e)
 }
 
-fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
+/// What gives elements past the end a neutral value. `filled`: the copy of the tile can.
+fn mask(k: &Kernel, within: &str, (op, arg): (ReduceOp, Expr), filled: bool) -> String {
+    let x = print_expr(k, arg);
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
     // What the type has.
     let (lo, hi) = match elem {
@@ -177,14 +210,19 @@ fn mask(k: &Kernel, within: &str, op: ReduceOp, arg: Expr) -> String {
         Some(ExprData::Int(x)) => x.to_string(),
         _ => "y".to_owned(),
     };
+    let select = format!("`select({within}, {x}, {neutral})`");
     match op {
-        ReduceOp::Any => format!("leave them out: `any({within} && x)`"),
-        ReduceOp::All => format!("leave them out: `all({within} && x || !({within}))`"),
-        ReduceOp::Sum | ReduceOp::Product => format!(
-            "mask the operand: `select({within}, x, {neutral})`; for a sum of exponentials `copy .. -> x fill -inf` is enough"
-        ),
+        ReduceOp::Any => format!("leave them out: `any({within} && {x})`"),
+        ReduceOp::All => format!("leave them out: `all({within} && {x} || !({within}))`"),
+        ReduceOp::Sum => {
+            format!("mask the operand: {select}; for a sum of exponentials `fill -inf` in the copy is enough")
+        }
+        ReduceOp::Product => format!("mask the operand: {select}"),
+        ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin if filled => {
+            format!("give them the neutral value: `fill {neutral}` in the copy to `{x}`, or {select}")
+        }
         ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {
-            format!("give them the neutral value: `copy .. -> x fill {neutral}`, or `select({within}, x, {neutral})`")
+            format!("give them the neutral value: {select}")
         }
     }
 }
@@ -207,11 +245,11 @@ fn of_the_launch(k: &Kernel, e: Expr) -> bool {
     own && k.children(meaning(k, e)).into_iter().all(|child| of_the_launch(k, child))
 }
 
-/// Whether a precondition bounds the sizes of an index other than from above: then an additional one might hold for no
-/// launch.
-fn bounded_below(k: &Kernel, e: Expr) -> bool {
-    let mut own = BTreeSet::new();
-    for_each_ref(k, e, &mut |v| {
+/// Whether a precondition bounds the sizes of an index other than from above, and does not follow from the proposed one:
+/// then both might hold for no launch.
+fn bounded_below(k: &Kernel, none: Proposed) -> bool {
+    let (mut own, replaced) = (BTreeSet::new(), none.replaced(k));
+    for_each_ref(k, none.size, &mut |v| {
         own.insert(v);
     });
     let mentions = |e: Expr| {
@@ -223,5 +261,5 @@ fn bounded_below(k: &Kernel, e: Expr) -> bool {
         ExprData::Op { op: Op::Le | Op::Lt, args } => !mentions(args[1]),
         _ => false,
     };
-    k.requires.iter().any(|&e| mentions(e) && !at_most(e))
+    k.requires.iter().any(|&e| replaced != Some(e) && mentions(e) && !at_most(e))
 }

@@ -7,7 +7,7 @@ use super::model::launch::Launch;
 use super::parameters::{Auto, Role};
 use super::search_context::{AssumedPaths, SearchContext};
 use super::search_result::Failed;
-use super::sizes::assumed;
+use super::sizes::assume;
 use super::work::{Env, Work};
 use crate::analysis::distinct;
 use crate::assign_layouts::reduced_axes;
@@ -127,8 +127,9 @@ impl<'a> Space<'a> {
         (space.scalar, space.fastest_rate) = (scalar, rate);
         for &v in &k.sizes {
             let given = options.sizes.iter().rev().find(|(name, _)| *name == k.values[v].name);
-            space.env[v] = Some(given.map_or_else(|| assumed(&space.work, &space.env, v), |&(_, x)| x));
+            space.env[v] = given.map(|&(_, x)| x);
         }
+        assume(&space.work, &mut space.env);
         // Loop bounds may depend on the block; the first block represents all.
         for axis in &k.grid {
             space.env[axis.index] = Some(0);

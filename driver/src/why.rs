@@ -27,6 +27,7 @@ mod scheduled;
 mod trials;
 mod tried;
 mod ways_out;
+mod window_lines;
 
 pub use answer::{Answer, Decision, Part, SCHEMA, Says, Unanswered};
 pub use question::Question;

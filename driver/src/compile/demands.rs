@@ -91,6 +91,22 @@ pub(crate) fn has_path(target: Target, path: FastPath) -> bool {
     }
 }
 
+/// That a target has no such path, with one that does.
+pub(crate) fn lacking(target: Target, path: FastPath) -> Option<String> {
+    let what = match path {
+        FastPath::Wgmma => "wgmma products",
+        FastPath::TensorLoads | FastPath::StagedStores => "TMA",
+        FastPath::Asynchronous => "asynchronous copies (cp.async)",
+        FastPath::Ahead => "loads ahead",
+        FastPath::Wide => "accesses of 16 bytes",
+        FastPath::Producer => "producer warps",
+        FastPath::Banks => "layouts without bank conflicts",
+        FastPath::Overlap => "overlap of the statements of a loop",
+    };
+    let other = Target::ALL.iter().copied().find(|&other| other.cc() > target.cc() && has_path(other, path))?;
+    (!has_path(target, path)).then(|| format!("{} has no {what}: compile for {}", target.name(), other.name()))
+}
+
 /// The errors of the demands that registers have no part in. `tried`: what preconditions do for one.
 pub(super) fn broken(
     tile: CompiledKernel<'_>,
@@ -242,6 +258,11 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let at = code.declined(FastPath::Ahead);
             let message =
                 if report.stages < 2 { "no load runs ahead of its use" } else { "not every loop loads ahead" };
+            let specialized = code.tile.specialized;
+            let stages = specialized.schedule.stages.and_then(|e| specialized.as_int(e));
+            let one = stages.filter(|&n| n < 2).and_then(|_| specialized.schedule_item("stages"));
+            let mut at = at;
+            at.extend(one.map(|item| (item, "the schedule says `stages 1`".to_owned())));
             (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
         }
         Property::Coalesced => {
@@ -292,6 +313,9 @@ fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagn
     // A width that is written is one to leave out.
     if broken.path == Some(FastPath::Wide) {
         d = d.with_left_out(places.iter().find_map(|(span, _)| kernel.clause(*span, "vec")));
+    }
+    if let Some(lacking) = broken.path.and_then(|path| lacking(tile.target, path)) {
+        d = d.with_note(lacking);
     }
     // The remarks of the passes about the missed fast path. For access widths: only those at these statements.
     let of_these =

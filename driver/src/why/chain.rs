@@ -4,7 +4,7 @@ use super::advice::{self, Given};
 use super::answer::{Decision, Known, Part, Says, unrepeated};
 use super::question::PLACES;
 use super::said::{Lines, decision, is_not_done, lines, place};
-use super::{plain, premise, scheduled};
+use super::{plain, premise, scheduled, window_lines};
 use crate::compile::attribution;
 use crate::compile::source_lines::Places;
 use crate::compile::{CompiledKernel, explain};
@@ -20,6 +20,8 @@ use tilec_ir::typing::resolve_view;
 
 /// Lines that are shown of a change, at most.
 const SHOWN: usize = 6;
+/// Lines that use a window, of those that are shown.
+const USERS: usize = 2;
 
 /// What a line stands for.
 #[derive(Default)]
@@ -76,6 +78,18 @@ pub(super) fn of_line(known: &Known<'_>, column: &str, line: usize) -> Result<(V
         let Some(head) = head else { return Ok((about, Vec::new())) };
         let (own, parts) = of_line(known, column, head)?;
         about.extend(own);
+        return Ok((about, parts));
+    }
+    if column == "source"
+        && let Some((what, users)) = window_lines::used(known, line)
+    {
+        let about = vec![format!("{column}:{line}: {}", columns.source[line - 1].trim()), what];
+        let mut parts = Vec::new();
+        for user in users.into_iter().take(USERS) {
+            let (own, more) = of_line(known, column, user)?;
+            parts.push(Part { title: own.into_iter().take(1).collect(), ..Part::default() });
+            parts.extend(more);
+        }
         return Ok((about, parts));
     }
     let (text, meaning) = meaning(columns, &stages, column, line)?;

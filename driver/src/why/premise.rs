@@ -186,9 +186,8 @@ fn undecided(
     (path, places): (FastPath, &[Span]),
     what: What,
 ) -> (Vec<String>, Vec<Advice>) {
-    let target = known.program.target;
-    if !demands::has_path(target, path) {
-        return (vec![format!("{} has no {}: compile for sm_90a", target.name(), words(path))], Vec::new());
+    if let Some(lacking) = demands::lacking(known.program.target, path) {
+        return (vec![lacking], Vec::new());
     }
     let facts = match path {
         FastPath::TensorLoads if kernel.report.mma.is_empty() => {
@@ -292,18 +291,4 @@ fn not_ahead(k: &Kernel) -> Vec<Diagnostic> {
 fn reads_tensor(k: &Kernel, e: Expr) -> bool {
     resolve_view(k, e).is_some_and(|view| k.tensor_ty(view.base).is_some())
         || k.children(e).into_iter().any(|e| reads_tensor(k, e))
-}
-
-/// What a fast path is called.
-fn words(path: FastPath) -> &'static str {
-    match path {
-        FastPath::Wgmma => "wgmma products",
-        FastPath::TensorLoads | FastPath::StagedStores => "TMA",
-        FastPath::Asynchronous => "asynchronous copies (cp.async)",
-        FastPath::Ahead => "loads ahead",
-        FastPath::Wide => "accesses of 16 bytes",
-        FastPath::Producer => "producer warps",
-        FastPath::Banks => "layouts without bank conflicts",
-        FastPath::Overlap => "overlap of the statements of a loop",
-    }
 }

@@ -3,10 +3,12 @@
 use super::accesses::{Accesses, How, Scope};
 use super::placement::{Hazard, Placed, Placement, without};
 use crate::Cx;
+use crate::analysis::uses::path_to;
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::memory_reuse::Overlays;
+use tilec_ir::print::print_head;
 
 /// Barriers of a kernel of which all hazards are found, at most.
 const MOST: usize = 16;
@@ -24,14 +26,29 @@ pub(super) fn remarks(k: &Kernel, cx: &mut Cx<'_>, placement: &Placement) {
             let all = without(k, &placement.barriers, placed.before);
             hazards.extend(all.into_iter().filter(|(_, h)| !known(h)));
         }
-        cx.sink.push(remark(cx.pass, (k, &accesses, &overlays), placed, &hazards));
+        let span = |placed: &Placed| k.stmt_spans[placed.before];
+        let several = placement.barriers.iter().filter(|other| span(other) == span(placed)).count() > 1;
+        let which = if several { named(k, placed.before) } else { "this".to_owned() };
+        cx.sink.push(remark(cx.pass, (k, &accesses, &overlays), (placed, &which), &hazards));
     }
+}
+
+/// A statement of the program after the passes, and whether it is in a loop: one line of the source may have several.
+fn named(k: &Kernel, s: Stmt) -> String {
+    let loops = path_to(k, s).into_iter().rev().filter_map(|(block, at)| match k.stmts[k.blocks[block][at]] {
+        StmtData::For { var, .. } if k.blocks[block][at] != s => {
+            Some(format!("in each iteration of `{}`", k.values[var].name))
+        }
+        _ => None,
+    });
+    let place = loops.into_iter().next().unwrap_or_else(|| "outside of loops".to_owned());
+    format!("`{}`, {place}", print_head(k, s))
 }
 
 fn remark(
     pass: &'static str,
     (k, accesses, overlays): (&Kernel, &Accesses, &Overlays),
-    placed: &Placed,
+    (placed, which): (&Placed, &str),
     hazards: &[(Stmt, Hazard)],
 ) -> Diagnostic {
     let mut why: Vec<String> = Vec::new();
@@ -61,7 +78,7 @@ fn remark(
             }
         }
     }
-    let remark = Diagnostic::remark(pass, own, format!("barrier before this: {}", why.join(", ")));
+    let remark = Diagnostic::remark(pass, own, format!("barrier before {which}: {}", why.join(", ")));
     places.into_iter().fold(remark, |remark, (span, text)| remark.with_place(span, text))
 }
 

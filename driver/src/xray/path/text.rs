@@ -11,6 +11,7 @@ use tilec_ir::ctas;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
+use tilec_ir::names::mentions;
 use tilec_ir::print::{print_expr, print_head};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{ResolvedView, copy_shape, fixed_shape, layout_of, resolve_view, shape_of_tuples, type_of};
@@ -271,7 +272,20 @@ impl PathBuilder<'_> {
         if self.path.steps.iter().any(is_it) {
             return self.link.map(|Link { step, .. }| step);
         }
-        self.push(at, what, text, span)
+        self.push(at, what, text + &self.asked_by(place), span)
+    }
+
+    /// The loop that goes on or ends by a variable, in words.
+    fn asked_by(&self, place: Value) -> String {
+        let k = self.k;
+        let asks = |s: &Stmt| match k.stmts[*s] {
+            StmtData::For { cond: Some(cond), .. } => mentions(k, cond, place),
+            _ => false,
+        };
+        k.statements().into_iter().find(asks).map_or_else(String::new, |s| {
+            let line = self.line(k.stmt_spans[s]);
+            format!("; the loop of line {line} asks it before each iteration: whether to go on")
+        })
     }
 }
 
@@ -281,6 +295,8 @@ pub(super) fn head(plain: &Kernel, s: Stmt) -> String {
         StmtData::Var { value, init: Some(init) } | StmtData::Let { value, init } => {
             format!("{} = {}", plain.values[value].name, print_head_of(plain, init))
         }
+        // Windows that end with their tensor read like those of the source.
+        StmtData::Copy { .. } => print_head(plain, s).replace("..inf", ".."),
         _ => print_head(plain, s),
     }
 }

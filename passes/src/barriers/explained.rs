@@ -42,7 +42,7 @@ fn named(k: &Kernel, s: Stmt) -> String {
         _ => None,
     });
     let place = loops.into_iter().next().unwrap_or_else(|| "outside of loops".to_owned());
-    format!("`{}`, {place}", print_head(k, s))
+    format!("`{}`, {place}", print_head(k, s).trim_end_matches(" {"))
 }
 
 fn remark(

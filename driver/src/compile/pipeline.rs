@@ -138,12 +138,10 @@ pub struct OptimizedKernel {
 impl OptimizedKernel {
     fn entry(&self) -> Entry<'_> {
         Entry {
-            entry: &self.kernel.name,
-            name_span: self.kernel.name_span,
-            caller: self.options.caller,
+            kernel: &self.kernel,
+            options: &self.options,
             written: self.source_kernel.as_ref().map(|written| &written.kernel),
             parameters: &self.parameters,
-            given: &self.options.defines,
         }
     }
 

@@ -63,14 +63,12 @@ fn no_stricter(a: &Contract, b: &Contract) -> bool {
 
 /// A compiled kernel.
 pub(crate) struct Entry<'a> {
-    pub(crate) entry: &'a str,
-    pub(crate) name_span: Span,
-    pub(crate) caller: Caller,
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) options: &'a tilec_passes::Options,
     /// The kernel of the source that it completes.
     pub(crate) written: Option<&'a Kernel>,
-    /// The values of its compile-time parameters, and those of them that are given.
+    /// The values of its compile-time parameters.
     pub(crate) parameters: &'a [(String, ConstValue)],
-    pub(crate) given: &'a [(String, String)],
 }
 
 /// Errors for sizes that every variant of a kernel refuses.
@@ -89,8 +87,9 @@ pub(crate) fn forbidden(file: &LaunchFile, sizes: &[Sizes], all: &[Entry<'_>]) -
         for given in sizes {
             let broken: Vec<Vec<&str>> = contracts.iter().map(|c| broken(c, given)).collect();
             let Some(conditions) = broken.last().filter(|_| broken.iter().all(|of| !of.is_empty())) else { continue };
-            let own = |entry: &str| all.iter().find(|own| own.entry == entry);
-            let (caller, span) = own(entries[0]).map_or_else(Default::default, |own| (own.caller, own.name_span));
+            let own = |entry: &str| all.iter().find(|own| own.kernel.name == entry);
+            let (caller, span) =
+                own(entries[0]).map_or_else(Default::default, |own| (own.options.caller, own.kernel.name_span));
             let message = format!(
                 "{}: `{}` does not hold, so that nothing is launched for these sizes",
                 caller.sizes_of(given),
@@ -124,7 +123,7 @@ impl Entry<'_> {
 
     /// The parameter that gives this one its value: itself, or an earlier one (`ALIGN_A = ALIGN`).
     fn giving(&self, k: &Kernel, p: Value) -> Value {
-        let is_given = self.given.iter().any(|(name, _)| *name == k.values[p].name);
+        let is_given = self.options.defines.iter().any(|(name, _)| *name == k.values[p].name);
         match &k.values[p].def {
             ValueDef::ConstParam(ConstParam { default: Some(ConstValue::Same(earlier)), .. }) if !is_given => {
                 self.giving(k, *earlier)

@@ -46,22 +46,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, options: &Options, found: &Tain
     let begin = begin.collect::<Vec<String>>().join(" + ");
     let begins = |more: &str| if begin.is_empty() { more.to_owned() } else { format!("{begin} + {more}") };
     let first: Option<i64> = starts.iter().map(|&e| k.as_int(e)).sum();
-    // The precondition under which there are none.
-    let none = end.and_then(|size| {
-        let extent = i64::try_from(extent).ok()?;
-        let proposed = |relation, n| Proposed { size, relation, n };
-        Some(match first {
-            Some(0) => (format!("is less than {extent}"), proposed(Relation::Equal, extent)),
-            Some(first) => {
-                let n = first.checked_add(extent)?;
-                (format!("is less than {n}"), proposed(Relation::AtLeast, n))
-            }
-            None if starts.iter().all(|&e| facts.is_multiple(k, e, extent.cast_unsigned())) => {
-                (format!("is no multiple of {extent}"), proposed(Relation::Multiple, extent))
-            }
-            None => return None,
-        })
-    });
+    let none = proposed(k, facts, found.past, starts);
     let (when, place) = match (end.map(&print), &none) {
         (Some(end), Some((when, _))) => (format!("`{end}` {when}"), format!("past the end `{end}`")),
         (Some(end), None) => (format!("the window reaches past `{end}`"), format!("past the end `{end}`")),
@@ -130,6 +115,23 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, options: &Options, found: &Tain
         d = d.with_fix(at, format!(" fill {fill}")).with_meaning("elements past the end read as this value");
     }
     d
+}
+
+/// When there are no elements past the end, and the precondition that says so.
+fn proposed(k: &Kernel, facts: &Facts, past: Past, starts: &[Expr]) -> Option<(String, Proposed)> {
+    let (size, extent) = (past.end?, i64::try_from(past.extent).ok()?);
+    let proposed = |relation, n| Proposed { size, relation, n };
+    match starts.iter().map(|&e| k.as_int(e)).sum::<Option<i64>>() {
+        Some(0) => Some((format!("is less than {extent}"), proposed(Relation::Equal, extent))),
+        Some(first) => {
+            let n = first.checked_add(extent)?;
+            Some((format!("is less than {n}"), proposed(Relation::AtLeast, n)))
+        }
+        None if starts.iter().all(|&e| facts.is_multiple(k, e, past.extent)) => {
+            Some((format!("is no multiple of {extent}"), proposed(Relation::Multiple, extent)))
+        }
+        None => None,
+    }
 }
 
 /// Whether an index is as it was read.

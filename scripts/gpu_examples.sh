@@ -136,7 +136,7 @@ for LA in row col; do
         check gemm_batched $orders Z=4 M=136 N=72 K=40 A_ld0=0 beta=1
     done
 done
-check gemm_fused M=264 N=136 K=72 beta=2 --alias D=C
+check gemm_fused --target sm_80 M=264 N=136 K=72 beta=2 --alias D=C
 
 for T in f16 bf16; do
     check gemm_mixed -D T=$T M=264 N=136 K=72 beta=2

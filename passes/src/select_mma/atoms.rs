@@ -92,7 +92,25 @@ pub(crate) fn choose_atom(
                 target.name()
             ),
         )
-        .with_note(way_out(target, inputs, acc)),
+        .with_note(larger_tile(target, inputs, acc).unwrap_or_else(|| way_out(target, inputs, acc))),
+    ))
+}
+
+/// The smallest tiles of a target's products of these types, if it has any: then the extents are the reason.
+fn larger_tile(target: Target, inputs: Inputs, acc: Elem) -> Option<String> {
+    let smallest = |tensor_core: bool| {
+        let rows = Atom::all().map(Atom::row).filter(|r| r.tensor_core == tensor_core && target.at_least(r.first));
+        let able = rows.filter(|r| target.cc() <= r.last_native_cc && r.types_for(inputs, acc).is_some());
+        let (m, n, k) = able.map(|r| r.log2_shape).min_by_key(|&(m, n, k)| (m + n + k, m))?;
+        Some(format!("{}x{}x{}", 1 << m, 1 << n, 1 << k))
+    };
+    let tiles = match (smallest(true), smallest(false)) {
+        (Some(cores), Some(scalar)) => format!("{cores} on tensor cores and {scalar} without"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => return None,
+    };
+    Some(format!(
+        "the smallest tile of these types is {tiles} (rows x columns x depth); write a larger one: what is beyond the end of a tensor reads as zero and is not stored"
     ))
 }
 

@@ -12,7 +12,8 @@ use tilec_ir::typing::resolve_view;
 /// 262144 elements, and all numbers of threads and blocks (`scripts/gpu_row_spread.py`;
 /// docs/results/h200/row_spread.csv).
 ///
-/// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements. Softmax
+/// Blocks are small, so that one loads while others of the multiprocessor reduce: 128 threads of 64 elements, or of 128
+/// if two of them are in a register. Softmax
 /// of 16384 f32 has 0.97 of a copy's rate in two blocks of 128 threads, 0.83 in one of 512; cross entropy of bf16 0.84
 /// and 0.51. Rows of 8192 have two such blocks, too: log-softmax of bf16 0.99, and 0.97 in one. If several tiles are
 /// loaded, a thread has 32 elements of each: gradients of softmax of 32768 bf16 have 1.03 of a copy's rate with 32,
@@ -52,6 +53,10 @@ impl Spread {
     const MOST_OF_ROW: u64 = 64;
     /// Threads of a block that loads several tiles of 2-byte elements, and a vector after the reduction.
     const OF_SEVERAL: u64 = 128;
+    /// Blocks of a row from which on half as many are better, if a thread can hold twice the elements. On an H200, cross
+    /// entropy of 65536 bf16 has 0.89 of a copy's rate with 128 elements for a thread and 0.82 with 64, softmax 0.94 and
+    /// 0.92, log-softmax 0.93 and 0.95; of 16384, in two blocks, cross entropy has 0.93 with 64 and 0.90 with 128.
+    const DENSE_FROM: u64 = 4;
     /// Registers of a thread in addition to its elements.
     const BESIDE_ROW: u64 = 64;
     /// Registers of a thread for its elements with which a multiprocessor has two blocks of 512 threads.
@@ -100,7 +105,8 @@ impl Spread {
         for threads in [self.threads, self.more] {
             let few = elements / (threads * self.each);
             if few <= FEW_BLOCKS {
-                return (few.max(2), threads, None);
+                let dense = few >= Self::DENSE_FROM && self.max_elements >= 2 * self.each;
+                return (if dense { few / 2 } else { few.max(2) }, threads, None);
             }
         }
         let each = (elements / (self.threads * FEW_BLOCKS)).min(self.max_elements);

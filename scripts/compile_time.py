@@ -21,6 +21,8 @@ CASES = [
     ("`attention.tile`, sm_90a, tiles given", ["examples/attention.tile", "--target", "sm_90a", "-D", "BQ=128,BKV=128"]),
     ("`attention.tile`, sm_90a, `auto`", ["examples/attention.tile", "--target", "sm_90a"]),
     ("`swiglu.tile`, sm_90a, `auto`", ["examples/swiglu.tile", "--target", "sm_90a", "-D", "LB=col", "--for", "M=4096,N=14336,K=4096"]),
+    ("`gemm_complex.tile`, sm_90a, `auto`", ["examples/gemm_complex.tile", "--target", "sm_90a"]),
+    ("`trmm.tile`, sm_90a, `auto`", ["examples/trmm.tile", "--target", "sm_90a"]),
 ]
 
 

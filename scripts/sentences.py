@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists sentences of documents that have more than 25 words (docs/style.md), the longest first.
 
-    scripts/sentences.py [DOCUMENT.md ...]      # without a document: all of docs/, README.md and CONTRIBUTING.md, as counts
+    scripts/sentences.py [DOCUMENT.md ...]      # without a document: all that `scripts/gpu/pages_tests.py` checks and docs/diagnostics.md, as counts
 
 Code counts as one word, a link as its text. Cells of tables and items of lists are read by themselves. Only `.`, `!` and `?` end a sentence.
 """
@@ -46,7 +46,7 @@ def main() -> int:
             for words, sentence in long_sentences(path.read_text(encoding="utf-8")):
                 print(f"{path}: {words}: {sentence}")
         return 0
-    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    for path in [*sorted(ROOT.glob("*.md")), ROOT / "examples/README.md", ROOT / "python/README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         if found := long_sentences(path.read_text(encoding="utf-8")):
             print(f"{len(found):4} {path.relative_to(ROOT)}")
     return 0

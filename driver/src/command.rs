@@ -52,8 +52,8 @@ fn perform(cli: Cli, call: &Call) -> Result<(), Failure> {
         Some(Command::Lsp(options)) => lsp::lsp_command(&options),
         Some(Command::Doctor) => doctor::doctor_command(),
         Some(Command::Targets) => Ok(write_stdout(explain::targets().as_bytes())?),
-        Some(Command::Explain { word: None }) => Ok(write_stdout(explain::index().as_bytes())?),
-        Some(Command::Explain { word: Some(word) }) => match explain::explain(&word) {
+        Some(Command::Explain { word }) if word.is_empty() => Ok(write_stdout(explain::index().as_bytes())?),
+        Some(Command::Explain { word }) => match explain::explain(&word.join(" ")) {
             Ok(text) => Ok(write_stdout(text.as_bytes())?),
             Err(text) => {
                 write_stderr(&text);

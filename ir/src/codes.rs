@@ -97,7 +97,7 @@ codes! {
     CANNOT_CHOOSE "E0430" "a parameter that cannot be chosen"
         "The compiler can choose an `auto` parameter that is the extent of a tile. It can also choose one that the schedule uses as `warp_tile`, `k_warps`, `stages`, `raster` or `threads`. This parameter is used for none of these. Give it a value.";
     NO_CHOICE "E0431" "no choice is legal"
-        "The compiler searches values for the `auto` parameters among powers of two. With the given values of the other parameters, every combination breaks a rule of the target or of the kernel. The note names the rule that the last combination broke. Change the given values, or give values for the `auto` parameters too.";
+        "The compiler searches values for the `auto` parameters among powers of two, and for some extents among other multiples. With the given values of the other parameters, every combination breaks a rule of the target or of the kernel. The note names the rule that the last combination broke. Change the given values, or give values for the `auto` parameters too.";
     UNKNOWN_SIZE "E0432" "no such size"
         "`--for NAME=VALUE` names run-time sizes of the kernel: the names that the shapes of its tensors declare.";
     VARIANTS_DIFFER "E0433" "variants with different interfaces"
@@ -187,13 +187,13 @@ codes! {
     BAD_PRECONDITION "E0236" "an invalid precondition"
         "`where` lists comparisons of sizes, strides and compile-time parameters: `where K % 8 == 0, A_ld >= K`.";
     BAD_GRID "E0237" "an invalid grid"
-        "A launch has at most three axes of 1 to 2^31 - 1 blocks: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
+        "A launch has at most three axes. The first has 1 to 2^31 - 1 blocks, the others 1 to 65535: `grid (m: ceildiv(M, 128), n: ceildiv(N, 128))`.";
     BAD_SCHEDULE "E0238" "an invalid schedule item"
         "Schedule items are positive; `promote` may be 0, `pending`, `ping_pong`, `align_rows`, `stage_stores`, `stream_k` and `queue` are 0 or 1, `overlap` is 0 to 64. A requested item that is not possible is an error. A block has 32 to 1024 threads in whole warps. A cluster has 1, 2, 4 or 8 blocks in all, along axes that the grid has. `k_warps` and `split_k` are powers of two.";
     BAD_LOOP "E0239" "an invalid loop"
         "Loops count upward by at least 1. `unroll` repeats the body for every value of the loop variable, so the bounds must be known at compile time. Nested unrolled loops may make at most 4096 copies.";
     BAD_CONDITION "E0240" "an invalid condition"
-        "All threads of a block take the same branch of an `if`, so its condition is a scalar. To select element by element, use `select(c, a, b)`.";
+        "All threads of a block take the same branch of an `if`, so its condition is a scalar, or a tile with one truth value. To select element by element, use `select(c, a, b)`.";
     BAD_CHANNEL "E0241" "an invalid use of a channel"
         "`acquire`, `publish`, `wait` and `release` take names of channels, each once. A channel has 1 to 1024 slots.";
     BAD_OVERLAY "E0244" "memory that cannot be reused"
@@ -205,7 +205,19 @@ codes! {
     BAD_ROLE "E0242" "an invalid role"
         "Roles are adjacent statements in the body of the kernel. Outside of roles there are only names (`let`), buffers, channels and barriers, because no role would execute other statements. Each role has its own name and 1 to 32 warps; all roles have at most 32 warps. Each may have 24 to 256 registers per thread in steps of 8, set for whole warpgroups (`setmaxnreg`). Registers that one role takes beyond its equal share must be released by another. A role with `replicas` consists of names and a loop, whose iterations its groups of warps execute alternately. `ordered` is directly in the body of that loop.";
     BAD_COPY "E0243" "a copy cannot have this attribute"
-        "`vec n`: n is a power of two and an access has at most 16 bytes. `check (..)` names dimensions of the window of global memory. `keep` is for copies into registers. `add`, `min` and `max` are for copies into global memory. `threads` is for copies between two memories, because register tiles have their own layouts. `async` is for copies of a window of global memory into a channel's slot, from sm_80. They move 4, 8 or 16 bytes at a time, without conversion. `unaligned n` is for loads of a window of global memory, 16 bytes at a time, of elements of 1, 2 or 4 bytes. Only n elements, fewer than are loaded, are known to be aligned. `matrix` is for copies of a window of shared memory into a register tile of the same elements (8 or 16 bits, tf32). It is also for copies of registers into shared memory (16 bits). Only `vec` may be combined with it. `prefetch` is for windows of global memory and names a register tile of their extents. `tma` is for copies of a window of a tensor into a whole slot of a channel, on sm_90a. It is also for copies of a whole buffer of shared memory to a window of a tensor. The strides of the tensor are multiples of 16 bytes. There is no conversion and no other attribute. A store may have `add`, `min` or `max`, of types that TMA combines. `when c` goes with an access to global memory. `held x (-1, 0)` names a register tile of the same type and layout, which an earlier copy of the block has loaded from another window of the tensor, and the distance between the windows.";
+        "What each attribute of a copy needs:\n\n\
+         * `vec n`: n is a power of two, and an access has at most 16 bytes.\n\
+         * `check (..)`: dimensions of the window of global memory.\n\
+         * `keep`: a copy into registers.\n\
+         * `add`, `min` and `max`: a copy into global or shared memory.\n\
+         * `threads`: a copy between two memories, because register tiles have their own layouts.\n\
+         * `async`: a copy of a window of global memory into a channel's slot, from sm_80 on. It moves 4, 8 or 16 bytes at a time, without conversion.\n\
+         * `unaligned n`: a load of a window of global memory, 16 bytes at a time, of elements of 1, 2 or 4 bytes. Only n elements, fewer than are loaded, are known to be aligned.\n\
+         * `matrix`: a copy of a window of shared memory into a register tile of the same elements (8 or 16 bits, tf32), or of registers into shared memory (16 bits). Only `vec` may be combined with it.\n\
+         * `prefetch`: a window of global memory, and a register tile of its extents.\n\
+         * `tma`: a copy of a window of a tensor into a whole slot of a channel, or of a whole buffer to a window of a tensor, on sm_90a. The strides of the tensor are multiples of 16 bytes. There is no conversion and no other attribute. A store may have `add`, `min` or `max`, of types that TMA combines.\n\
+         * `when c`: an access to global memory.\n\
+         * `held x (-1, 0)`: a register tile of the same type and layout, which an earlier copy of the block has loaded from another window of the tensor, and the distance between the windows.";
     BAD_SIGNAL "E0247" "an invalid use of scratch memory"
         "`signal s[i]` and `await s[i]` use flags between blocks: a tensor parameter of one dimension of u32 that is declared `signals` and used for nothing else. All flags are 0 before a launch and after it. Elements that blocks exchange are in a tensor declared `scratch`. Neither can be an array of pointers. A block may wait only for blocks with a lower index in the grid, because those start first.";
     BAD_SEQUENCE "E0245" "kernels of a sequence do not match"
@@ -244,7 +256,7 @@ codes! {
     ASSEMBLER_FAILED "E0606" "the assembler failed"
         "ptxas or nvdisasm could not be started, crashed, or took too long.";
     BAD_ARGUMENT "E0607" "a run-time argument is wrong"
-        "`tilec run` takes NAME=VALUE for the sizes, strides and scalars of the kernel. Sizes are 1 to 2^31 - 1, strides at least 0, scalars numbers. Strides that are not given are those of packed tensors, scalars that are not given have their defaults.";
+        "`tilec run` takes NAME=VALUE for the sizes, strides and scalars of the kernel. Sizes are 0 to 2^31 - 1, strides at least 0, scalars numbers. Strides that are not given are those of packed tensors, scalars that are not given have their defaults.";
     MISSING_ARGUMENT "E0608" "a run-time argument is missing"
         "Every size of the kernel needs a value, and so does every stride and scalar without a default: `tilec run gemm.tile M=512 N=512 K=512`.";
     UNMET_PRECONDITION "E0609" "a precondition of the kernel does not hold"

@@ -6,10 +6,11 @@ use crate::bundle::BundleError;
 use crate::cuda::CudaError;
 use crate::dispatch::Refused;
 use crate::remedies::no_variant;
+use std::fmt;
 use thiserror::Error;
 
-/// Why a kernel was not loaded or launched.
-#[derive(Debug, Error)]
+/// Why a kernel was not loaded or launched. `Debug` is the same text as `Display`, because `main` and `unwrap` print that form.
+#[derive(Error)]
 pub enum LaunchError {
     /// The arguments break the contract.
     #[error("{}", lines(.0))]
@@ -45,6 +46,12 @@ pub enum LaunchError {
     Simulator(String),
 }
 
+impl fmt::Debug for LaunchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl From<Refused> for LaunchError {
     fn from(refused: Refused) -> LaunchError {
         LaunchError::NoVariant { nearest: refused.variant, why: refused.why.join("; ") }
@@ -60,5 +67,18 @@ impl LaunchError {
     #[cfg(any(feature = "cuda", feature = "sim"))]
     pub(crate) fn tensor(name: &str, what: impl Into<String>) -> LaunchError {
         LaunchError::Tensor { name: name.to_owned(), what: what.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_prints_the_sentence() {
+        let error = LaunchError::Tensor { name: "Z".to_owned(), what: "its memory has 16 bytes, expected 24".to_owned() };
+        assert_eq!(format!("{error:?}"), "tensor `Z`: its memory has 16 bytes, expected 24");
+        let error = LaunchError::Bundle(BundleError::NoImage { major: 7, minor: 5, targets: "sm_80".to_owned() });
+        assert_eq!(format!("{error:?}"), error.to_string());
     }
 }

@@ -1,5 +1,7 @@
 //! The callers of the compiler: messages name options as the caller writes them.
 
+use tilec_ir::spelling;
+
 /// The reader of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum Caller {
@@ -27,6 +29,16 @@ impl Caller {
             Caller::Command | Caller::Inspection => "`-D NAME=VALUE`",
             Caller::Python => "keyword arguments (`NAME=VALUE`)",
         }
+    }
+
+    /// The note on an unknown parameter that is a slip for an argument of the call.
+    pub fn unknown_define(self, name: &str) -> Option<String> {
+        let arguments: &[&str] = match self {
+            Caller::Command | Caller::Inspection => &[],
+            Caller::Python => &["target", "kernel", "sizes", "variants", "name"],
+        };
+        let near = spelling::nearest(name, arguments.iter().copied(), |argument| argument)?;
+        Some(format!("did you mean the argument `{near}=`?"))
     }
 
     /// How to give the sizes for which parameters are chosen.

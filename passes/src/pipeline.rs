@@ -180,11 +180,14 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     }
     let (slots, bytes) = (plan.stages, plan.bytes);
     let fragments = if plan.double_buffered { "double-buffered" } else { "loaded per slice" };
+    let become_channels = match names.as_slice() {
+        [one] => format!("{one} becomes a channel"),
+        _ => format!("{} become channels", names.join(", ")),
+    };
     cx.remark(
         span,
         format!(
-            "{} become channels of {slots} slots (`stages {slots}`), {bytes} bytes of shared memory ({how}); fragments {fragments}",
-            names.join(", "),
+            "{become_channels} of {slots} slots (`stages {slots}`), {bytes} bytes of shared memory ({how}); fragments {fragments}"
         ),
     );
     let [(first, most), ref rest @ ..] = units;

@@ -20,7 +20,7 @@ use crate::assign_layouts::log2_shape;
 use crate::producer_fills::{self, How};
 use crate::refusal::Refused;
 use accesses::{MAX_TERMS, accesses, declared, ideal_wavefronts};
-use tilec_ir::diag::Reported;
+use tilec_ir::diag::{Reported, counted};
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData, ValueDef};
 use tilec_ir::layout::hardware::{boxes, panels};
@@ -105,9 +105,9 @@ fn improve(k: &Kernel, cx: &mut Cx<'_>, v: Value, natural: &SmemLayout) -> SmemL
         return natural.clone();
     };
     let what = format!(
-        "`{name}`: {before} wavefronts per warp in the natural layout, {} with {} xor term(s), ideal {ideal}",
+        "`{name}`: {before} wavefronts per warp in the natural layout, {} with {}, ideal {ideal}",
         found.wavefronts,
-        found.terms.len()
+        counted(found.terms.len(), "xor term")
     );
     match found.conflict_free {
         true => cx.remark(span, format!("{what}: no conflicts")),

@@ -98,7 +98,7 @@ impl Seen {
         } else {
             let name = ty.name()?;
             return Err(PyTypeError::new_err(format!(
-                "a `{name}` is no array: expected a tensor of PyTorch, CuPy, JAX or NumPy, or any object with DLPack"
+                "expected an array of PyTorch, CuPy, JAX or NumPy, or another object with DLPack; found `{name}`"
             )));
         };
         // Other classes that are tensors too (of `torch.compile`, say) have no memory to speak of.

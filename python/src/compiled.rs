@@ -90,7 +90,7 @@ impl Program {
         let target = match (target, device) {
             (Some(target), _) if all.contains(&target) => target,
             (Some(target), _) => {
-                return Err(format!("{name}: there is nothing for `{target}`, but for {}", all.join(", ")));
+                return Err(format!("{name}: there is no code for `{target}`; the bundle has {}", all.join(", ")));
             }
             (None, Some(capability)) => bundle.image(capability).map_err(|e| format!("{name}: {e}"))?.target,
             (None, None) => {

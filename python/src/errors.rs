@@ -1,6 +1,7 @@
 //! Exceptions; their classes are in `tilec/_errors.py`.
 
 use crate::plan::Refusal;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 fn of(py: Python<'_>, class: &str, text: String) -> PyErr {
@@ -12,6 +13,16 @@ fn of(py: Python<'_>, class: &str, text: String) -> PyErr {
 /// The driver refused.
 pub(crate) fn cuda(py: Python<'_>, text: String) -> PyErr {
     of(py, "CudaError", text)
+}
+
+/// The exception of an array that is not taken, with the name of the argument.
+pub(crate) fn of_argument(name: &str, py: Python<'_>, error: PyErr) -> PyErr {
+    let text = || format!("`{name}`: {}", error.value(py));
+    match () {
+        () if error.get_type(py).is(&py.get_type::<PyTypeError>()) => PyTypeError::new_err(text()),
+        () if error.get_type(py).is(&py.get_type::<PyValueError>()) => PyValueError::new_err(text()),
+        () => error,
+    }
 }
 
 /// The exception of a refusal.

@@ -2,7 +2,8 @@
 
 use crate::array::Library;
 use tilec::contract::{Access, Contract, Dimension, LaunchFile, ParamKind, Program};
-use tilec::{Args, Number};
+use tilec::{Args, Number, expr};
+use tilec_ir::diag::counted;
 use tilec_ir::types::Elem;
 use tilec_launch::remedies::OTHER_ORDER;
 
@@ -150,9 +151,9 @@ pub(crate) fn infer(tensor: &Tensor, shape: &[i64], strides: &[i64], values: &mu
     }
     if shape.len() != tensor.shape.len() {
         return Err(format!(
-            "`{}` must have {} dimensions ({}); the array has {} ({})",
+            "`{}` must have {} ({}); the array has {} ({})",
             tensor.name,
-            tensor.shape.len(),
+            counted(tensor.shape.len(), "dimension"),
             tensor.shape.join(", "),
             shape.len(),
             list(shape)
@@ -172,27 +173,54 @@ pub(crate) fn list(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Why the shape of an array does not fit a tensor of the launch, and which of `all` tensors gives the sizes that differ.
+/// Extents and strides that an array must have; all variants and launches have the same. `None` is not known.
+pub(crate) struct Expected {
+    shape: Vec<Option<i64>>,
+    strides: Vec<Option<i64>>,
+}
+
+impl Expected {
+    /// The values of a tensor's expressions. A size without a value leaves its expressions unknown.
+    pub(crate) fn of(tensor: &Tensor, values: &Args) -> Expected {
+        let lookup = |name: &str| values.get(name).and_then(|n| n.to_i64());
+        let all = |texts: &[String]| texts.iter().map(|text| expr::integer(text, &lookup).ok()).collect();
+        Expected { shape: all(&tensor.shape), strides: all(&tensor.strides) }
+    }
+}
+
+/// Whether a number is the expected one, or none is known.
+fn fits(expected: Option<i64>, found: i64) -> bool {
+    expected.is_none_or(|n| n == found)
+}
+
+/// Why the shape of an array does not fit a tensor, and what gives the sizes that differ: a size of `given`, else one of
+/// `all` tensors.
 pub(crate) fn shape_misfit<'t>(
     tensor: &Tensor,
-    expected: &[u64],
+    expected: &Expected,
     shape: &[i64],
+    given: &Args,
     mut all: impl Iterator<Item = &'t Tensor>,
 ) -> Option<String> {
-    let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
-    if expected.len() == shape.len() && expected.iter().zip(shape).all(|(n, m)| same(n, m)) {
+    let dims = || tensor.shape.iter().zip(expected.shape.iter().zip(shape));
+    let other: Vec<&String> = dims().filter(|(_, (n, m))| !fits(**n, **m)).map(|(name, _)| name).collect();
+    if other.is_empty() {
         return None;
     }
-    let dims = tensor.shape.iter().zip(expected.iter().zip(shape));
-    let other: Vec<&String> = dims.filter(|(_, (n, m))| !same(n, m)).map(|(name, _)| name).collect();
+    let named: Vec<String> =
+        other.iter().filter_map(|n| Some(format!("`{n}={}`", given.get(*n)?.to_i64()?))).collect();
     let gives = |given: &&Tensor| given.name != tensor.name && other.iter().all(|n| given.shape.contains(n));
-    let given = all.find(gives).map_or_else(String::new, |given| format!(", by the shape of `{}`", given.name));
-    let wanted: Vec<i64> = expected.iter().map(|n| *n as i64).collect();
+    let source = match (named.is_empty(), all.find(gives)) {
+        (false, _) => format!(", by {}", named.join(" and ")),
+        (true, Some(given)) => format!(", by the shape of `{}`", given.name),
+        (true, None) => String::new(),
+    };
+    let wanted = dims().map(|(text, (n, _))| n.map_or_else(|| text.clone(), |n| n.to_string()));
     Some(format!(
-        "`{}` must have shape ({}) = ({}){given}; the array has ({})",
+        "`{}` must have shape ({}) = ({}){source}; the array has ({})",
         tensor.name,
         tensor.shape.join(", "),
-        list(&wanted),
+        wanted.collect::<Vec<_>>().join(", "),
         list(shape)
     ))
 }
@@ -201,24 +229,24 @@ pub(crate) fn shape_misfit<'t>(
 pub(crate) fn stride_misfit(
     tensor: &Tensor,
     library: Library,
-    expected: &[u64],
+    expected: &Expected,
     (shape, strides): (&[i64], &[i64]),
 ) -> Option<String> {
-    let same = |n: &u64, m: &i64| i64::try_from(*n) == Ok(*m);
     let empty = shape.contains(&0);
-    let strides_fit = expected.iter().zip(strides).zip(shape).all(|((s, t), n)| empty || *n <= 1 || same(s, t));
-    if !strides_fit {
-        // A stride that the array itself gave is no demand.
-        let wanted = tensor.strides.iter().zip(expected).zip(strides).map(|((text, n), found)| {
-            if same(n, found) || *text == n.to_string() { text.clone() } else { format!("{text} = {n}") }
-        });
-        return Some(format!(
-            "`{}` must have strides ({}), in elements; the array has ({}); {}; {OTHER_ORDER}",
-            tensor.name,
-            wanted.collect::<Vec<_>>().join(", "),
-            list(strides),
-            library.packed()
-        ));
+    let pairs = || expected.strides.iter().zip(strides);
+    if pairs().zip(shape).all(|((s, t), n)| empty || *n <= 1 || fits(*s, *t)) {
+        return None;
     }
-    None
+    // A stride that the array itself gave is no demand.
+    let wanted = tensor.strides.iter().zip(pairs()).map(|(text, (n, found))| match n {
+        Some(n) if n != found && *text != n.to_string() => format!("{text} = {n}"),
+        _ => text.clone(),
+    });
+    Some(format!(
+        "`{}` must have strides ({}), in elements; the array has ({}); {}; {OTHER_ORDER}",
+        tensor.name,
+        wanted.collect::<Vec<_>>().join(", "),
+        list(strides),
+        library.packed()
+    ))
 }

@@ -117,7 +117,8 @@ impl Kernel {
             match (slot, given) {
                 (Slot::Tensor(tensor), Some(object)) => {
                     let Call { shape, strides, arrays, stream, .. } = call;
-                    let array = seen.read(&object, *stream, shape, strides)?;
+                    let read = seen.read(&object, *stream, shape, strides);
+                    let array = read.map_err(|e| errors::of_argument(&tensor.name, args.py(), e))?;
                     if tensor.writes && array.library == Library::Torch && records_gradient(&object)? {
                         return Err(errors::refusal(args.py(), in_place(&tensor.name)));
                     }
@@ -129,6 +130,10 @@ impl Kernel {
                 }
                 (Slot::Scalar { default: Some(_), .. }, None) => call.scalars.push(None),
                 (_, None) => {
+                    // A misspelt keyword is the likely reason.
+                    if let Some(wrong) = kwargs.and_then(|kwargs| self.unknown(kwargs)) {
+                        return Err(wrong);
+                    }
                     return Err(PyTypeError::new_err(format!(
                         "`{}` is missing: `{}` takes {}",
                         slot.name(),
@@ -144,25 +149,24 @@ impl Kernel {
                 call.sizes.push((i, read?));
             }
         }
-        match kwargs {
-            Some(kwargs) if kwargs.len() > used => Err(self.unknown(kwargs)),
-            _ => Ok(()),
-        }
+        let unused = kwargs.filter(|kwargs| kwargs.len() > used);
+        unused.and_then(|kwargs| self.unknown(kwargs)).map_or(Ok(()), Err)
     }
 
-    fn unknown(&self, kwargs: &Bound<'_, PyDict>) -> PyErr {
+    /// The error of a keyword that is no argument, if there is one.
+    fn unknown(&self, kwargs: &Bound<'_, PyDict>) -> Option<PyErr> {
         let known = |name: &str| {
             name == "stream"
                 || self.interface.slots.iter().any(|s| s.name() == name)
                 || self.interface.sizes.iter().any(|s| s == name)
         };
-        let name = kwargs.keys().iter().map(|k| k.to_string()).find(|name| !known(name)).unwrap_or_default();
-        PyTypeError::new_err(format!(
+        let name = kwargs.keys().iter().map(|k| k.to_string()).find(|name| !known(name))?;
+        Some(PyTypeError::new_err(format!(
             "`{}` takes no `{name}`; it takes {}, and the sizes and strides {}",
             self.name,
             self.signature(),
             self.interface.sizes.join(", ")
-        ))
+        )))
     }
 
     /// Names of what may be given by position.
@@ -201,7 +205,7 @@ impl Kernel {
 
     /// The compilation result of the program.
     fn made(&self, what: &str) -> PyResult<&CompilerOutput> {
-        let none = || PyValueError::new_err(format!("`{}` is out of a bundle, which has no {what}", self.name));
+        let none = || PyValueError::new_err(format!("`{}` comes from a bundle, which has no {what}", self.name));
         self.program.made.as_ref().ok_or_else(none)
     }
 }

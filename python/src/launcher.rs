@@ -5,7 +5,7 @@ use crate::compiled::Program;
 use crate::devices::Loaded;
 use crate::foreign::stream;
 use crate::hash::ByWords;
-use crate::interface::{Interface, Slot, in_elements, infer, shape_misfit, stride_misfit};
+use crate::interface::{Expected, Interface, Slot, in_elements, infer, shape_misfit, stride_misfit};
 use crate::plan::{Bound, Plan, Refusal, Rooms, aligned, bound};
 use crate::simulated::Simulation;
 use crate::streams;
@@ -300,30 +300,40 @@ impl Launcher {
                 values.insert(name.clone(), value);
             }
         }
-        Ok(values)
+        // A wrong shape or order breaks preconditions, too: those would name the wrong reason.
+        match self.misfit(&values) {
+            Some(what) => Err(Refusal::Contract(what)),
+            None => Ok(values),
+        }
     }
 
-    /// The launches for the arrays of the call, which fit in shape and alignment.
+    /// Why an array of the call does not fit the extents and strides of its tensor.
+    fn misfit(&self, values: &Args) -> Option<String> {
+        let extents = self.call.extents();
+        let arrays = || {
+            let all = self.interface.tensors().zip(&self.call.arrays).zip(&extents);
+            all.filter(|((tensor, _), _)| !tensor.pointers).map(|((tensor, array), (shape, strides))| {
+                (tensor, array, Expected::of(tensor, values), in_elements(tensor.elem, shape, strides))
+            })
+        };
+        let sizes = self.call.sizes.iter().map(|(i, n)| (self.interface.sizes[*i].clone(), Number::Int(*n))).collect();
+        // Shapes of all arrays first: a transposed array has other strides, and gives others its sizes.
+        let shape = arrays().find_map(|(tensor, _, expected, (shape, _))| {
+            shape_misfit(tensor, &expected, &shape, &sizes, self.interface.tensors())
+        });
+        shape.or_else(|| {
+            arrays().find_map(|(tensor, array, expected, (shape, strides))| {
+                stride_misfit(tensor, array.library, &expected, (&shape, &strides))
+            })
+        })
+    }
+
+    /// The launches for the arrays of the call, which fit in shape.
     fn bound(&self, values: &Args) -> Result<Bound<'_>, Refusal> {
         let misaligned = |c: &Contract| aligned(c, &self.names, &self.call.addresses).err();
         let of = bound(&self.program.file, &self.name, values, misaligned)?;
-        let extents = self.call.extents();
-        let arrays = || self.interface.tensors().zip(&self.call.arrays).zip(&extents);
-        // Shapes of all arrays first: a transposed array has other strides, and gives others its sizes.
-        for ((tensor, _), (shape, strides)) in arrays() {
-            let Some(plan) = of.bound.tensor(&tensor.name).filter(|_| !tensor.pointers) else { continue };
-            let (shape, _) = in_elements(tensor.elem, shape, strides);
-            if let Some(what) = shape_misfit(tensor, &plan.shape, &shape, self.interface.tensors()) {
-                return Err(Refusal::Contract(what));
-            }
-        }
-        for ((tensor, array), (shape, strides)) in arrays() {
-            let Some(plan) = of.bound.tensor(&tensor.name).filter(|_| !tensor.pointers) else { continue };
-            let (shape, strides) = in_elements(tensor.elem, shape, strides);
-            if let Some(what) = stride_misfit(tensor, array.library, &plan.strides, (&shape, &strides)) {
-                return Err(Refusal::Contract(what));
-            }
-            if tensor.writes && array.readonly {
+        for (tensor, array) in self.interface.tensors().zip(&self.call.arrays) {
+            if tensor.writes && !tensor.pointers && array.readonly {
                 return Err(Refusal::Contract(format!("`{}` is written, and the array is read-only", tensor.name)));
             }
         }

@@ -61,13 +61,13 @@ class Bundles(unittest.TestCase):
 
     def test_what_a_bundle_has_not(self) -> None:
         gemm = tilec.load(self.path, target="sm_70")
-        with self.assertRaisesRegex(ValueError, "out of a bundle, which has no source"):
+        with self.assertRaisesRegex(ValueError, "comes from a bundle, which has no source"):
             gemm.xray()
         with self.assertRaisesRegex(ValueError, "no report"):
             gemm.report
         with self.assertRaisesRegex(tilec.LaunchError, "--zero K"):
             gemm(np.ones((40, 0), np.float16), np.ones((0, 72), np.float16), np.ones((40, 72), np.float32))
-        with self.assertRaisesRegex(ValueError, "nothing for `sm_80`, but for sm_70, sm_90a"):
+        with self.assertRaisesRegex(ValueError, "no code for `sm_80`; the bundle has sm_70, sm_90a"):
             tilec.load(self.path, target="sm_80")
         with self.assertRaisesRegex(ValueError, "no kernel `other`"):
             tilec.load(self.path, kernel="other")

@@ -136,6 +136,22 @@ class Words(unittest.TestCase):
         self.assertIn('`variants=[{"ALIGN": 8}, {"ALIGN": 1}]`', str(refused.exception))
 
 
+    def test_a_misspelt_argument_comes_before_the_missing_device(self) -> None:
+        with self.assertRaises(tilec.CompileError) as refused:
+            tilec.compile(TWO, targets="sm_80")
+        self.assertIn("no compile-time parameter `targets`", str(refused.exception))
+        self.assertIn("did you mean the argument `target=`?", str(refused.exception))
+        with self.assertRaises(tilec.CompileError) as refused:
+            tilec.compile(TWO.replace("<A = 1, B = 1>", "").replace("M % A == 0, N % B == 0", "M > 0"), variant=[])
+        self.assertIn("did you mean the argument `variants=`?", str(refused.exception))
+
+    def test_a_misspelt_keyword_comes_before_the_missing_argument(self) -> None:
+        scale = tilec.compile(SCALE, target="sm_80")
+        x = np.ones((2, 2), np.float32)
+        with self.assertRaisesRegex(TypeError, "^`scale` takes no `factor`; it takes X, Y, a, and the sizes and strides "):
+            scale(x, np.zeros_like(x), factor=2.0)
+
+
 class Variants(unittest.TestCase):
     def test_the_nearest_is_named_by_its_parameters(self) -> None:
         two = tilec.compile(TWO, target="sm_80", variants=[{"A": 8}, {"A": 3, "B": 5}])

@@ -98,7 +98,10 @@ class Arguments(unittest.TestCase):
         self.refused(TypeError, "`X` is given twice", x, y, 1.0, X=x)
         self.refused(TypeError, "takes no `b`", x, y, 1.0, b=2)
         self.refused(TypeError, "at most 3", x, y, 1.0, 2.0)
-        self.refused(TypeError, "no array", 5, y, 1.0)
+        self.refused(TypeError, "^`X`: expected an array of .*; found `int`$", 5, y, 1.0)
+        self.refused(TypeError, "^`Y`: expected an array of .*; found `NoneType`$", x, None, 1.0)
+        self.refused(TypeError, "^`X`: no kernel takes elements of type >f4$", x.astype(">f4"), y, 1.0)
+        self.refused(tilec.LaunchError, r"`X` must have shape \(M, N\) = \(5, 4\), by `M=5`; the array has \(3, 4\)", x, y, 1.0, M=5)
         self.refused(tilec.LaunchError, "`X` must have elements f32; the array has float64", x.astype(np.float64), y, 1.0)
         self.refused(tilec.LaunchError, "2 dimensions", x[0], y, 1.0)
         self.refused(tilec.LaunchError, r"`Y` must have shape \(M, N\) = \(2, 4\), by the shape of `X`; the array has \(3, 4\)", x[:2], y, 1.0)
@@ -113,6 +116,26 @@ class Arguments(unittest.TestCase):
         self.refused(tilec.LaunchError, "shares memory", y, y[:, :], 1.0) if not self.aliases() else None
         y.flags.writeable = False
         self.refused(tilec.LaunchError, "read-only", x, y, 1.0)
+
+    def test_shapes_and_strides_come_before_preconditions(self) -> None:
+        """A wrong shape or order breaks preconditions, too, which are not the reason."""
+        text = SCALE.replace("T[M, N],", "T[M, N] multiple 8,")
+        self.assertEqual(text.count("multiple 8"), 2)
+        aligned = tilec.compile(text, target="sm_80")
+        x, y = np.ones((37, 40), np.float32), np.zeros((37, 40), np.float32)
+        aligned(x, y, 1.0)
+        turned = np.zeros((40, 37), np.float32)
+        for kernel, expected, args in [
+            (aligned, r"^`Y` must have shape \(M, N\) = \(37, 40\), by the shape of `X`; the array has \(40, 37\)$", (x, turned, 1.0)),
+            (aligned, r"^`Y` must have shape \(M, N\) = \(37, 40\), by the shape of `X`; the array has \(37, 32\)$", (x, y[:, :32], 1.0)),
+            (aligned, r"^`X` must have strides \(X_ld, 1\), in elements; the array has \(1, 37\);", (turned.T, y, 1.0)),
+            (self.scale, r"^`Y` must have strides \(Y_ld, 1\), in elements; the array has \(1, 3\);", (self.x, np.asfortranarray(self.y), 1.0)),
+        ]:
+            with self.assertRaisesRegex(tilec.LaunchError, expected):
+                kernel(*args)
+        # The right shape: the precondition itself.
+        with self.assertRaisesRegex(tilec.LaunchError, "% 8 == 0` does not hold"):
+            aligned(np.ones((3, 4), np.float32), np.zeros((3, 4), np.float32), 1.0)
 
     def test_tensors_that_require_a_gradient_are_not_written(self) -> None:
         """As PyTorch has it; these classes ask as little of a tensor as the package does."""

@@ -61,6 +61,10 @@ class Kernel:
         """The same as calling the kernel."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Launches the kernel: arrays and numbers by position or name, sizes and strides by name if arrays do not give them.
+
+        On CUDA arrays the launch is queued on the current stream, or on `stream=`. On arrays of the host it runs on the simulator.
+        """
         self._inner(*args, **kwargs)
 
     def max_active_clusters(self, *args: Any, **kwargs: Any) -> int:
@@ -170,7 +174,7 @@ def compile(
 
     target: such as "sm_90a"; without it, that of the current CUDA device.
     kernel: which of several kernels; a `sequence` is one too.
-    sizes: run-time sizes that `auto` parameters are chosen for; of several, each has a variant.
+    sizes: sizes that `auto` parameters are chosen for. A list makes a variant for each.
     variants: values of parameters, a variant for each; the first whose preconditions hold is launched.
     name: what messages call the program.
     params: values of compile-time parameters, T="bf16", BM=128.
@@ -179,7 +183,13 @@ def compile(
         raise TypeError(f'a target is a word such as "sm_80", found {target!r}')
     text, shown = _read(source)
     chosen = [sizes] if isinstance(sizes, Mapping) else list(sizes or [])
-    made = _compiled(text, name or shown, target or _own_target(), params, [dict(one) for one in chosen], [dict(one) for one in variants or []], kernel)
+    given = (params, [dict(one) for one in chosen], [dict(one) for one in variants or []], kernel)
+    if target is None:
+        target = _tilec.target_of_device(_device())
+        if target is None:
+            _check_parameters(text, name or shown, *given)
+            raise CudaError('no CUDA device was found to compile for: target="sm_80" names a target, whose kernels run on the simulator')
+    made = _compiled(text, name or shown, target, *given)
     if made.warnings:
         warnings.warn(made.warnings, CompileWarning, stacklevel=2)
     return made
@@ -218,8 +228,11 @@ def _device() -> int:
     return 0
 
 
-def _own_target() -> str:
-    target = _tilec.target_of_device(_device())
-    if target is None:
-        raise CudaError('no CUDA device was found to compile for: target="sm_80" names a target, whose kernels run on the simulator')
-    return target
+def _check_parameters(*program: Any) -> None:
+    """Raises the error of a keyword that is no parameter of the program, such as a misspelt `target`."""
+    text, name, *rest = program
+    try:
+        _compiled(text, name, "sm_80", *rest)
+    except CompileError as error:
+        if any(d["code"] == "E0401" for d in error.diagnostics):
+            raise

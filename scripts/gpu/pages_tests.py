@@ -87,6 +87,16 @@ class Pages(unittest.TestCase):
         half = "word " * 13
         self.assertEqual(len(sentences.long_sentences(f"A {half}; `b` {half}. C {half}: D {half}.\n")), 2)
 
+    def test_changes_are_short(self) -> None:
+        """A line of the changelog has at most 40 words: what is new for a user."""
+        text = (script.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        found = []
+        for line in re.findall(r"^\* (.*)$", text, re.MULTILINE):
+            line = re.sub(r"`[^`]*`", "Code", re.sub(r"\]\([^)]*\)", "]", line))
+            if len(re.findall(r"[\w.,/-]*\w", line)) > 40:
+                found.append(line)
+        self.assertEqual(found, [])
+
     def test_files_that_contributing_names_are_there(self) -> None:
         text = (script.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
         paths = re.findall(r"`([a-z][\w.-]*(?:/[\w.-]+)+/?)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))

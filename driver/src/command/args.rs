@@ -59,9 +59,9 @@ pub(crate) enum Command {
     Targets,
     /// Explains a diagnostic code, pass, remark, operator, target, word of the language or term; without an argument, lists them
     Explain {
-        /// Such as E0102, vectorize, ceildiv, sm_70, require, slot
+        /// Such as E0102, vectorize, ceildiv, sm_70, require, slot, bank conflict
         #[arg(allow_hyphen_values = true)]
-        word: Option<String>,
+        word: Vec<String>,
     },
     /// Writes `tilec_bundle.h`, the C and C++ header that launches kernels from bundles (docs/c.md)
     BundleHeader {

@@ -390,6 +390,12 @@ mod tests {
             assert!(explain(word).is_ok_and(|text| text.contains("a word of the glossary")), "{word}");
         }
         assert!(!explain("swizzle").expect("a pass, too").contains("]("), "links are for pages");
+        // Brackets in code are no links.
+        for (names, text) in glossary::all() {
+            let said = explain(&names[0]).expect("a word of the glossary");
+            assert!(said.contains(&text) && !said.contains("]("), "{said}");
+        }
+        assert!(explain("window").is_ok_and(|text| text.contains("`A[i * 64.., k..]`") && text.contains("Windows: docs/language.md#windows")));
         assert!(in_source("schedule").is_some_and(|text| !text.contains("a pass")), "a program means the clause");
     }
 

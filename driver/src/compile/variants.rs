@@ -76,9 +76,10 @@ pub(crate) fn without_parameters(module: &Module, options: &CompileOptions) -> V
     let wrong = names.into_iter().map(|name| {
         let message = format!("{own} no compile-time parameter `{name}`");
         let d = Diagnostic::error(codes::UNKNOWN_DEFINE, first.name_span, message);
-        match module.kernels.iter().any(|k| has_size(k, name)) {
-            true => d.with_note(format!("`{name}` is a size: it is given at the launch")),
-            false => d.with_note(format!("there is none: one is written `kernel {}<{name} = ..>(..)`", first.name)),
+        match (module.kernels.iter().any(|k| has_size(k, name)), options.caller.unknown_define(name)) {
+            (true, _) => d.with_note(format!("`{name}` is a size: it is given at the launch")),
+            (false, Some(note)) => d.with_note(note),
+            (false, None) => d.with_note(format!("there is none: one is written `kernel {}<{name} = ..>(..)`", first.name)),
         }
     });
     wrong.collect()

@@ -27,13 +27,13 @@ fn binds(p: &Prediction, card: &Card, kernel: &CompiledKernel) -> String {
     let budget = p.budget();
     if budget.largest() == Term::Launch {
         return format!(
-            "the launch itself binds: it takes {:.1} of {:.1} us",
+            "limited by the launch itself: it takes {:.1} of {:.1} us",
             budget.part(Term::Launch),
             budget.total()
         );
     }
     if p.terms.issue > 0.0 {
-        return "instruction issue binds: schedulers issue one instruction per clock, without a gap".to_owned();
+        return "limited by instruction issue: schedulers issue one instruction per clock, without a gap".to_owned();
     }
     let percent = |x: f64| (100.0 * x).floor();
     let of_rate = match (unit, peak(card, &kernel.tile.kernel)) {
@@ -48,7 +48,7 @@ fn binds(p: &Prediction, card: &Card, kernel: &CompiledKernel) -> String {
         }
         _ => String::new(),
     };
-    format!("{} binds: it works {:.0} % of the predicted time{of_rate}", unit.name(), percent(share))
+    format!("limited by {}, busy {:.0} % of the predicted time{of_rate}", unit.name(), percent(share))
 }
 
 /// The time of a launch in which memory moves the minimum of bytes, or products run at their peak, without anything else.

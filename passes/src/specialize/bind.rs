@@ -16,16 +16,13 @@ pub(super) fn bind(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<(Value, ConstValue
         let baked = k.const_params.is_empty();
         if !known && !baked {
             let names: Vec<_> = k.const_params.iter().map(|&p| format!("`{}`", k.values[p].name)).collect();
-            failed = Some(
-                cx.report(
-                    Diagnostic::error(
-                        codes::UNKNOWN_DEFINE,
-                        k.name_span,
-                        format!("kernel `{}` has no compile-time parameter `{name}`", k.name),
-                    )
-                    .with_note(format!("it has {}", names.join(", "))),
-                ),
-            );
+            let message = format!("kernel `{}` has no compile-time parameter `{name}`", k.name);
+            let d = Diagnostic::error(codes::UNKNOWN_DEFINE, k.name_span, message);
+            let d = d.with_note(format!("it has {}", names.join(", ")));
+            failed = Some(cx.report(match cx.options.caller.unknown_define(name) {
+                Some(note) => d.with_note(note),
+                None => d,
+            }));
         }
     }
     let (mut bindings, mut not_chosen) = (Vec::new(), Vec::new());

@@ -278,7 +278,7 @@ impl Lower<'_> {
         if combination(op, elem).and_then(|c| c.widest(target)).is_none() {
             let types = combined_types(op, |c| c.widest(target).is_some());
             let (word, name) = (op.word(), elem.name());
-            let what = format!("`{word}` of threads to elements of {name}; it has that to {types}");
+            let what = format!("`{word}` by threads for elements of {name}; it has {types}");
             return Err(self.lacks(dst, &what));
         }
         let row = INSTRUCTIONS.iter().find(|&&(o, e, ..)| (o, e) == (op, elem));

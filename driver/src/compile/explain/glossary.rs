@@ -14,19 +14,43 @@ fn row((names, meaning): (&str, &str)) -> (Vec<String>, String) {
     (plain(names).split(", ").map(str::to_owned).collect(), unlinked(&meaning.replace("**", ""), "docs"))
 }
 
-/// A text of a page in a folder, with the addresses of its links in words.
+/// A text of a page in a folder, with the addresses of its links in words. Code in backquotes has no links.
 pub(super) fn unlinked(text: &str, folder: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((front, link)) = rest.split_once('[') {
-        let Some(((name, address), behind)) = link.split_once(')').and_then(|(l, b)| Some((l.split_once("](")?, b)))
-        else {
-            break;
+    while let Some(at) = rest.find(['[', '`']) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match (code(rest), link(rest)) {
+            (Some(length), _) => {
+                out.push_str(&rest[..length]);
+                length
+            }
+            (None, Some((name, address, length))) => {
+                out.push_str(&format!("{name}: {}", in_folder(folder, address)));
+                length
+            }
+            (None, None) => {
+                out.push_str(&rest[..1]);
+                1
+            }
         };
-        out.push_str(&format!("{front}{name}: {}", in_folder(folder, address)));
-        rest = behind;
+        rest = &rest[length..];
     }
     out + rest
+}
+
+/// The length of the code in backquotes with which a text begins.
+fn code(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix('`')?;
+    inside.find('`').map(|end| end + 2)
+}
+
+/// The link `[name](address)` with which a text begins, and its length.
+fn link(text: &str) -> Option<(&str, &str, usize)> {
+    let (name, rest) = text.strip_prefix('[')?.split_once("](")?;
+    let (address, _) = rest.split_once(')')?;
+    Some((name, address, name.len() + address.len() + "[]()".len()))
 }
 
 /// The path of a page that a page in a folder names.

@@ -35,7 +35,7 @@ pub(super) fn in_memory(k: &Kernel, v: Value, (elem, coords): (Bits, &[u64]), si
                 }
             }
             let names: Vec<&str> = names.into_iter().collect();
-            format!("; its place in memory depends on sizes: give values of `{}` behind the file", names.join("`, `"))
+            format!("; its place in memory depends on sizes: give values of `{}` after the file", names.join("`, `"))
         }
     })
 }

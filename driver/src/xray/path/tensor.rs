@@ -240,7 +240,7 @@ impl PathBuilder<'_> {
             (_, false, ..) => format!("where its windows begin memory says at run time: {}", memory.join(", ")),
             (_, _, true, _) => "which block and iteration have it memory says at run time".to_owned(),
             (_, _, _, false) => {
-                format!("which block has it depends on sizes: give values of `{}` behind the file", sizes.join("`, `"))
+                format!("which block has it depends on sizes: give values of `{}` after the file", sizes.join("`, `"))
             }
             _ => "no statement reads or stores it".to_owned(),
         };

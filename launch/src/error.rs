@@ -76,7 +76,8 @@ mod tests {
 
     #[test]
     fn main_prints_the_sentence() {
-        let error = LaunchError::Tensor { name: "Z".to_owned(), what: "its memory has 16 bytes, expected 24".to_owned() };
+        let error =
+            LaunchError::Tensor { name: "Z".to_owned(), what: "its memory has 16 bytes, expected 24".to_owned() };
         assert_eq!(format!("{error:?}"), "tensor `Z`: its memory has 16 bytes, expected 24");
         let error = LaunchError::Bundle(BundleError::NoImage { major: 7, minor: 5, targets: "sm_80".to_owned() });
         assert_eq!(format!("{error:?}"), error.to_string());

@@ -207,8 +207,7 @@ pub(crate) fn shape_misfit<'t>(
     if other.is_empty() {
         return None;
     }
-    let named: Vec<String> =
-        other.iter().filter_map(|n| Some(format!("`{n}={}`", given.get(*n)?.to_i64()?))).collect();
+    let named: Vec<String> = other.iter().filter_map(|n| Some(format!("`{n}={}`", given.get(*n)?.to_i64()?))).collect();
     let gives = |given: &&Tensor| given.name != tensor.name && other.iter().all(|n| given.shape.contains(n));
     let source = match (named.is_empty(), all.find(gives)) {
         (false, _) => format!(", by {}", named.join(" and ")),

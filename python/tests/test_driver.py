@@ -184,7 +184,7 @@ class Exchange(unittest.TestCase):
             self.scale(tensor(0x100000, (8,), offset=16), tensor(0x200000, (8,)), 1.0)
         self.assertEqual(calls(), ["launch scale 1 1 1 cluster 1 stream 99: 100010 200000 3f800000 8"] * 2)
         self.assertEqual(tensor.slow, 0)
-        with self.assertRaisesRegex(tilec.LaunchError, "dimensions"):
+        with self.assertRaisesRegex(tilec.LaunchError, "1 dimension .*has 2"):
             self.scale(tensor(0x100000, (8, 1)), tensor(0x200000, (8,)), 1.0)
 
     def test_what_it_does_not_say_is_asked_of_methods(self) -> None:

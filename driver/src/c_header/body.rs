@@ -227,7 +227,8 @@ pub(super) fn overlaps(body: &mut Body<'_>, tensors: &[Placed<'_>]) {
             if allowed {
                 let _ = write!(condition, " && !tilec_alike(&t[{i}], &t[{j}])");
             }
-            let rule = if allowed { ", which is allowed where both lie alike" } else { "" };
+            let rule =
+                if allowed { ", which is allowed if both have the same address, extents and strides" } else { "" };
             let what = format!("`{}` is written and overlaps `{}`{rule}", over.name, under.name);
             body.refuse(&format!("room->step > TILEC_COUNT && {condition}"), Kind::Overlap, &what);
         }

@@ -18,7 +18,7 @@ typedef struct tilec_map {
     cuuint32_t steps[5];
 } tilec_map;
 
-/* Room for a tensor map at a multiple of 64 bytes, which C99 cannot ask for. */
+/* Memory for a tensor map at a multiple of 64 bytes. C99 has no alignment of its own. */
 typedef struct tilec_map_room {
     cuuint64_t words[24];
 } tilec_map_room;

@@ -8,7 +8,7 @@
 #define TILEC_CU(function) function
 #endif
 
-/* A stride that is that of a tensor without gaps. */
+/* As a stride: the stride of a tensor without gaps. */
 #define TILEC_PACKED INT64_MIN
 /* Most modes of all dimensions of a tensor together. */
 #define TILEC_MODES 16
@@ -270,7 +270,7 @@ static inline int tilec_extent(tilec_tensor *t, int bits)
     return !e;
 }
 
-/* Of the dimension with the largest stride that one, and what the others reach, both in bytes; 0 where rows begin inside of a byte. */
+/* The largest stride, and the bytes that the other dimensions reach. Returns 0 if rows begin inside of a byte. */
 static inline int tilec_rows(const tilec_tensor *t, uint64_t *step, uint64_t *own)
 {
     int i, outer = -1;
@@ -292,8 +292,8 @@ static inline int tilec_rows(const tilec_tensor *t, uint64_t *step, uint64_t *ow
     return 1;
 }
 
-/* Whether two tensors may share a byte. Windows of one larger tensor whose rows lie beside each other do not; others do where their
-   spans from the first to the last element meet. */
+/* Whether two tensors may share a byte. Windows of one larger tensor with adjacent rows do not. Others may if their ranges from the
+   first to the last element overlap. */
 static inline int tilec_meet(const tilec_tensor *a, const tilec_tensor *b)
 {
     const tilec_tensor *low = a->address <= b->address ? a : b, *high = a->address <= b->address ? b : a;
@@ -306,7 +306,7 @@ static inline int tilec_meet(const tilec_tensor *a, const tilec_tensor *b)
     return begin < own || begin + its > step;
 }
 
-/* Whether the elements of both lie alike, each at an address of its own, so that one tensor may stand on the other. */
+/* Whether both have the same address, extents and strides, and elements with distinct addresses. Then they may be the same tensor. */
 static inline int tilec_alike(const tilec_tensor *a, const tilec_tensor *b)
 {
     int done[TILEC_MODES] = {0}, i, least, e = 0;

@@ -36,7 +36,8 @@ pub(crate) fn doctor_command() -> Result<(), Failure> {
     Ok(write_stdout(out.as_bytes())?)
 }
 
-const DRIVER: &str = "`tilec run` on a GPU, times in `tilec bench` and `tilec tune`; without it `run` simulates, and `bench` counts";
+const DRIVER: &str =
+    "`tilec run` on a GPU, times in `tilec bench` and `tilec tune`; without it `run` simulates, and `bench` counts";
 const GPU: &str = "the card that `tilec run`, `bench` and `tune` use, and compile for";
 const CUBLAS: &str = "comparison with cuBLAS in `tilec bench`";
 

@@ -395,7 +395,9 @@ mod tests {
             let said = explain(&names[0]).expect("a word of the glossary");
             assert!(said.contains(&text) && !said.contains("]("), "{said}");
         }
-        assert!(explain("window").is_ok_and(|text| text.contains("`A[i * 64.., k..]`") && text.contains("Windows: docs/language.md#windows")));
+        assert!(explain("window").is_ok_and(
+            |text| text.contains("`A[i * 64.., k..]`") && text.contains("Windows: docs/language.md#windows")
+        ));
         assert!(in_source("schedule").is_some_and(|text| !text.contains("a pass")), "a program means the clause");
     }
 

@@ -79,7 +79,9 @@ pub(crate) fn without_parameters(module: &Module, options: &CompileOptions) -> V
         match (module.kernels.iter().any(|k| has_size(k, name)), options.caller.unknown_define(name)) {
             (true, _) => d.with_note(format!("`{name}` is a size: it is given at the launch")),
             (false, Some(note)) => d.with_note(note),
-            (false, None) => d.with_note(format!("there is none: one is written `kernel {}<{name} = ..>(..)`", first.name)),
+            (false, None) => {
+                d.with_note(format!("there is none: one is written `kernel {}<{name} = ..>(..)`", first.name))
+            }
         }
     });
     wrong.collect()

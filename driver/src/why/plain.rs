@@ -41,7 +41,7 @@ pub(super) fn of_ptx(known: &Known<'_>, line: usize) -> Option<(Vec<String>, Opt
         ".reg" => {
             plain("virtual registers: the assembler assigns those of the machine (`tilec why FILE TARGET register`)")
         }
-        ".shared" | ".extern" => plain("shared memory of a block (`tilec xray` draws what lies where in it)"),
+        ".shared" | ".extern" => plain("shared memory of a block (`tilec xray` draws its contents)"),
         ".maxntid" | ".reqntid" => plain("threads of a block, from the kernel's schedule"),
         ".minnctapersm" => plain(
             "blocks that the assembler has to leave registers for on a multiprocessor (`min_ctas` of the schedule)",

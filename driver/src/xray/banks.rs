@@ -235,7 +235,7 @@ fn drawn_rows(layout: &SmemLayout, elem: Elem, bytes: u64) -> Vec<u64> {
 /// The address of an element, as a formula.
 fn formula(layout: &SmemLayout, elem: Elem) -> String {
     let Some((swizzle, places)) = layout.to_cute() else {
-        return "No CuTe layout with one swizzle says where an element lies: it is the exclusive or of what the bits of its coordinates say.".to_owned();
+        return "No CuTe layout with one swizzle gives the address of an element: the address is the XOR of one term for each coordinate bit.".to_owned();
     };
     let unit = match elem.bytes_of(1) {
         1 => "bytes".to_owned(),
@@ -243,7 +243,7 @@ fn formula(layout: &SmemLayout, elem: Elem) -> String {
         _ => "elements".to_owned(),
     };
     let Some(s) = swizzle.filter(|s| !s.is_identity()) else {
-        return format!("No swizzle: an element lies at its place in the CuTe layout {places}, in {unit}.");
+        return format!("No swizzle: the CuTe layout gives the address of an element: {places}, in {unit}.");
     };
     let (low, high) = (elem.bytes_of(1 << s.m()), elem.bytes_of(1 << (s.m() + s.s().unsigned_abs())));
     let (to, from) = if s.s() > 0 { (low, high) } else { (high, low) };

@@ -133,7 +133,7 @@ impl Operand<'_> {
         let (first, depth) = (step as u64 * o.extents.1, o.extents.1);
         let banks = (0..along).flat_map(|i| (0..deep).map(move |j| (i, j))).map(|core| self.banks(step, core)).min();
         let said = format!(
-            "step {} of {}: elements {first} to {} of the reduction; each core matrix lies in {} banks",
+            "step {} of {}: elements {first} to {} of the reduction; each core matrix is in {} banks",
             step + 1,
             o.steps.len(),
             first + depth - 1,

@@ -4,7 +4,7 @@
 import * as columns from "xray/columns.js";
 import * as compare from "xray/compare.js";
 import { ROOMS as PICTURES } from "xray/pictures.js";
-import { address, choose, whenChosen } from "xray/select.js";
+import { address, choose, chosen, whenChosen } from "xray/select.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const ROOMS = [columns, ...PICTURES, ...(data.beside ? [compare] : [])];
@@ -16,19 +16,17 @@ head.querySelector("h1").textContent = `${data.file} for ${data.target}`;
 const values = (k) => Object.entries(k.parameters).map(([name, value]) => `${name}=${value}`).join(" ");
 head.querySelector(".kernels").textContent = data.kernels.map((k) => `${k.entry}: ${values(k)}`).join("; ");
 
-const keys = new Map();
+const roots = new Map();
 for (const room of ROOMS) {
   const root = document.createElement("div");
   root.className = "room";
   root.dataset.room = room.id;
   rooms.append(root);
-  // Drawn while it is open, so that lines can be brought into view.
-  root.classList.add("open");
+  roots.set(room, root);
   const link = document.createElement("a");
   link.href = `#${room.id}`;
   link.textContent = room.title;
   head.querySelector("nav").append(link);
-  keys.set(room.id, room.draw(data, root));
 }
 
 // What an address names and the page has not: said, with the pictures that there are.
@@ -49,14 +47,24 @@ const saysMissing = (name) => {
 };
 
 let open = ROOMS[0].id;
-whenChosen(({ name }) => {
+const openChosen = ({ name }) => {
   const asked = ROOMS.find((room) => name === room.id || (room.owns && room.owns(data, name)));
   missing.hidden = !name || Boolean(asked);
   if (!missing.hidden) saysMissing(name);
   open = (asked || ROOMS[0]).id;
-  rooms.querySelectorAll(".room").forEach((root) => root.classList.toggle("open", root.dataset.room === open));
+  roots.forEach((root) => root.classList.toggle("open", root.dataset.room === open));
   head.querySelectorAll("nav a").forEach((a) => a.setAttribute("aria-current", String(a.hash === `#${open}`)));
+};
+// A room is open before it hears of the choice, so that it can bring lines into view.
+whenChosen(openChosen);
+
+const keys = new Map();
+roots.forEach((root, room) => {
+  // Drawn while it is open, for the same reason.
+  root.classList.add("open");
+  keys.set(room.id, room.draw(data, root));
 });
+openChosen(chosen());
 
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;

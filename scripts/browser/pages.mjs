@@ -356,6 +356,23 @@ async function pictures(file) {
   }
 }
 
+// From a picture, a link to a line opens the code with that line, and what was made of it, in view.
+async function fromPicture(file) {
+  const { page, said } = await open(file, "#memory");
+  const links = await page.$$eval('figure figcaption a[href^="#source:"]', (all) => all.filter((a) => a.offsetParent).map((a) => a.getAttribute("href")));
+  if (links.length) {
+    const to = links.at(-1);
+    await page.evaluate((to) => [...document.querySelectorAll(`a[href="${to}"]`)].find((a) => a.offsetParent).click(), to);
+    assert.equal(await page.$eval(".room.open", (r) => r.dataset.room), "columns", `${file}${to}`);
+    const scrolled = (page) => page.$$eval(".columns .lines", (all) => all.map((box) => box.scrollTop));
+    const direct = await open(file, to);
+    assert.deepEqual(await scrolled(page), await scrolled(direct.page), `${file}: ${to} from a picture is not where it is by its own address`);
+    await direct.page.close();
+  }
+  assert.deepEqual(said, [], file);
+  await page.close();
+}
+
 // Stored pictures: what a person saw and found right. Texts are left out of the images, because fonts differ from machine to machine; what they say, and
 // where, is in a hash beside.
 const REFERENCE = join(dirname(fileURLToPath(import.meta.url)), "reference");
@@ -480,6 +497,7 @@ try {
     await steps(file);
     await rooms(file);
     await pictures(file);
+    await fromPicture(file);
     await drawn(file);
     console.log(`${file}: fine, opened with ${has.most.toFixed(2)} s of work`);
   }

@@ -26,6 +26,7 @@ use tilec_ir::atoms::{Atom, AtomRow};
 use tilec_ir::codes;
 use tilec_ir::demands::{Demand, Figure, Property, What};
 use tilec_ir::diag::{Diagnostic, Severity, Span, counted};
+use tilec_ir::kernel::Kernel;
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ptx::report::{CopyReport, Report};
@@ -123,7 +124,21 @@ pub(super) fn broken(
             with_promises(said, &tried(d.what, &asked), !asked.is_empty())
         }),
     };
-    known.filter_map(judged).collect()
+    let mut all: Vec<Diagnostic> = known.filter_map(judged).collect();
+    // An error ends the compilation before there is machine code.
+    if let Some(last) = all.iter_mut().rev().find(|d| d.severity == Severity::Error) {
+        last.notes.extend(unjudged(tile.kernel));
+    }
+    all
+}
+
+/// Which demands are judged once the others hold: those that registers have a part in.
+fn unjudged(k: &Kernel) -> Option<String> {
+    let asked = k.demands.iter().filter(|d| d.what.is_of_registers());
+    let names: Vec<String> = asked.map(|d| format!("`{d}`")).collect();
+    let was = if names.len() == 1 { "was" } else { "were" };
+    (!names.is_empty())
+        .then(|| format!("{} {was} not judged: registers are known once the other demands hold", names.join(", ")))
 }
 
 /// What passes said of the fast path that is missing, with preconditions that they ask for.
@@ -295,13 +310,23 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
     }
 }
 
+/// Leaves out places that are there already.
+fn unrepeated(places: &mut Vec<(Span, String)>) {
+    let mut seen: Vec<(Span, String)> = Vec::new();
+    places.retain(|place| {
+        let is_new = !seen.contains(place);
+        seen.extend(is_new.then(|| place.clone()));
+        is_new
+    });
+}
+
 fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {
     let kernel = tile.kernel;
     let own = if demand.span.is_none() { kernel.name_span } else { demand.span };
     let message = format!("kernel `{}` does not meet `require {}`: {}", kernel.name, demand, broken.message);
     let mut d = Diagnostic::error(codes::BROKEN_DEMAND, own, message);
     let mut places = broken.places;
-    places.dedup();
+    unrepeated(&mut places);
     for (span, text) in places.iter().take(SHOWN) {
         if !span.is_none() {
             d = d.with_place(*span, text.clone());

@@ -86,6 +86,8 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
     }
     match best {
         Some((values, effect)) => found.advice.push(advice(known, kernel, &values, &free, (&effect, p, less))),
+        // Without a neighbour there is nothing to say of neighbours.
+        None if search.seen.is_empty() => {}
         None => found.facts.push(format!(
             "{} (tried, {}): {}",
             search.in_words(p),

@@ -50,7 +50,7 @@ pub(super) fn pictures(program: &Compiled, machine: Option<&Machine>, measured: 
         out.extend(banks::pictures(kernel, &k.lowered.shared, &prefix));
         out.extend(boxes::pictures(&k.lowered.boxes, &prefix));
         out.extend(operands::pictures(&k.lowered.operands, &prefix));
-        out.extend(sectors::pictures(&k.lowered.copies, &prefix));
+        out.extend(sectors::pictures(kernel, &k.lowered.copies, &prefix));
         out.extend(path::draw::pictures(program, k, &prefix));
         let scheduled = time::pictures(k, &prefix);
         // Slots that no schedule shows are those of written roles, or of warpgroups that share the tensor cores.

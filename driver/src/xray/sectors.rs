@@ -3,6 +3,8 @@
 use super::picture::{Picture, Room};
 use super::svg::{Anchor, BAD, INK, Key, Svg, TINTS};
 use std::collections::{BTreeMap, BTreeSet};
+use tilec_ir::facts::contiguous_dim;
+use tilec_ir::kernel::Kernel;
 use tilec_ptx::report::CopyReport;
 
 /// Bytes of a sector.
@@ -13,7 +15,7 @@ const CELL: (f64, f64) = (48.0, 20.0);
 const MARGIN: (f64, f64) = (74.0, 56.0);
 
 /// Pictures of the copies between global memory and threads.
-pub(super) fn pictures(copies: &[CopyReport], prefix: &str) -> Vec<Picture> {
+pub(super) fn pictures(kernel: &Kernel, copies: &[CopyReport], prefix: &str) -> Vec<Picture> {
     let mut out: Vec<Picture> = Vec::new();
     let mut seen: Vec<(&str, &[(u64, u64)])> = Vec::new();
     for c in copies.iter().filter(|c| c.global_bytes > 0 && !c.lanes.is_empty()) {
@@ -30,7 +32,7 @@ pub(super) fn pictures(copies: &[CopyReport], prefix: &str) -> Vec<Picture> {
             c.global_bytes,
             100.0 * c.sector_use
         );
-        let svg = draw(c, &title);
+        let svg = draw(c, line_of(kernel, &c.tensor), &title);
         out.push(Picture {
             title,
             span: c.span,
@@ -38,6 +40,18 @@ pub(super) fn pictures(copies: &[CopyReport], prefix: &str) -> Vec<Picture> {
         });
     }
     out
+}
+
+/// What elements that are adjacent in memory are: a row, or a column of a tensor whose order is `col`.
+fn line_of(kernel: &Kernel, tensor: &str) -> &'static str {
+    let v = kernel.params.iter().copied().find(|&v| kernel.values[v].name == tensor);
+    let of = v.and_then(|v| Some((contiguous_dim(kernel, v)?, kernel.tensor_ty(v)?.shape.len())));
+    match of {
+        Some((_, 1)) => "run",
+        Some((d, rank)) if d + 2 == rank => "column",
+        Some((d, rank)) if d + 1 != rank => "line",
+        _ => "row",
+    }
 }
 
 /// Lanes by row and sector.
@@ -69,7 +83,7 @@ fn lanes_in_words(lanes: &[usize]) -> String {
     }
 }
 
-fn draw(c: &CopyReport, title: &str) -> String {
+fn draw(c: &CopyReport, line: &str, title: &str) -> String {
     let rows = touched(c);
     let all: BTreeSet<u64> = rows.values().flat_map(|s| s.keys().copied()).collect();
     let first = all.first().copied().unwrap_or(0);
@@ -87,7 +101,7 @@ fn draw(c: &CopyReport, title: &str) -> String {
     }
     for (i, (_, sectors)) in rows.iter().take(shown).enumerate() {
         let y = MARGIN.1 + i as f64 * CELL.1;
-        svg.colored(MARGIN.0 - 6.0, y + 14.0, Anchor::End, "#555555", &format!("row {i}"));
+        svg.colored(MARGIN.0 - 6.0, y + 14.0, Anchor::End, "#555555", &format!("{line} {i}"));
         for s in 0..count {
             let x = MARGIN.0 + s as f64 * CELL.0;
             let lanes = sectors.get(&(first + s));
@@ -118,7 +132,15 @@ fn draw(c: &CopyReport, title: &str) -> String {
     if parts {
         svg.key(Key::Cell(BAD), "with `!`: a sector of which a part is used; the memory moves all of it");
     }
-    svg.note("A row is a row of the tensor, in the order of the lanes; numbers above are bytes of the row, for rows that begin at multiples of a sector.");
+    let drawn = match line {
+        "row" => "A row is a row of the tensor".to_owned(),
+        "run" => "A row of the picture is a run of adjacent elements".to_owned(),
+        "line" => "A row of the picture is a line of the tensor along its contiguous dimension".to_owned(),
+        _ => format!("A row of the picture is a {line} of the tensor"),
+    };
+    svg.note(format!(
+        "{drawn}, in the order of the lanes; numbers above are bytes of the {line}, for {line}s that begin at multiples of a sector."
+    ));
     if rows.len() > shown || all.last().is_some_and(|l| l - first >= count) {
         svg.note("Further rows and sectors are not drawn.");
     }
@@ -156,14 +178,17 @@ mod tests {
     fn sectors_that_are_used_in_part_are_marked() {
         let whole = copy((0..32).map(|lane| (lane / 8, lane % 8 * 16)).collect(), 16);
         let parts = copy((0..32).map(|lane| (lane, 0)).collect(), 4);
-        let (whole, parts) = (draw(&whole, "whole"), draw(&parts, "parts"));
+        let (whole, parts) = (draw(&whole, "row", "whole"), draw(&parts, "row", "parts"));
         assert!(!whole.contains(BAD) && whole.matches("h-48z").count() == 16, "{whole}");
         assert_eq!(parts.matches("!<").count(), 32, "{parts}");
         // Lanes that request the same bytes use them once.
-        let same = draw(&copy(vec![(0, 0); 32], 4), "same");
+        let same = draw(&copy(vec![(0, 0); 32], 4), "row", "same");
         assert!(same.contains(">0-31!<") && same.contains(BAD), "{same}");
-        let turns =
-            draw(&copy((0..32).map(|lane| (lane / 4, lane % 2 * 32 + lane / 2 % 2 * 16)).collect(), 16), "turns");
+        let turns = draw(
+            &copy((0..32).map(|lane| (lane / 4, lane % 2 * 32 + lane / 2 % 2 * 16)).collect(), 16),
+            "row",
+            "turns",
+        );
         assert!(turns.contains(">0,2<") && turns.contains(">29,31<"), "{turns}");
     }
 }

@@ -34,7 +34,9 @@ pub(in crate::xray) fn pictures(program: &Compiled, kernel: &CompiledKernel, pre
         way.of_tensor(v, &coords);
         if way.path.steps.len() > 2 {
             let name = format!("{prefix}path-{}", value.name);
-            out.push(picture(name, &element(&value.name, &coords), &way.path, value.span));
+            // As the tensor is declared, without the dimensions along which it repeats.
+            let declared = (0..rank).filter(|d| !t.repeats.contains(d)).map(|d| coords[d]).collect::<Vec<_>>();
+            out.push(picture(name, &element(&value.name, &declared), &way.path, value.span));
         }
     }
     out

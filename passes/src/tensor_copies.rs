@@ -9,13 +9,13 @@ use crate::analysis::access_width::{
 use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::facts::{Facts, Stride, contiguous_dim, strides};
 use crate::refusal::Refused;
-use tilec_ir::entities::Value;
-use tilec_ir::kernel::{CopyAttrs, Kernel};
+use tilec_ir::entities::{Expr, Value};
+use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData};
 use tilec_ir::layout::hardware::{self, panels};
 use tilec_ir::padded::im2col;
 use tilec_ir::print::print_expr;
 use tilec_ir::target::{MAX_TENSOR_RANK, Target};
-use tilec_ir::typing::ResolvedView;
+use tilec_ir::typing::{ResolvedView, resolve_view};
 use tilec_ir::window_ends::own_end;
 
 /// Checks that TMA can copy a window of a tensor to the whole `buffer`. The error says why not.
@@ -126,13 +126,27 @@ pub(crate) fn short_rows(
     let least = (1..).map(|log2| 1u64 << log2).find(|&n| hardware::rows(n, elem, false).is_some())?;
     let has = shape[along];
     let mut help = format!("tiles with {least} elements along dimension {along} of `{name}`, not {has}");
-    // A matrix may be stored in the other order.
+    // A matrix may be stored in the other order; no instruction reduces so few elements in any.
     if let ([_, _], [_, _]) = (shape, tensor.shape.as_slice())
         && long(1 - along)
+        && !is_reduced(k, buffer, along)
     {
         help.push_str(&format!("; or `{name}` in the order `{}`", if along == 0 { "row" } else { "col" }));
     }
     Some(Refused::from(format!("rows of `{name}`'s tile are shorter than 32 bytes")).help(&help))
+}
+
+/// Whether a product reduces a dimension of a buffer.
+fn is_reduced(k: &Kernel, buffer: Value, dim: usize) -> bool {
+    let reduces = |e: Expr, own: usize| {
+        resolve_view(k, e).is_some_and(|view| view.base == buffer && dim == if view.transposed { 1 - own } else { own })
+    };
+    k.statement_data().any(|s| match *s {
+        StmtData::Assign { src, .. } => {
+            matches!(&k.exprs[src], ExprData::Mma(mma) if reduces(mma.a, 1) || reduces(mma.b, 0))
+        }
+        _ => false,
+    })
 }
 
 /// Whether a window consists of boxes of a tensor, wherever the tensor ends: the host can encode its tensor map, and

@@ -177,6 +177,22 @@ pub(super) struct Work<'k> {
     pub(super) functions: u64,
     /// Initialisers of scalars.
     lets: BTreeMap<Value, Expr>,
+    /// Expressions outside of copies that may read windows.
+    expressions: Vec<Reads>,
+    /// Names whose windows copies read: they are counted there.
+    copied: BTreeSet<Value>,
+}
+
+/// An expression that is assigned or named.
+#[derive(Clone, Debug)]
+struct Reads {
+    at: Stmt,
+    region: usize,
+    of: Expr,
+    /// The name that it gets.
+    name: Option<Value>,
+    /// The tile that it is assigned to.
+    to: Option<Value>,
 }
 
 /// Most values of a grid index that are examined one by one.
@@ -215,9 +231,12 @@ impl<'k> Work<'k> {
             repeated: repeated as u64,
             functions: function_registers(&sketch),
             lets: BTreeMap::new(),
+            expressions: Vec::new(),
+            copied: BTreeSet::new(),
         };
         let reader = Reader { k, sketch: &sketch, facts: &facts };
         reader.block(sketch.body, 0, &mut work)?;
+        reader.windows(&mut work);
         for tile in &mut work.tiles {
             let loads = |m: &Move| m.buffer == Some(tile.value);
             tile.filled = work.regions.iter().any(|r| !r.loops.is_empty() && r.moves.iter().any(loads));
@@ -499,11 +518,24 @@ impl Reader<'_> {
                     if let ExprData::Mma(_) = self.sketch.exprs[src] {
                         let product = self.product(s, dst, src)?;
                         work.regions[region].products.push(product);
+                    } else {
+                        work.expressions.push(Reads { at: s, region, of: src, name: None, to: Some(dst) });
                     }
                 }
-                StmtData::Var { value, .. } | StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
-                StmtData::Let { value, init } => drop(work.lets.insert(value, init)),
-                StmtData::Copy { .. } => self.copy(s, &mut work.regions[region]),
+                StmtData::Var { value, init } => {
+                    work.tiles.extend(self.tile(value));
+                    let reads = |of| Reads { at: s, region, of, name: None, to: Some(value) };
+                    work.expressions.extend(init.map(reads));
+                }
+                StmtData::Alloc { value, .. } => work.tiles.extend(self.tile(value)),
+                StmtData::Let { value, init } => {
+                    work.lets.insert(value, init);
+                    work.expressions.push(Reads { at: s, region, of: init, name: Some(value), to: None });
+                }
+                StmtData::Copy { src, dst, .. } => {
+                    self.copy(s, &mut work.regions[region]);
+                    [src, dst].into_iter().for_each(|e| self.named(e, &mut work.copied));
+                }
                 StmtData::Channel { .. }
                 | StmtData::Barrier
                 | StmtData::Fence
@@ -512,6 +544,56 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// All names on which an expression depends.
+    fn named(&self, e: Expr, out: &mut BTreeSet<Value>) {
+        let mut parts = Parts::of(self.sketch, e);
+        while let Some(e) = parts.take() {
+            for_each_ref(self.sketch, e, &mut |v| {
+                if out.insert(v) {
+                    parts.named(v);
+                }
+            });
+            parts.inside(e);
+        }
+    }
+
+    /// Counts windows of tensors that are read in assignments and named expressions, as copies of them count: both become loads.
+    fn windows(&self, work: &mut Work<'_>) {
+        for Reads { at, region, of, name, to } in std::mem::take(&mut work.expressions) {
+            // A name of a window is one for what reads it.
+            let alias = name.is_some() && resolve_view(self.sketch, of).is_some();
+            if alias || name.is_some_and(|v| work.copied.contains(&v)) {
+                continue;
+            }
+            let mut rest = vec![of];
+            while let Some(e) = rest.pop() {
+                let Some(view) = resolve_view(self.sketch, e) else {
+                    // Only the extents of an `iota`'s operand matter. What has a name is loaded where it is named.
+                    let is_leaf = matches!(self.sketch.exprs[e], ExprData::Ref(_) | ExprData::Iota { .. });
+                    rest.extend(self.sketch.children(e).into_iter().filter(|_| !is_leaf));
+                    continue;
+                };
+                let shape = self.extents(e, to).filter(|shape| !shape.is_empty());
+                if let Some(shape) = shape.filter(|_| view.space(self.sketch).has_bounds()) {
+                    work.regions[region].moves.extend(self.moved((at, true), e, &shape, None));
+                }
+            }
+        }
+    }
+
+    /// The extents of a window in an expression: those of the tile that it is assigned to, where they agree; else literals.
+    fn extents(&self, e: Expr, to: Option<Value>) -> Option<Vec<Expr>> {
+        let whole = to.and_then(|v| self.k.tile_ty(v)).map(|t| t.shape.clone());
+        let Some(own) = fixed_shape(self.sketch, e) else { return whole };
+        let of_tile = |d: usize| {
+            let shape = whole.as_ref().filter(|shape| shape.len() == own.len())?;
+            (self.sketch.as_int(shape[d]).and_then(|n| u64::try_from(n).ok()) == Some(own[d])).then_some(shape[d])
+        };
+        let literal =
+            |n: u64| self.k.exprs.keys().find(|&e| self.k.as_int(e).is_some_and(|x| u64::try_from(x) == Ok(n)));
+        own.iter().enumerate().map(|(d, &n)| of_tile(d).or_else(|| literal(n))).collect()
     }
 
     fn tile(&self, value: Value) -> Option<Tile> {

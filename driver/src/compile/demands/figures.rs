@@ -1,8 +1,8 @@
 //! Figures: what code has, at which places most of it is, and the bound to reach.
 
 use super::code::{Broken, Code, compared};
-use super::roofline;
 use super::way_out::{By, WayOut};
+use super::{order, roofline};
 use crate::compile::attribution;
 use crate::compile::report_json::Assembler;
 use crate::console::render::SourceFile;
@@ -258,7 +258,7 @@ pub(crate) fn unknown(report: &Report, p: &Prediction, what: What) -> Option<Bro
 pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<Broken> {
     let p = code.tile.prediction?;
     let mut broken = match figure {
-        Figure::Bytes => bytes(p, what),
+        Figure::Bytes => bytes(code, p, what),
         Figure::Padding => super::padding::padding(p, what),
         Figure::Roofline => {
             let ((unit, share), budget) = (p.busiest(), p.budget());
@@ -286,25 +286,53 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
 /// Reads of a tensor beyond which it is said how often it is read.
 const AGAIN: f64 = 1.01;
 
-fn bytes(p: &Prediction, what: What) -> Option<Broken> {
+fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
     let broken = compared(what, p.bytes / p.least_bytes.max(1.0), |x| {
         // Rounded away from what is demanded, so that the number breaks the demand as it is read.
         let times = (100.0 * x).ceil() / 100.0;
         format!("{:.0} bytes are moved, {times:.2} times the {:.0} of the tensors", p.bytes, p.least_bytes)
     })?;
+    let (mut notes, mut wider, mut repeats) = (Vec::new(), Vec::new(), false);
+    for (tensor, times) in p.reads.iter().filter(|(_, times)| *times > AGAIN) {
+        let unused = moved_for_used(code, p, tensor).min(*times);
+        let reads = times / unused;
+        repeats |= reads > AGAIN;
+        if reads > AGAIN {
+            notes.push(format!("`{tensor}` is read {reads:.2} times from memory"));
+        }
+        if unused > AGAIN {
+            notes.push(format!(
+                "accesses to `{tensor}` use {:.0} % of the bytes of their sectors, and move all of them",
+                100.0 / unused
+            ));
+            let own = code.report.copies.iter().filter(|c| c.tensor == *tensor && c.sector_use < 1.0);
+            wider.extend(own.filter_map(|c| order::wider(code.tile.kernel, c)));
+        }
+    }
     // Of windows that overlap, nothing is loaded twice in a block.
     let edges = p.places.iter().any(|place| place.global && place.once < 1.0);
-    let change = match (what, p.atom) {
+    let mut change: Vec<WayOut> = Vec::new();
+    for way in wider {
+        change.extend((!change.contains(&way)).then_some(way));
+    }
+    match (what, p.atom) {
         (What::AtMost(..), None) if edges => {
             let text = "larger blocks: of windows that overlap, a smaller share is beyond the edges of a block";
-            vec![WayOut::new(text, By::Parameters)]
+            change.push(WayOut::new(text, By::Parameters));
         }
-        (What::AtMost(..), None) => {
-            vec![WayOut::by_hand("load each tensor once, and keep what is used again in registers")]
+        (What::AtMost(..), None) if repeats || notes.is_empty() => {
+            change.push(WayOut::by_hand("load each tensor once, and keep what is used again in registers"));
         }
-        _ => Vec::new(),
-    };
-    let again = p.reads.iter().filter(|(_, times)| *times > AGAIN);
-    let notes = again.map(|(tensor, times)| format!("`{tensor}` is read {times:.2} times from memory")).collect();
+        _ => {}
+    }
     Some(Broken { places: attribution::copies(p), notes, change, ..broken })
+}
+
+/// Bytes of the sectors that loads of a tensor touch, for each byte that they use.
+fn moved_for_used(code: &Code<'_>, p: &Prediction, tensor: &str) -> f64 {
+    let own = || p.places.iter().filter(|place| place.global && !place.store && place.of == tensor);
+    let (used, moved) = own().fold((0.0, 0.0), |(used, moved), place| {
+        (used + place.bytes, moved + place.bytes * attribution::times(code.report, place))
+    });
+    if used > 0.0 { moved / used } else { 1.0 }
 }

@@ -19,12 +19,16 @@ pub(super) fn of_sectors<'c>(k: &Kernel, copies: impl Iterator<Item = &'c CopyRe
         // Of what is gathered, and of whole rows, no order of the lanes uses more.
         lanes |= !c.gathered && inside.is_none();
         let (reason, way) = innermost(k, c).map_or((None, None), |(reason, way)| (Some(reason), way));
+        // The other order is in front: it takes no change of the program.
+        let ways = way.into_iter().chain(wider(k, c));
         for note in [reason, inside].into_iter().flatten() {
             if !notes.contains(&note) {
                 notes.push(note);
             }
         }
-        change.extend(way.filter(|way| !change.contains(way)));
+        for way in ways {
+            change.extend((!change.contains(&way)).then_some(way));
+        }
     }
     let lanes = lanes && change.is_empty();
     change.extend(lanes.then(|| {
@@ -103,6 +107,23 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
         ),
         Some(WayOut::new(way, by(along))),
     ))
+}
+
+/// Of a window with less than a sector along the contiguous dimension: the one that has a sector there.
+pub(super) fn wider(k: &Kernel, c: &CopyReport) -> Option<WayOut> {
+    let (view, shape) = window(k, c)?;
+    let own = contiguous_dim(k, view.base).filter(|_| !c.gathered)?;
+    let tensor = k.tensor_ty(view.base).filter(|t| t.modes(own).is_none())?;
+    let ElemRef::Known(elem) = tensor.elem else { return None };
+    let at = view.base_dims().iter().position(|&kept| kept == own);
+    let extent = at.map_or(1, |i| shape[i]);
+    let whole = u64::from(elem.per(SECTOR_BYTES));
+    (extent < whole).then(|| {
+        WayOut::by_hand(format!(
+            "windows of `{}` with {whole} elements or more along dimension {own}, not {extent}: they use whole sectors of {SECTOR_BYTES} bytes",
+            c.tensor
+        ))
+    })
 }
 
 /// That rows of a window begin inside of a sector, if adjacent lanes have adjacent elements. Then nothing else wastes bytes of sectors.

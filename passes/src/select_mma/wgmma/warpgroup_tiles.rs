@@ -184,6 +184,12 @@ fn no_tile(k: &Kernel, wanted: &WgmmaQuery<'_>, why: NoTile) -> Refused {
         )
         .into();
     }
+    let ((rows, cols, depth), step) = (wanted.block, u64::from(wanted.atom.row().k));
+    let deep = depth.next_multiple_of(step);
+    if deep != depth && (WgmmaQuery { block: (rows, cols, deep), ..*wanted }).is_possible() {
+        let why = format!("`wgmma` reduces {step} elements at a time, and tiles have {depth} along the reduction");
+        return Refused::from(why).help(&format!("tiles with {deep} elements along the reduction, not {depth}"));
+    }
     if (WgmmaQuery { reduced: &[], ..*wanted }).is_possible() {
         return "the tile is reduced along a dimension that would be split across warps".into();
     }

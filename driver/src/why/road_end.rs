@@ -17,7 +17,7 @@ pub(super) fn of(kernel: &CompiledKernel, open: bool) -> Option<Part> {
     if open {
         facts.push("losses above that are not in the predicted time have ways out: measure what they gain".to_owned());
     }
-    let title = format!("Nothing is left that lowers the predicted time of `{name}`");
+    let title = format!("Nothing that was tried lowers the predicted time of `{name}`");
     Some(Part { title, facts, decisions: Vec::new() })
 }
 

@@ -5,6 +5,8 @@
 //! from a copy of the kernel in which placeholders replace the `auto` parameters, and which is folded as by
 //! `specialize`. The two share entity numbers, so an extent is an expression of the original kernel.
 
+mod expressions;
+
 use crate::analysis::access_width::{elem_of, global_width, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_contiguous;
 use crate::analysis::distinct::in_memory;
@@ -15,6 +17,7 @@ use crate::analysis::uses::{all_stmts, for_each_ref, loop_body, path_to, stmt_ex
 use crate::specialize;
 use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;
+use expressions::Reads;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atoms::{Atom, Inputs};
@@ -181,18 +184,6 @@ pub(super) struct Work<'k> {
     expressions: Vec<Reads>,
     /// Names whose windows copies read: they are counted there.
     copied: BTreeSet<Value>,
-}
-
-/// An expression that is assigned or named.
-#[derive(Clone, Debug)]
-struct Reads {
-    at: Stmt,
-    region: usize,
-    of: Expr,
-    /// The name that it gets.
-    name: Option<Value>,
-    /// The tile that it is assigned to.
-    to: Option<Value>,
 }
 
 /// Most values of a grid index that are examined one by one.
@@ -544,56 +535,6 @@ impl Reader<'_> {
             }
         }
         Ok(())
-    }
-
-    /// All names on which an expression depends.
-    fn named(&self, e: Expr, out: &mut BTreeSet<Value>) {
-        let mut parts = Parts::of(self.sketch, e);
-        while let Some(e) = parts.take() {
-            for_each_ref(self.sketch, e, &mut |v| {
-                if out.insert(v) {
-                    parts.named(v);
-                }
-            });
-            parts.inside(e);
-        }
-    }
-
-    /// Counts windows of tensors that are read in assignments and named expressions, as copies of them count: both become loads.
-    fn windows(&self, work: &mut Work<'_>) {
-        for Reads { at, region, of, name, to } in std::mem::take(&mut work.expressions) {
-            // A name of a window is one for what reads it.
-            let alias = name.is_some() && resolve_view(self.sketch, of).is_some();
-            if alias || name.is_some_and(|v| work.copied.contains(&v)) {
-                continue;
-            }
-            let mut rest = vec![of];
-            while let Some(e) = rest.pop() {
-                let Some(view) = resolve_view(self.sketch, e) else {
-                    // Only the extents of an `iota`'s operand matter. What has a name is loaded where it is named.
-                    let is_leaf = matches!(self.sketch.exprs[e], ExprData::Ref(_) | ExprData::Iota { .. });
-                    rest.extend(self.sketch.children(e).into_iter().filter(|_| !is_leaf));
-                    continue;
-                };
-                let shape = self.extents(e, to).filter(|shape| !shape.is_empty());
-                if let Some(shape) = shape.filter(|_| view.space(self.sketch).has_bounds()) {
-                    work.regions[region].moves.extend(self.moved((at, true), e, &shape, None));
-                }
-            }
-        }
-    }
-
-    /// The extents of a window in an expression: those of the tile that it is assigned to, where they agree; else literals.
-    fn extents(&self, e: Expr, to: Option<Value>) -> Option<Vec<Expr>> {
-        let whole = to.and_then(|v| self.k.tile_ty(v)).map(|t| t.shape.clone());
-        let Some(own) = fixed_shape(self.sketch, e) else { return whole };
-        let of_tile = |d: usize| {
-            let shape = whole.as_ref().filter(|shape| shape.len() == own.len())?;
-            (self.sketch.as_int(shape[d]).and_then(|n| u64::try_from(n).ok()) == Some(own[d])).then_some(shape[d])
-        };
-        let literal =
-            |n: u64| self.k.exprs.keys().find(|&e| self.k.as_int(e).is_some_and(|x| u64::try_from(x) == Ok(n)));
-        own.iter().enumerate().map(|(d, &n)| of_tile(d).or_else(|| literal(n))).collect()
     }
 
     fn tile(&self, value: Value) -> Option<Tile> {

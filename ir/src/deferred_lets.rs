@@ -67,8 +67,46 @@ impl Deferred {
                 found.inits[v] = None;
             }
         }
+        for &(s, _) in stmts.iter().filter(|&&(_, is_let)| is_let) {
+            let StmtData::Let { value, init } = k.stmts[s] else { continue };
+            let parted = |found: &Deferred| {
+                !found.has_whole(k, init) && copies[value].iter().any(|&s| !found.stores_whole(k, s))
+            };
+            // Such a combination needs a tile of its own, because no operand shows which elements a thread has.
+            if found.inits[value].is_some() && parted(&found) {
+                found.inits[value] = None;
+            }
+        }
         found.close(k);
         found
+    }
+
+    /// Whether an operand of an expression has all elements of its tile: not `x - transpose(x)` of a column.
+    fn has_whole(&self, k: &Kernel, e: Expr) -> bool {
+        fixed_shape(k, e).is_none_or(|shape| self.has_operand(k, e, &shape))
+    }
+
+    /// The same for the expression that a copy stores.
+    fn stores_whole(&self, k: &Kernel, copy: Stmt) -> bool {
+        let StmtData::Copy { src, .. } = k.stmts[copy] else { unreachable!("final copies are copies") };
+        self.has_whole(k, src)
+    }
+
+    fn has_operand(&self, k: &Kernel, e: Expr, shape: &[u64]) -> bool {
+        let mut parts = Parts::of(k, e);
+        while let Some(e) = parts.take() {
+            match k.exprs[e] {
+                ExprData::Ref(v) if self.init(v).is_some() => parts.named(v),
+                ExprData::Ref(_) | ExprData::Reduce { .. } | ExprData::Scan { .. } | ExprData::Part { .. } => {
+                    if fixed_shape(k, e).as_deref() == Some(shape) {
+                        return true;
+                    }
+                }
+                ExprData::View(_) => {}
+                _ => parts.inside(e),
+            }
+        }
+        false
     }
 
     /// The initialiser of a `let` that is deferred.

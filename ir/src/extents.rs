@@ -132,10 +132,23 @@ impl Product {
     /// The product divided by a literal and some of its factors, rounded up.
     fn divided(mut self, k: &Kernel, by: i128, parts: &[Expr]) -> Option<Product> {
         for &part in parts {
-            let at = self.parts.iter().position(|&own| same_expr(k, meaning(k, own), meaning(k, part)))?;
+            let part = unclamped(k, part);
+            let at = self.parts.iter().position(|&own| same_expr(k, unclamped(k, own), part))?;
             self.parts.swap_remove(at);
         }
         Some(Product { literal: Interval::of(Op::CeilDiv, point(self.literal), point(by))?.hi, ..self })
+    }
+}
+
+/// What `max(1, x)` and `max(0, x)` of a positive `x` are.
+fn unclamped(k: &Kernel, e: Expr) -> Expr {
+    let e = meaning(k, e);
+    let ExprData::Op { op: Op::Max, args } = &k.exprs[e] else { return e };
+    let idle = |e: Expr| k.as_int(e).is_some_and(|x| x <= 1);
+    match args[..] {
+        [a, b] if idle(a) && positive(k, b) => meaning(k, b),
+        [a, b] if idle(b) && positive(k, a) => meaning(k, a),
+        _ => e,
     }
 }
 
@@ -296,6 +309,28 @@ impl<'k> Ranges<'k> {
             ExprData::Op { op: Op::Min, args } => args.iter().flat_map(|&a| self.below(a, left)).collect(),
             _ => Vec::new(),
         }
+    }
+
+    /// Whether an index is known to be less than an extent: by its range, by the end of its loop or axis, or as a
+    /// remainder or quotient.
+    #[must_use]
+    pub fn is_below(&self, index: Expr, extent: Expr) -> bool {
+        let k = self.k;
+        if let (Some(index), Some(extent)) = (self.of(index), self.of(extent))
+            && index.hi < extent.lo
+        {
+            return true;
+        }
+        let (literal, parts) = factor_list(k, &[extent]);
+        let within = |bound: Product| {
+            let mut rest = parts.clone();
+            let found = bound.parts.iter().all(|&part| {
+                let at = rest.iter().position(|&own| same_expr(k, meaning(k, own), meaning(k, part)));
+                at.map(|at| rest.swap_remove(at)).is_some()
+            });
+            found && bound.literal <= literal
+        };
+        positive(k, extent) && self.below(index, &Cell::new(NAMES)).into_iter().any(within)
     }
 
     /// The definition of a name, until the limit of lookups is reached.

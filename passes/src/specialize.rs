@@ -24,6 +24,7 @@ mod proposed;
 mod reshaped;
 mod single_row;
 mod store_races;
+mod tested_indices;
 mod transposed;
 mod uncovered_elements;
 mod window_ends;
@@ -68,6 +69,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     substitute(k, &bindings);
     k.const_params.clear();
     fold(k);
+    let is_decided = k.schedule.target.is_some();
+    // A text with decisions shows which indices are tested.
+    if !is_decided {
+        tested_indices::mark(k);
+    }
     conditions::converted(k);
     counted_loops::turns(k);
     coalesce::run(k);
@@ -82,7 +88,6 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
     }
     loops::bound(k);
     check_divisors(k, cx)?;
-    let is_decided = k.schedule.target.is_some();
     check_target(k, cx)?;
     check_limits(k, cx)?;
     crate::narrow_products::run(k, cx);

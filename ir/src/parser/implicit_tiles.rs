@@ -17,6 +17,9 @@ use crate::types::{ElemRef, TileTy};
 use crate::typing::{Extent, Type, join_extent, register_tile, shape_text, type_of};
 use std::collections::BTreeSet;
 
+/// What to write for a window of one element that is combined with larger ones.
+const ONE_ELEMENT: &str = "an index and `_` in its place repeat the one element: `x[i.., d, _]`";
+
 /// Writes out the tiles; returns what is wrong with what windows say. There is an error about the `failed` ones already.
 pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes, failed: &BTreeSet<Expr>) -> Vec<Diagnostic> {
     let mut writer = Writer { windowed: with_windows(k), notes, failed, used: BTreeSet::new(), wrong: Vec::new() };
@@ -210,7 +213,7 @@ impl Writer<'_> {
             for (own, written, &n) in dims.filter_map(|(dim, n)| Some((dim.extent?, dim.written, n))) {
                 if own.same(k, n) != Some(true) {
                     let (note, left_out) = match own.known() {
-                        Some(1) => ("an index and `_` in its place repeat the one element: `x[i.., d, _]`", None),
+                        Some(1) => (ONE_ELEMENT, None),
                         _ => ("leave the extent out: a window has as many elements as the other tile", written),
                     };
                     let (own, n) = (shape_text(k, &[own]), shape_text(k, &[n]));
@@ -238,12 +241,15 @@ impl Writer<'_> {
             for (all, dim) in extents[front..].iter_mut().zip(&window.dims) {
                 match (*all, dim.given_extent()) {
                     (Some(a), Some(b)) if a.same(k, b) != Some(true) => {
+                        let note = match [a, b].into_iter().any(|n| n.known() == Some(1)) {
+                            true => ONE_ELEMENT,
+                            false => "one of them says it for all: leave the other extent out",
+                        };
                         let (a, b) = (shape_text(k, &[a]), shape_text(k, &[b]));
                         let message = format!("windows that are combined say {a} and {b} elements");
-                        self.wrong.push(
-                            Diagnostic::error(codes::SHAPE_MISMATCH, span, message)
-                                .with_note("one of them says it for all: leave the other extent out"),
-                        );
+                        self.wrong.push(Diagnostic::error(codes::SHAPE_MISMATCH, span, message).with_note(note));
+                        // There is an error about these windows already.
+                        self.used.extend(windows.iter().flat_map(|(_, window)| &window.from));
                         return None;
                     }
                     (None, Some(n)) => *all = Some(n),

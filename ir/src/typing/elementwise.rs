@@ -280,7 +280,14 @@ impl Types<'_> {
     fn wrong(&self, op: Op, arg: Expr, ty: &Type, wanted: &str) -> TypeError {
         let found = ty.describe(self.k);
         let d = self.error(codes::WRONG_OPERAND, arg, format!("`{}` works on {wanted}, found {found}", op.token()));
+        let is_truth = ty.elem() == Some(ElemRef::Known(Elem::Bool));
         match op.domain() {
+            Domain::Select if is_truth => d.with_note(
+                "to select one of two conditions, write `c && a || !c && b`; `select(c, x, y)` selects numbers",
+            ),
+            Domain::Compare if is_truth => d
+                .with_note("two comparisons are joined by `&&`: `a <= x && x <= b`")
+                .with_note("two conditions are equal if `a && b || !a && !b`"),
             Domain::Float => self.converted(d.with_note("convert the operand: `cast<f32>(x)`"), arg, ty, "f32"),
             Domain::Logic => self.compared(d.with_note("write a comparison, such as `x != 0`"), arg),
             Domain::Select => d.with_note("write a comparison, such as `x != 0`"),

@@ -111,6 +111,15 @@ impl<'k> Inequalities<'k> {
         below().is_some_and(|below| self.impossible(&[below], &[]))
     }
 
+    /// Whether an index is at least 0, or more than `below`, under these conditions.
+    pub(crate) fn is_at_least(&self, e: Expr, below: Option<Expr>, given: &[Given]) -> bool {
+        let fails = || match below {
+            None => Sum::default().plus(&self.sum(e)?, -1)?.less_one(),
+            Some(below) => self.sum(below)?.plus(&self.sum(e)?, -1),
+        };
+        fails().is_some_and(|fails| self.impossible(&[fails], given))
+    }
+
     /// The result of a comparison for outside elements, along dimension `axis`, if it is the same for all of them.
     pub(crate) fn compared(&self, op: Op, sides: [Expr; 2], outside: &Outside, axis: u32) -> Option<bool> {
         let decided = self.decided(op, sides, outside, axis);

@@ -67,7 +67,7 @@ pub(super) fn store_as_numbers(k: &mut Kernel) {
             }
         };
         let stores = to.is_some_and(|v| tiles.contains(v));
-        let moves = matches!(k.stmts[s], StmtData::Copy { .. }) && names(k, &tiles, src);
+        let moves = matches!(k.stmts[s], StmtData::Copy { .. }) && names(k, &tiles, moved(k, src));
         if stores && moves {
             continue;
         }
@@ -86,6 +86,14 @@ pub(super) fn store_as_numbers(k: &mut Kernel) {
     }
     for v in k.values.keys().filter(|&v| tiles.contains(v)).collect::<Vec<_>>() {
         k.tile_ty_mut(v).expect("it is a tile").elem = NUMBERS;
+    }
+}
+
+/// The tile or window that a copy moves in another shape or order.
+fn moved(k: &Kernel, src: Expr) -> Expr {
+    match k.exprs[src] {
+        ExprData::Reshape { arg, .. } | ExprData::Permute { arg, .. } => arg,
+        _ => src,
     }
 }
 

@@ -173,7 +173,10 @@ fn known(k: &Kernel) -> BTreeSet<Value> {
 
 /// Whether some window of a dimension of this size is at other positions, too, or has a written end.
 fn moves(k: &Kernel, size: Expr) -> bool {
-    let fixed = |e: &Expr| k.as_int(*e).is_some();
+    let fixed = |e: &Expr| {
+        let tested = if let ExprData::Index(at) = k.exprs[*e] { at } else { *e };
+        k.as_int(tested).is_some()
+    };
     let elsewhere = |view: &ResolvedView| {
         let Some(tensor) = k.tensor_ty(view.base) else { return false };
         tensor.shape.iter().zip(&view.dims).any(|(&own, dim)| {

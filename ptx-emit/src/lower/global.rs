@@ -25,7 +25,7 @@ use tilec_ir::kernel::{ExprData, Kernel};
 use tilec_ir::layout::RegLayout;
 use tilec_ir::ops::Op;
 use tilec_ir::types::GivenStride;
-use tilec_ir::typing::{ResolvedView, ViewDim, let_init};
+use tilec_ir::typing::{ResolvedView, Type, ViewDim, let_init, type_of};
 
 /// Immediate offsets stay below this: the instruction has a signed 24-bit offset.
 const REACH: i64 = 1 << 22;
@@ -437,6 +437,8 @@ impl Lower<'_> {
                     _ => parts.iter().all(|&p| p == 0).then_some(0),
                 }
             }
+            // An index that is tested.
+            ExprData::Index(arg) if type_of(self.k, *arg) == Ok(Type::Index) => self.coefficient_in(*arg, var, known),
             // A number that is computed in front of the loop is constant in it.
             ExprData::Index(arg) => (self.depth_of_number(*arg)? < self.loops.last()?.depth).then_some(0),
             _ => Some(0),

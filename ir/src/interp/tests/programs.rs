@@ -1,6 +1,6 @@
 //! Channels, roles, reductions, integers, views: what programs other than a plain product mean.
 
-use super::{int, kernel, number, result, tensor};
+use super::{error, int, kernel, number, result, tensor};
 use crate::interp::inputs::{Inputs, Tensor};
 use crate::types::Elem;
 
@@ -338,6 +338,28 @@ fn narrow_registers_round() {
     let square = half::f16::from_f64(rounded * rounded).to_f64();
     // A name has the type of what it names.
     assert_eq!(out.data("Z"), [half::f16::from_f64(square / 11.0).to_f64(); 4]);
+}
+
+#[test]
+fn rows_are_zero_outside() {
+    let program = |schedule: &str| {
+        let body = "{ copy X[i - 1, 0..+2] + X[i + 1, 0..] -> Y[i, 0..] copy X[i, 0..+2] -> Z[i - 1, 0..] }";
+        let head = "kernel r(X: gmem f32[M, 2], Y: gmem f32[M, 2], Z: gmem f32[M, 2]) grid (i: M)";
+        kernel(&format!("{head} {schedule} {body}"))
+    };
+    let tensor = |first: f64| Tensor {
+        elem: Elem::F32,
+        data: (0..6).map(|x| first * f64::from(x)).collect::<Vec<f64>>().into(),
+    };
+    let inputs = || {
+        let inputs = Inputs::default().size("M", 3).tensor("X", tensor(1.0)).tensor("Y", tensor(0.0));
+        inputs.tensor("Z", tensor(-1.0))
+    };
+    let out = result(&program(""), inputs());
+    assert_eq!(out.data("Y"), [2.0, 3.0, 4.0, 6.0, 2.0, 3.0]);
+    assert_eq!(out.data("Z"), [2.0, 3.0, 4.0, 5.0, -4.0, -5.0]);
+    // A text with decisions tests only the indices that it marks.
+    assert_eq!(error(&program("schedule { target sm_80 }"), inputs()).code.0, "E0704");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::pad::Pad;
 use crate::rewrite::same_expr;
 use tilec_ir::entities::Expr;
-use tilec_ir::kernel::Kernel;
+use tilec_ir::kernel::{ExprData, Kernel};
+use tilec_ir::loop_ends::meaning;
 use tilec_ir::numerics::cast::int_format;
 use tilec_ir::numerics::float_format;
 use tilec_ir::ops::Op;
@@ -28,8 +29,30 @@ pub(crate) fn operator(k: &Kernel, op: Op, args: &[Expr], pads: &[Pad], compared
         (Op::Max, [a, b], _) => a.larger(*b),
         (Op::Min, [a, b], _) => a.smaller(*b),
         (Op::Neg, [a], _) => a.negated(),
-        (Op::Select, [c, a, b], _) => c.select(*a, *b),
+        (Op::Select, [c, a, b], _) => match c.select(*a, *b) {
+            // No element is smaller than 0 then.
+            zero if zero.is_zero() && args[1..].iter().all(|&e| is_never_negative(k, e)) => zero.absolute(),
+            chosen => chosen,
+        },
         _ => function(op, pads),
+    }
+}
+
+/// Whether no element of an expression is less than 0.
+fn is_never_negative(k: &Kernel, e: Expr) -> bool {
+    match &k.exprs[meaning(k, e)] {
+        ExprData::Int(x) => *x >= 0,
+        ExprData::Float(bits) => f64::from_bits(*bits) >= 0.0,
+        ExprData::Op { op: Op::Abs | Op::Exp | Op::Exp2 | Op::Sqrt, .. } => true,
+        // Products of integers may wrap.
+        ExprData::Op { op: Op::Mul, args } => {
+            let is_float =
+                matches!(type_of(k, e).ok().and_then(|ty| ty.elem()), Some(ElemRef::Known(elem)) if elem.is_float());
+            is_float && same_expr(k, meaning(k, args[0]), meaning(k, args[1]))
+        }
+        ExprData::Op { op: Op::Max, args } => args.iter().any(|&arg| is_never_negative(k, arg)),
+        ExprData::Op { op: Op::Select, args } => args[1..].iter().all(|&arg| is_never_negative(k, arg)),
+        _ => false,
     }
 }
 

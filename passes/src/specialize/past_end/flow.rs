@@ -191,13 +191,21 @@ impl<'f, 'k> Flow<'f, 'k> {
         if self.rounds > 0 || attrs.when.is_some() {
             return;
         }
-        for (w, index) in view.gathered_dims() {
+        let indices = view.gathered_dims();
+        for &(w, index) in &indices {
             let Some(own) = fixed_shape(self.k, index) else { continue };
             for axis in 0..own.len() {
                 let along = self.along(index, &own, axis);
+                // One index outside of its extent is enough: then nothing is stored.
+                let excluded = |other: Expr| {
+                    fixed_shape(self.k, other).as_ref() == Some(&own) && self.along(other, &own, axis).pad.is_negative()
+                };
+                if indices.iter().any(|&(_, other)| excluded(other)) {
+                    continue;
+                }
                 let stored = || self.along(src, shape, if own.len() == shape.len() { axis } else { w });
                 let harmless = || attrs.reduce == Some(Combining::Add) && stored().pad.is_zero();
-                if let Some(past) = along.past.filter(|_| !along.pad.is_negative() && !harmless()) {
+                if let Some(past) = along.past.filter(|_| !harmless()) {
                     self.found.push(TaintedExpr { at: index, taker: Consumer::Scatter { axis: axis as u32 }, past });
                 }
             }

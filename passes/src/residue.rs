@@ -155,8 +155,8 @@ impl Residue {
             }
             fetches.push((s, dim));
         }
-        // Checks are written: the loop has been peeled before, or not.
-        if fetches.iter().any(|&(s, _)| is_checked_as_written(k, s)) {
+        // Nothing is loaded, or checks are written: the loop has been peeled before, or not.
+        if fetches.is_empty() || fetches.iter().any(|&(s, _)| is_checked_as_written(k, s)) {
             return Ok(None);
         }
         if let Some(v) = last.is_none().then(|| read_before(k, body, &fetches)).flatten() {

@@ -7,14 +7,22 @@ use super::programs::Change;
 use super::trials::Trial;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, DemandStatus};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use tilec_ir::demands::What;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
-use tilec_ir::types::Order;
+use tilec_ir::types::{ElemRef, Order};
 
-/// The largest alignment in elements: 16 bytes of 4 bits.
-const ALIGNED: i64 = 32;
+/// Bytes of the widest access: a larger alignment changes nothing.
+const WIDEST: u32 = 16;
+
+/// A parameter of alignments, `multiple ALIGN`.
+pub(super) struct Alignment {
+    pub(super) name: String,
+    pub(super) now: i64,
+    /// The elements of the widest access to a tensor that is aligned by it.
+    pub(super) most: i64,
+}
 
 /// The parameter that an expression is.
 pub(super) fn parameter(k: &Kernel, e: Expr) -> Option<&str> {
@@ -38,34 +46,50 @@ pub(super) fn of_item<'k>(kernel: &'k CompiledKernel, word: &str) -> Option<&'k 
 }
 
 /// The parameters of alignments (`multiple ALIGN`) that have numbers.
-pub(super) fn alignments(kernel: &CompiledKernel) -> Vec<(String, i64)> {
+pub(super) fn alignments(kernel: &CompiledKernel) -> Vec<Alignment> {
     let Some(written) = &kernel.tile.source_kernel else { return Vec::new() };
     let k = &written.kernel;
-    let names: BTreeSet<&str> = k
-        .params
-        .iter()
-        .filter_map(|&v| k.tensor_ty(v)?.multiple)
-        .flat_map(|e| k.children(e).into_iter().chain([e]).filter_map(|e| parameter(k, e)).collect::<Vec<_>>())
-        .collect();
-    let number = |name: &str| {
+    let mut most: BTreeMap<&str, i64> = BTreeMap::new();
+    for &v in &k.params {
+        let Some(multiple) = k.tensor_ty(v).and_then(|tensor| tensor.multiple) else { continue };
+        let Some(elements) = of_widest(&kernel.tile.specialized, &k.values[v].name) else { continue };
+        for name in k.children(multiple).into_iter().chain([multiple]).filter_map(|e| parameter(k, e)) {
+            let known = most.entry(name).or_default();
+            *known = elements.max(*known);
+        }
+    }
+    let number = |(name, most): (&str, i64)| {
         kernel.tile.parameters.iter().find_map(|(own, value)| match value {
-            ConstValue::Int(x) if own == name => Some((own.clone(), *x)),
+            ConstValue::Int(now) if own == name => Some(Alignment { name: own.clone(), now: *now, most }),
             _ => None,
         })
     };
-    names.into_iter().filter_map(number).collect()
+    most.into_iter().filter_map(number).collect()
 }
 
-/// Larger alignments than one.
-pub(super) fn larger_alignments(now: i64) -> impl Iterator<Item = i64> {
-    std::iter::successors(Some(now.max(1)), |n| n.checked_mul(2)).skip(1).take_while(|&n| n <= ALIGNED)
+/// The elements of the widest access to a tensor.
+fn of_widest(specialized: &Kernel, tensor: &str) -> Option<i64> {
+    let v = specialized.params.iter().find(|&&v| specialized.values[v].name == tensor)?;
+    match specialized.tensor_ty(*v)?.elem {
+        ElemRef::Known(elem) => Some(i64::from(elem.per(WIDEST))),
+        ElemRef::Param(_) => None,
+    }
+}
+
+impl Alignment {
+    /// Larger alignments than one, up to that of the widest access.
+    pub(super) fn larger(&self, now: i64) -> impl Iterator<Item = i64> {
+        let most = self.most;
+        std::iter::successors(Some(now.max(1)), |n| n.checked_mul(2)).skip(1).take_while(move |&n| n <= most)
+    }
 }
 
 /// The value of an alignment parameter with which a property holds that does not hold now, as an option.
 pub(super) fn aligned(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Option<(String, Change)> {
-    alignments(kernel).into_iter().find_map(|(name, now)| {
-        let option = |value: i64| (format!("-D {name}={value}"), Change::of_values(&[(&name, value.to_string())]));
-        larger_alignments(now).map(option).find(|(_, change)| holds(known, kernel, what, change))
+    alignments(kernel).into_iter().find_map(|own| {
+        let name = &own.name;
+        let option = |value: i64| (format!("-D {name}={value}"), Change::of_values(&[(name, value.to_string())]));
+        own.larger(own.now).map(option).find(|(_, change)| holds(known, kernel, what, change))
     })
 }
 

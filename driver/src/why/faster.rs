@@ -2,7 +2,7 @@
 
 use super::advice::Advice;
 use super::answer::{Known, unrepeated};
-use super::by_parameters;
+use super::by_parameters::{self, Alignment};
 use super::programs::Change;
 use super::trials::{Effect, FASTER, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
@@ -214,7 +214,7 @@ struct Search<'a> {
     now: f64,
     free: &'a [FreeParameter],
     /// Alignments, which have larger values.
-    aligned: &'a [(String, i64)],
+    aligned: &'a [Alignment],
     seen: BTreeSet<Values>,
 }
 
@@ -276,9 +276,9 @@ impl Search<'_> {
             let others = [value.checked_mul(2), (value > 1 && value % 2 == 0).then_some(value / 2)];
             all.extend(others.into_iter().flatten().chain(near(p, name)).map(|value| with(name, value)));
         }
-        for (name, value) in self.aligned.iter().filter(|_| p.sizes_given) {
-            let value = now(name).unwrap_or(*value);
-            all.extend(by_parameters::larger_alignments(value).map(|value| with(name, value)));
+        for own in self.aligned.iter().filter(|_| p.sizes_given) {
+            let value = now(&own.name).unwrap_or(own.now);
+            all.extend(own.larger(value).map(|value| with(&own.name, value)));
         }
         all
     }
@@ -292,7 +292,8 @@ impl Search<'_> {
         let near = self.free.iter().flat_map(|own| near(p, &own.name).map(|n| format!("`{}={n}`", own.name)));
         parts.extend(near);
         if p.sizes_given {
-            parts.extend(self.aligned.iter().map(|(name, _)| format!("larger `{name}`")));
+            let larger = self.aligned.iter().filter(|own| own.now < own.most);
+            parts.extend(larger.map(|own| format!("larger `{}`", own.name)));
         }
         parts.join(", ")
     }

@@ -63,7 +63,10 @@ impl Machine<'_> {
 
     fn index_unfilled(&mut self, e: Expr) -> Result<i64, Fail> {
         if let ExprData::Index(arg) = self.k.exprs[e] {
-            return match self.eval(arg, Some(&[]))? {
+            let around = std::mem::replace(&mut self.of_index, true);
+            let value = self.eval(arg, Some(&[]));
+            self.of_index = around;
+            return match value? {
                 Val::Index(x) => Ok(x),
                 Val::Tile(t) => Ok(index::of_value(self.scalar(&t, arg)?.to_i128())),
             };

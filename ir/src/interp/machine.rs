@@ -115,6 +115,8 @@ pub(super) struct Machine<'k> {
     pub(super) fill: Option<Literal>,
     /// The condition of the present copy does not hold: nothing in global memory is inside the bounds.
     pub(super) outside: bool,
+    /// Whether an element is read of which an index is made.
+    pub(super) of_index: bool,
     /// The state of the cluster's tiles in distributed shared memory.
     pub(super) passed: BTreeMap<(Value, i64), ClusterTile>,
     /// Whether the block is the last of its cluster, which holds these tiles.

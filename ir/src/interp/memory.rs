@@ -102,8 +102,9 @@ impl Machine<'_> {
                     let at = moved(self.index(e)?)?;
                     let limit = axis.end.map_or(axis.extent, |end| end.min(axis.extent));
                     let outside = at < 0 || at >= limit;
-                    // In a text with decisions, other indices are not tested.
-                    let tested = || self.outside || self.k.schedule.target.is_none() || is_of_value(self.k, e);
+                    // In a text with decisions, other indices are not tested, except of elements of which indices are made.
+                    let tested =
+                        || self.outside || self.of_index || self.k.schedule.target.is_none() || is_of_value(self.k, e);
                     if outside && matches!(base.root, Root::Global(_)) && tested() {
                         window.absent = true;
                         continue;

@@ -65,6 +65,7 @@ pub fn run(k: &Kernel, inputs: &mut Inputs, opts: &Options) -> Result<(), Box<Di
         check: None,
         fill: None,
         outside: false,
+        of_index: false,
         passed: std::collections::BTreeMap::new(),
         last_of_cluster: true,
         apart: disjoint_stores::Stored::of(k),

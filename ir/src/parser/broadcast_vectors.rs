@@ -9,7 +9,7 @@
 //! that lacks one gets the index 0 there.
 
 use super::broadcast::takes_dimensions;
-use super::window_notes::{Notes, RangeNote, leaves, rank};
+use super::window_notes::{Notes, RangeNote, leaves, rank, window};
 use crate::codes;
 use crate::diag::{Diagnostic, Span};
 use crate::entities::{Expr, Value};
@@ -45,7 +45,7 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
         };
         let asked = by > 0 || notes.get(&e).is_some_and(|said| said.iter().any(|said| said.repeats));
         let Some(ty) = k.tensor_ty(base) else {
-            if asked && !takes_dimensions(k, base) {
+            if asked && !takes_dimensions(k, base) && !becomes_tile(k, notes, base) {
                 let message = format!("`{}` cannot repeat along a dimension that it lacks", k.values[base].name);
                 let note = "tensors and tiles can: `bias[_, j..]`, `v[.., _]`";
                 wrong.push(Diagnostic::error(codes::BAD_VIEW, k.expr_spans[e], message).with_note(note));
@@ -77,6 +77,16 @@ pub(super) fn write_out(k: &mut Kernel, notes: &mut Notes) -> Vec<Diagnostic> {
         dimensions(k, notes, tensor, uses);
     }
     wrong
+}
+
+/// Whether a name is of what is computed of windows that give all extents: it becomes a tile.
+fn becomes_tile(k: &Kernel, notes: &Notes, v: Value) -> bool {
+    let init = matches!(k.values[v].def, ValueDef::Let).then(|| let_init(k, v)).flatten();
+    let Some(init) = init.filter(|&init| window(k, notes, init).is_none()) else { return false };
+    let mut parts = Vec::new();
+    leaves(k, init, &mut parts);
+    let mut windows = parts.into_iter().filter_map(|part| window(k, notes, part));
+    windows.any(|w| !w.dims.is_empty() && w.dims.iter().all(|dim| dim.given_extent().is_some()))
 }
 
 /// Windows of lower rank than the other operands: the number of missing dimensions, and the window for which a name

@@ -17,7 +17,7 @@ impl Parser<'_, '_> {
         if let Some((_, property)) = PROPERTIES.iter().find(|(name, _)| self.eat_words(name)) {
             return Ok(Demand { what: What::Has(*property), span: self.since(start) });
         }
-        let Some((_, figure, unit)) = FIGURES.iter().find(|(name, ..)| self.eat_words(name)) else {
+        let Some((name, figure, unit)) = FIGURES.iter().find(|(name, ..)| self.eat_words(name)) else {
             let found = match self.peek() {
                 Tok::Word(word) => format!("nothing called `{}` can be demanded", clip(word)),
                 _ => return Err(self.expected("a demand, such as `no spills` or `registers <= 168`")),
@@ -36,7 +36,9 @@ impl Parser<'_, '_> {
         };
         let at_most = self.eat_sign("<=");
         if !at_most && !self.eat_sign(">=") {
-            let d = self.expected_here("`<=` or `>=`");
+            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+            let note = format!("`{name}` is a figure, which is compared: `{name} <= 1{unit}`, `{name} >= 1{unit}`");
+            let d = self.expected_here("`<=` or `>=`").with_note(note);
             let meant =
                 [("<", "<="), (">", ">="), ("==", "<="), ("=", "<=")].into_iter().find(|(sign, _)| self.at_sign(sign));
             return Err(self.error(match meant {
@@ -72,6 +74,10 @@ impl Parser<'_, '_> {
             words.push_str(word);
             let as_long: Vec<&'static str> =
                 names.iter().copied().filter(|name| name.split(' ').count() == n + 1).collect();
+            let joined = |text: &str| text.replace([' ', '_'], "");
+            if let Some(&same) = names.iter().find(|name| joined(name) == joined(&words)) {
+                return Some((same, self.tokens[self.pos + n].span.end));
+            }
             if let Some(near) = self.near_word(&words, &as_long) {
                 return Some((near, self.tokens[self.pos + n].span.end));
             }

@@ -118,7 +118,10 @@ impl Narrow<'_> {
         let rank = windows.iter().map(|(_, window)| window.dims.len()).max().unwrap_or(0);
         for d in 0..rank {
             let says = |window: &Window| {
-                dim(window, d).is_some_and(|dim| dim.given_extent().is_some() || !dim.repeats && self.is_tile(window))
+                let all = |dim: &super::window_notes::Dim| dim.all.is_some_and(|n| n.known() != Some(1));
+                dim(window, d).is_some_and(|dim| {
+                    dim.given_extent().is_some() || !dim.repeats && (self.is_tile(window) || all(&dim))
+                })
             };
             if windows.iter().map(|(_, window)| window).chain(&to).any(says) {
                 continue;

@@ -164,7 +164,7 @@ fn register_budget(cx: &mut Cx<'_, '_>, warps: i64) {
     let Some(last) = last.filter(|_| left < 0) else { return };
     let message = format!(
         "the roles take {} registers, the block has {}",
-        (share * warps - left) * i64::from(WARP),
+        (share * warps).saturating_sub(left).saturating_mul(i64::from(WARP)),
         share * warps * i64::from(WARP)
     );
     let note = format!(

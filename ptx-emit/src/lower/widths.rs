@@ -9,6 +9,10 @@ impl Lower<'_> {
     /// An integer as a 32-bit operand; its range must fit.
     pub(super) fn as32(&mut self, a: Int) -> Operand {
         match a.repr {
+            // Of a factor of a product of 32 bits only the low ones count, as of a register.
+            Repr::Const(x) if i32::try_from(x).is_err() && u32::try_from(x).is_err() => {
+                Operand::Imm(i64::from(x as i32))
+            }
             Repr::Const(x) => Operand::Imm(x),
             Repr::R32(r) => r.into(),
             Repr::R64(r) => self.emit.pure(Class::B32, P::CvtS32S64, [r.into()]).into(),

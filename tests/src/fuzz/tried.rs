@@ -104,15 +104,23 @@ fn tolerance(kernel: &Kernel) -> f64 {
     if kernel.expressions().into_iter().any(bytes) { TOLERANCE_OF_BYTES } else { TOLERANCE }
 }
 
-/// A run with values for all sizes and scalars; those that an altered program adds are small.
+/// A run with values for all sizes and scalars, as their types hold them; those that an altered program adds are small.
 fn completed(run: &Run, kernel: &Kernel) -> Run {
     let mut run = Run { tolerance: tolerance(kernel), ..run.clone() };
     for &v in &kernel.sizes {
         run.values.entry(kernel.values[v].name.clone()).or_insert(8.0);
     }
     for &v in &kernel.params {
-        if let ValueDef::Scalar { default: None, .. } = kernel.values[v].def {
-            run.values.entry(kernel.values[v].name.clone()).or_insert(2.0);
+        let ValueDef::Scalar { elem, default } = &kernel.values[v].def else { continue };
+        let name = &kernel.values[v].name;
+        if default.is_none() {
+            run.values.entry(name.clone()).or_insert(2.0);
+        }
+        // A launch is given numbers that the type holds.
+        if let (ElemRef::Known(elem), Some(x)) = (elem, run.values.get_mut(name))
+            && let Some(format) = Format::from_name(elem.name())
+        {
+            *x = format.stored(*x);
         }
     }
     run

@@ -81,7 +81,11 @@ impl Writer<'_> {
         let elem = type_of(k, arg).ok().and_then(|ty| ty.elem()).expect("a tile has elements");
         let known: Option<Vec<u64>> = shape.iter().map(|n| n.known()).collect();
         let count = |k: &mut Kernel, extents: &mut Vec<Expr>| match &known {
-            Some(known) => k.int(known.iter().product::<u64>().cast_signed(), span),
+            Some(known) => {
+                // The verifier refuses a tile of too many.
+                let all = known.iter().fold(1u64, |all, &n| all.saturating_mul(n));
+                k.int(i64::try_from(all).unwrap_or(i64::MAX), span)
+            }
             None => {
                 let first = extents.remove(0);
                 let first = k.copy_expr(first);

@@ -6,6 +6,7 @@
 //! `write_out` inserts it in front of the statement. Operands of reductions and scans, and named windows, are such
 //! tiles, too. If a tile gives the extents, a window may give the same.
 
+use super::fill_values;
 use super::window_notes::{Dim, Notes, RangeNote, Window, leaves, window};
 use crate::attributes::CopyAttrs;
 use crate::codes;
@@ -320,7 +321,7 @@ impl Writer<'_> {
         }
         parts.windows.remove(0);
         if let Some(loaded) = whole(&parts.windows, rank) {
-            let load = loading(k, attrs, loaded == src);
+            let load = loading(k, attrs, loaded, loaded == src);
             front.extend(self.tile_of(k, loaded, &extents, load, span));
             self.count_in(k, &parts, &extents, Some(loaded));
             let mut store = attrs.clone();
@@ -342,7 +343,7 @@ impl Writer<'_> {
             front.push(k.stmt(StmtData::Var { value, init: Some(src) }, span));
         } else {
             front.push(k.stmt(StmtData::Var { value, init: None }, span));
-            let attrs = loading(k, attrs, false);
+            let attrs = loading(k, attrs, src, false);
             front.push(k.stmt(StmtData::Copy { src, dst: tile, attrs }, span));
         }
         let src = k.value_ref(value, span);
@@ -528,16 +529,18 @@ fn whole(windows: &[(Expr, Window)], rank: usize) -> Option<Expr> {
     windows.iter().find(|(_, window)| full(window)).map(|&(e, _)| e)
 }
 
-/// How a copy with these attributes loads its tile, which is all of what it copies (`alone`) or a part of that.
-pub(super) fn loading(k: &mut Kernel, attrs: &CopyAttrs, alone: bool) -> CopyAttrs {
+/// How a copy with these attributes loads the tile of `src`, which is all of what it copies (`alone`) or a part of that.
+pub(super) fn loading(k: &mut Kernel, attrs: &CopyAttrs, src: Expr, alone: bool) -> CopyAttrs {
+    // Only tensors have bounds.
+    let bounded = fill_values::reads_tensors(k, src);
     let mechanism = match attrs.mechanism {
         words @ Mechanism::Words { .. } if alone => words,
         _ => Mechanism::Registers,
     };
     CopyAttrs {
         vec: attrs.vec,
-        check: attrs.check.clone(),
-        when: attrs.when.map(|when| k.copy_expr(when)),
+        check: attrs.check.clone().filter(|_| bounded),
+        when: attrs.when.filter(|_| bounded).map(|when| k.copy_expr(when)),
         fill: attrs.fill.filter(|_| alone),
         mechanism,
         ..CopyAttrs::default()

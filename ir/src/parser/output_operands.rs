@@ -71,7 +71,7 @@ fn load(k: &mut Kernel, notes: &mut Notes, s: Stmt, e: Expr, inside: &[Expr]) ->
     let extents: Vec<Extent> =
         own.map(|(dim, &n)| if dim.repeats { Extent::Known(1) } else { dim.given_extent().unwrap_or(n) }).collect();
     // A written width is that of the store.
-    let attrs = attrs.map_or_else(CopyAttrs::default, |attrs| CopyAttrs { vec: None, ..loading(k, &attrs, false) });
+    let attrs = attrs.map_or_else(CopyAttrs::default, |attrs| CopyAttrs { vec: None, ..loading(k, &attrs, e, false) });
     let name = format!("{}_first", k.values[window.base].name);
     let (load, _) = tile_of_window(k, notes, e, &name, &extents, attrs, k.expr_spans[e]);
     Some(load)

@@ -17,7 +17,6 @@ use crate::analysis::uses::{all_stmts, for_each_ref, loop_body, path_to, stmt_ex
 use crate::specialize;
 use crate::tensor_copies;
 use cranelift_entity::SecondaryMap;
-use expressions::Reads;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atoms::{Atom, Inputs};
@@ -466,6 +465,18 @@ impl Tree for Valued<'_> {
     fn partial(&self) -> bool {
         true
     }
+}
+
+/// An expression that is assigned or named.
+#[derive(Clone, Debug)]
+struct Reads {
+    at: Stmt,
+    region: usize,
+    of: Expr,
+    /// The name that it gets.
+    name: Option<Value>,
+    /// The tile that it is assigned to.
+    to: Option<Value>,
 }
 
 struct Reader<'a> {

@@ -76,7 +76,8 @@ impl Lower<'_> {
             Source::Tile(tile) => Some((*tile).clone()),
             Source::Elementwise(e, _) => self.tile_of(*e),
         }
-        .filter(|tile| tile.elem == elem);
+        // A single number is stored to each element.
+        .filter(|tile| tile.elem == elem && tile.layout == layout);
         let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();

@@ -1,24 +1,12 @@
 //! Windows of tensors that expressions outside of copies read.
 
-use super::{Reader, Work};
+use super::{Reader, Reads, Work};
 use crate::analysis::uses::for_each_ref;
 use std::collections::BTreeSet;
-use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::ExprData;
 use tilec_ir::names::Parts;
 use tilec_ir::typing::{fixed_shape, resolve_view};
-
-/// An expression that is assigned or named.
-#[derive(Clone, Debug)]
-pub(super) struct Reads {
-    pub(super) at: Stmt,
-    pub(super) region: usize,
-    pub(super) of: Expr,
-    /// The name that it gets.
-    pub(super) name: Option<Value>,
-    /// The tile that it is assigned to.
-    pub(super) to: Option<Value>,
-}
 
 impl Reader<'_> {
     /// All names on which an expression depends.

@@ -19,8 +19,8 @@ pub(crate) fn cuda(py: Python<'_>, text: String) -> PyErr {
 pub(crate) fn of_argument(name: &str, py: Python<'_>, error: PyErr) -> PyErr {
     let text = || format!("`{name}`: {}", error.value(py));
     match () {
-        () if error.get_type(py).is(&py.get_type::<PyTypeError>()) => PyTypeError::new_err(text()),
-        () if error.get_type(py).is(&py.get_type::<PyValueError>()) => PyValueError::new_err(text()),
+        () if error.get_type(py).is(py.get_type::<PyTypeError>()) => PyTypeError::new_err(text()),
+        () if error.get_type(py).is(py.get_type::<PyValueError>()) => PyValueError::new_err(text()),
         () => error,
     }
 }

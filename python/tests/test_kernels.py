@@ -133,7 +133,7 @@ class Words(unittest.TestCase):
         with self.assertRaises(tilec.CompileError) as refused:
             tilec.compile(TWO, target="sm_80", sizes={"M": 3, "N": 4}, A=2)
         self.assertIn('`sizes={"M": 3, "N": 4}`: `M % 2 == 0` does not hold', str(refused.exception))
-        self.assertIn('`variants=[{"ALIGN": 8}, {"ALIGN": 1}]`', str(refused.exception))
+        self.assertIn('`variants=[{"A": 2}, {"A": 1}]`', str(refused.exception))
 
 
     def test_a_misspelt_argument_comes_before_the_missing_device(self) -> None:

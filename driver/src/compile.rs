@@ -22,6 +22,7 @@ pub(crate) mod source_lines;
 mod sources;
 mod stage_texts;
 pub(crate) mod stages;
+pub(crate) mod unrepeated;
 mod variant_messages;
 pub(crate) mod variants;
 mod wgmma_lines;

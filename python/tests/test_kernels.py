@@ -135,7 +135,6 @@ class Words(unittest.TestCase):
         self.assertIn('`sizes={"M": 3, "N": 4}`: `M % 2 == 0` does not hold', str(refused.exception))
         self.assertIn('`variants=[{"A": 2}, {"A": 1}]`', str(refused.exception))
 
-
     def test_a_misspelt_argument_comes_before_the_missing_device(self) -> None:
         with self.assertRaises(tilec.CompileError) as refused:
             tilec.compile(TWO, targets="sm_80")

@@ -17,6 +17,7 @@ pub(crate) use figures::unknown;
 
 use super::attribution;
 use super::report_json::Assembler;
+use super::unrepeated::unrepeated;
 use crate::console::render::SourceFile;
 pub(crate) use code::Broken;
 use code::Code;
@@ -308,16 +309,6 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
-}
-
-/// Leaves out places that are there already.
-fn unrepeated(places: &mut Vec<(Span, String)>) {
-    let mut seen: Vec<(Span, String)> = Vec::new();
-    places.retain(|place| {
-        let is_new = !seen.contains(place);
-        seen.extend(is_new.then(|| place.clone()));
-        is_new
-    });
 }
 
 fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {

@@ -3,10 +3,11 @@
 //! There is one rule for all answers. Advice that shortens the predicted time comes first. Advice that does not says so, and an
 //! overview leaves out what is slower. Advice that takes a person is marked as not tried.
 
-use super::answer::{Known, unrepeated};
+use super::answer::Known;
 use super::programs::Change;
 use super::trials::{Effect, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::diag::declare_where;
 
 /// Advice.

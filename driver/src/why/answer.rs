@@ -4,7 +4,6 @@ use super::programs::Trials;
 use crate::compile::{CompileOptions, Compiled, CompiledKernel, Diagnostics};
 use crate::xray::Xray;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// The value of `schema`.
@@ -97,12 +96,6 @@ impl Known<'_> {
     pub(super) fn judges(&self, kernel: &CompiledKernel) -> bool {
         kernel.tile.source_kernel.is_some() || self.program.kernels.iter().all(|k| k.tile.source_kernel.is_none())
     }
-}
-
-/// Leaves out what is there already.
-pub(super) fn unrepeated<T: Ord + Clone>(list: &mut Vec<T>) {
-    let mut seen = BTreeSet::new();
-    list.retain(|x| seen.insert(x.clone()));
 }
 
 impl Answer {

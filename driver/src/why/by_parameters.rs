@@ -12,15 +12,13 @@ use tilec_ir::demands::What;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::types::{ElemRef, Order};
-
-/// Bytes of the widest access: a larger alignment changes nothing.
-const WIDEST: u32 = 16;
+use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
 
 /// A parameter of alignments, `multiple ALIGN`.
 pub(super) struct Alignment {
     pub(super) name: String,
     pub(super) now: i64,
-    /// The elements of the widest access to a tensor that is aligned by it.
+    /// The elements of the widest access to a tensor that is aligned by it: a larger alignment changes nothing.
     pub(super) most: i64,
 }
 
@@ -71,7 +69,7 @@ pub(super) fn alignments(kernel: &CompiledKernel) -> Vec<Alignment> {
 fn of_widest(specialized: &Kernel, tensor: &str) -> Option<i64> {
     let v = specialized.params.iter().find(|&&v| specialized.values[v].name == tensor)?;
     match specialized.tensor_ty(*v)?.elem {
-        ElemRef::Known(elem) => Some(i64::from(elem.per(WIDEST))),
+        ElemRef::Known(elem) => Some(i64::from(elem.per(MAX_ACCESS_BYTES))),
         ElemRef::Param(_) => None,
     }
 }

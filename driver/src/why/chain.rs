@@ -1,12 +1,13 @@
 //! The decisions after a line: of the passes, by what they changed and said; of the emitter, by its report.
 
 use super::advice::{self, Given};
-use super::answer::{Decision, Known, Part, Says, unrepeated};
+use super::answer::{Decision, Known, Part, Says};
 use super::question::PLACES;
 use super::said::{Lines, decision, is_not_done, lines, place};
 use super::{plain, premise, scheduled, window_lines};
 use crate::compile::attribution;
 use crate::compile::source_lines::Places;
+use crate::compile::unrepeated::unrepeated;
 use crate::compile::{CompiledKernel, explain};
 use crate::console::render::{JsonPlace, SourceFile};
 use crate::xray::Columns;

@@ -1,11 +1,12 @@
 //! Other values of compile-time parameters: compiled, and advised where the model predicts less time with them.
 
 use super::advice::Advice;
-use super::answer::{Known, unrepeated};
+use super::answer::Known;
 use super::by_parameters::{self, Alignment};
 use super::programs::Change;
 use super::trials::{Effect, FASTER, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
+use crate::compile::unrepeated::unrepeated;
 use std::collections::BTreeSet;
 use tilec_ir::diag::counted;
 use tilec_ir::kernel::{ConstValue, Kernel, StmtData};

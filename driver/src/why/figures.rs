@@ -1,7 +1,8 @@
 //! Where an element goes, what takes the registers of a thread, what the barriers are for.
 
-use super::answer::{Known, Part, unrepeated};
+use super::answer::{Known, Part};
 use super::{chain, not, said};
+use crate::compile::unrepeated::unrepeated;
 use crate::compile::{CompiledKernel, attribution};
 use crate::xray::{path, registers_of, registers_of_roles};
 use tilec_ir::codes;

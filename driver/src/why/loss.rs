@@ -1,13 +1,14 @@
 //! A demand that does not hold: where, why, and what would change it. The overview and `--not` both show what is found here.
 
 use super::advice::{self, Advice, Given, Lines};
-use super::answer::{Decision, Known, unrepeated};
+use super::answer::{Decision, Known};
 use super::faster::{self, Less};
 use super::premise::premise;
 use super::said::places_of;
 use super::{tried, ways_out};
 use crate::compile::demands::way_out::By;
 use crate::compile::demands::{self, Broken, PromisesTried};
+use crate::compile::unrepeated::unrepeated;
 use crate::compile::{CompiledKernel, with_preconditions};
 use tilec_ir::demands::{Figure, What};
 use tilec_ir::diag::Span;

@@ -1,10 +1,11 @@
 //! Bank conflicts in buffers that no line of the source names: the line for which the compiler made each, why, and what would change it.
 
 use super::advice::Advice;
-use super::answer::{Known, unrepeated};
+use super::answer::Known;
 use super::said::places_of;
 use super::ways_out;
 use crate::compile::CompiledKernel;
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};

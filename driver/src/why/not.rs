@@ -1,13 +1,14 @@
 //! `tilec why --not`: the premises of a property, and which of them fail where.
 
 use super::advice::Given;
-use super::answer::{Known, Part, unrepeated};
+use super::answer::{Known, Part};
 use super::loss::{Loss, loss};
 use super::said::places_of;
 use crate::compile::CompiledKernel;
 use crate::compile::attribution;
 use crate::compile::demands::{self, DemandStatus};
 use crate::compile::report_json::{Copy, Shared};
+use crate::compile::unrepeated::unrepeated;
 use crate::xray::registers_of;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::counted;

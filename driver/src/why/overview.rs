@@ -1,12 +1,13 @@
 //! `tilec why IN.tile` without a place: what costs time, each with its line and what would change it.
 
 use super::advice::{self, Given};
-use super::answer::{Known, Part, unrepeated};
+use super::answer::{Known, Part};
 use super::faster::{self, Less};
 use super::loss::{Loss, loss};
 use super::{costs, launches, not, premise, road_end, said, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};

@@ -1,12 +1,13 @@
 //! The premises of a fast path: which of them fails where, and what would have it hold.
 
 use super::advice::Advice;
-use super::answer::{Decision, Known, unrepeated};
+use super::answer::{Decision, Known};
 use super::{by_parameters, larger_tiles, made, said, tried, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands;
 use crate::compile::explain;
 use crate::compile::implied::without_implied;
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Diagnostic, Span};
 use tilec_ir::entities::{Block, Expr, Stmt};

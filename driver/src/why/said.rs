@@ -1,7 +1,8 @@
 //! What passes said, and where.
 
-use super::answer::{Decision, Known, Says, unrepeated};
+use super::answer::{Decision, Known, Says};
 use crate::compile::explain;
+use crate::compile::unrepeated::unrepeated;
 use crate::console::render::SourceFile;
 use tilec_ir::diag::{Diagnostic, Span};
 

@@ -1,7 +1,7 @@
 //! Advice that is tried out: preconditions that messages ask for, tiles with less padding, narrower accesses.
 
 use super::advice::Advice;
-use super::answer::{Known, unrepeated};
+use super::answer::Known;
 use super::faster::{self, Found};
 use super::programs::Change;
 use super::said::places_of;
@@ -9,6 +9,7 @@ use super::trials::{Effect, Trial, effect};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::padding;
 use crate::compile::implied::without_implied;
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::kernel::StmtData;
 use tilec_ir::layout::access::BANK_BYTES;

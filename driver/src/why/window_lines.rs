@@ -1,7 +1,8 @@
 //! Lines of the source that name windows of tensors and nothing else. The statements that use the name move the elements.
 
-use super::answer::{Known, unrepeated};
+use super::answer::Known;
 use super::said::lines;
+use crate::compile::unrepeated::unrepeated;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::names::mentions;

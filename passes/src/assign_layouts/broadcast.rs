@@ -169,7 +169,7 @@ pub(super) fn load_once(k: &mut Kernel, cx: &mut Cx<'_>, by: By) {
             let Some(small) = repeated_shape(k, reader, e) else { continue };
             let mut all = readers.iter().filter(|r| r.leaves.iter().any(|&(leaf, _)| leaf == e));
             // A named window has the bounds of each statement that reads it.
-            if at.is_some() && !all.clone().all(|r| bounds_of(k, r.stmt) == CopyAttrs::default()) {
+            if at.is_some() && all.clone().any(|r| says_bounds(k, r.stmt)) {
                 continue;
             }
             done.push(e);
@@ -265,6 +265,11 @@ fn filled(k: &Kernel, s: Stmt) -> Option<Value> {
 fn small_layout(reader: &Reader, small: &[u64]) -> RegLayout {
     let layout = reader.layout.repeated(&log2_shape(&reader.shape), &log2_shape(small));
     layout.expect("extents of 1 repeat in every layout")
+}
+
+/// Whether the statement says something of the bounds of its windows.
+fn says_bounds(k: &Kernel, s: Stmt) -> bool {
+    matches!(&k.stmts[s], StmtData::Copy { attrs, .. } if attrs.check.is_some() || attrs.when.is_some())
 }
 
 /// What the statement says of the bounds of its windows; it holds for a window that leaves it, too.

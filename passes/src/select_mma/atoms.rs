@@ -96,11 +96,15 @@ pub(crate) fn choose_atom(
     ))
 }
 
+/// The rows of the atom table that a target has natively.
+fn native(target: Target) -> impl Iterator<Item = &'static AtomRow> {
+    Atom::all().map(Atom::row).filter(move |r| target.at_least(r.first) && target.cc() <= r.last_native_cc)
+}
+
 /// The smallest tiles of a target's products of these types, if it has any: then the extents are the reason.
 fn larger_tile(target: Target, inputs: Inputs, acc: Elem) -> Option<String> {
     let smallest = |tensor_core: bool| {
-        let rows = Atom::all().map(Atom::row).filter(|r| r.tensor_core == tensor_core && target.at_least(r.first));
-        let able = rows.filter(|r| target.cc() <= r.last_native_cc && r.types_for(inputs, acc).is_some());
+        let able = native(target).filter(|r| r.tensor_core == tensor_core && r.types_for(inputs, acc).is_some());
         let (m, n, k) = able.map(|r| r.log2_shape).min_by_key(|&(m, n, k)| (m + n + k, m))?;
         Some(format!("{}x{}x{}", 1 << m, 1 << n, 1 << k))
     };
@@ -116,10 +120,8 @@ fn larger_tile(target: Target, inputs: Inputs, acc: Elem) -> Option<String> {
 
 /// What to do about a product that a target does not have: conversions of both inputs that it has, or its products.
 fn way_out(target: Target, inputs: Inputs, acc: Elem) -> String {
-    let has = |elem: Elem| {
-        let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
-        rows.into_iter().any(|r| r.tensor_core && r.types_for(Inputs { a: elem, b: elem }, acc).is_some())
-    };
+    let has =
+        |elem: Elem| native(target).any(|r| r.tensor_core && r.types_for(Inputs { a: elem, b: elem }, acc).is_some());
     let narrow = |elem: Elem| elem.is_float() && elem.bits() <= 8;
     let wider = [Elem::F16, Elem::BF16].into_iter().find(|&elem| has(elem));
     match wider.filter(|_| narrow(inputs.a) || narrow(inputs.b)) {
@@ -154,8 +156,7 @@ pub(crate) fn tensor_cores(
 
 /// The products of a target from the atom table, as text.
 pub(crate) fn available(target: Target) -> String {
-    let rows = Atom::all().map(Atom::row).filter(|r| target.at_least(r.first) && target.cc() <= r.last_native_cc);
-    let list: Vec<String> = rows
+    let list: Vec<String> = native(target)
         .map(|r| {
             let (m, n, k) = r.log2_shape;
             let types: Vec<String> = r.types.iter().map(|t| format!("{}→{}", t.inputs, t.acc.name())).collect();

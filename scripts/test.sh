@@ -41,5 +41,12 @@ if [ -n "$skipped" ]; then
     echo "$skipped"
     echo "****************************************************************************"
 fi
+# What failed stands in the middle of a long log: it is printed again here, with what it said.
+if [ "$status" -ne 0 ]; then
+    echo
+    echo "FAILED:"
+    grep -a -E '^test .* FAILED|^error: test failed|^(FAIL|ERROR): |panicked at' "$log" || true
+    sed -n -e '/^failures:$/,/^test result: /p' -e '/^\(FAIL\|ERROR\): /,/^Ran /p' "$log" | head -n 400
+fi
 if [ "$status" -eq 0 ]; then echo "tests passed"; else echo "tests FAILED" >&2; fi
 exit "$status"

@@ -279,6 +279,8 @@ struct Folder(PathBuf);
 impl Folder {
     fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tilec-build-{}-{name}", std::process::id()));
+        // Process numbers are reused: a run that was stopped may have left a folder of this name.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(path.join("out")).expect("a folder");
         Folder(path)
     }

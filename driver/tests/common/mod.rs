@@ -11,6 +11,8 @@ pub(crate) struct Dir(pub(crate) PathBuf);
 impl Dir {
     pub(crate) fn new(name: &str) -> Dir {
         let dir = std::env::temp_dir().join(format!("tilec-cli-{}-{name}", std::process::id()));
+        // Process numbers are reused: a run that was stopped may have left a directory of this name.
+        let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).expect("a directory for the test");
         Dir(dir)
     }

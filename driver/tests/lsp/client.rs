@@ -4,7 +4,7 @@ use crate::common::command;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -23,7 +23,12 @@ pub(crate) struct Client {
 impl Client {
     /// A client after `initialize`, with these options.
     pub(crate) fn new(options: Value) -> Client {
-        let mut client = Client::bare();
+        Client::bare().initialized(options)
+    }
+
+    /// The client after `initialize`, with these options.
+    pub(crate) fn initialized(self, options: Value) -> Client {
+        let mut client = self;
         let capabilities = json!({ "workspace": { "inlayHint": { "refreshSupport": true } } });
         let answer = client.request(
             "initialize",
@@ -36,7 +41,12 @@ impl Client {
 
     /// A client in front of `initialize`.
     pub(crate) fn bare() -> Client {
-        let mut child = command()
+        Client::of(&mut command())
+    }
+
+    /// A client of the server that a command starts.
+    pub(crate) fn of(command: &mut Command) -> Client {
+        let mut child = command
             .arg("lsp")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -190,6 +190,21 @@ fn demands_are_judged_as_on_the_command_line() {
     }
 }
 
+/// Files of an assembler that runs when the editor leaves are removed.
+#[test]
+fn nothing_is_left_behind() {
+    let dir = crate::common::Dir::new("left");
+    let mut client =
+        Client::of(crate::common::command().env("TMPDIR", &dir.0)).initialized(json!({ "target": "sm_90a" }));
+    let (_, text) = examples().into_iter().find(|(name, _)| name == "gemm.tile").expect("an example");
+    client.open(URI, &text.replacen("schedule {", "require registers <= 255 schedule {", 1));
+    client.notification("tilec/compiled");
+    // The assembler takes longer than this.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(client.leave(), Some(0));
+    assert_eq!(dir.names(), [""; 0]);
+}
+
 #[test]
 fn names_lead_to_where_they_are_declared_and_used() {
     let mut client = Client::new(Value::Null);

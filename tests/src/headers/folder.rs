@@ -12,6 +12,8 @@ pub(super) struct Folder(PathBuf);
 impl Folder {
     pub(super) fn new(name: &str) -> Result<Folder, String> {
         let path = std::env::temp_dir().join(format!("tilec-header-{}-{name}", std::process::id()));
+        // Process numbers are reused: a run that was stopped may have left a folder of this name.
+        let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
         Ok(Folder(path))
     }

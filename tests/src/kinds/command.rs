@@ -58,6 +58,8 @@ impl Scratch {
     pub(crate) fn new(name: &str) -> io::Result<Scratch> {
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         let dir = std::env::temp_dir().join(format!("tilec-test-{}-{name}", std::process::id()));
+        // Process numbers are reused: a run that was stopped may have left a folder of this name.
+        let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir)?;
         Ok(Scratch(dir))
     }

@@ -99,8 +99,8 @@ impl Server {
         false
     }
 
-    /// Sends nothing more.
-    pub(crate) fn stop(&self) {
+    /// Sends nothing more, and waits for a compilation that runs.
+    pub(crate) fn stop(&mut self) {
         self.worker.stop();
     }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use tilec_ir::diag;
 
 /// Sends a message; false: the receiver is gone.
@@ -46,7 +47,9 @@ struct File {
 /// The thread that compiles, seen from the other one.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Mutex<Shared>>,
-    jobs: Sender<Job>,
+    /// `None`: the server stops.
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
@@ -60,8 +63,8 @@ impl Worker {
         let shared = Arc::new(Mutex::new(shared));
         let (jobs, receiver) = channel();
         let theirs = Arc::clone(&shared);
-        std::thread::spawn(move || compile_all(&receiver, &theirs));
-        Worker { shared, jobs }
+        let thread = std::thread::spawn(move || compile_all(&receiver, &theirs));
+        Worker { shared, jobs: Some(jobs), thread: Some(thread) }
     }
 
     /// Sends a message.
@@ -77,9 +80,9 @@ impl Worker {
         shared.files.insert(job.uri.as_str().to_owned(), file);
         shared.publish(&job.uri, Text { text: &job.text, lines: &lines }, found);
         drop(shared);
-        if whole {
+        if let Some(jobs) = self.jobs.as_ref().filter(|_| whole) {
             // The thread is there as long as this one is.
-            let _ = self.jobs.send(job);
+            let _ = jobs.send(job);
         }
     }
 
@@ -96,9 +99,17 @@ impl Worker {
         lock(&self.shared).files.get(uri.as_str())?.decisions.clone()
     }
 
-    /// Lets nothing more be sent.
-    pub(crate) fn stop(&self) {
-        lock(&self.shared).send = None;
+    /// Sends nothing more, and waits for the end of the thread: an assembler that runs has files to remove.
+    pub(crate) fn stop(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.send = None;
+        shared.files.clear();
+        drop(shared);
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic in it has been reported.
+            let _ = thread.join();
+        }
     }
 }
 

@@ -126,7 +126,7 @@ impl Spread {
     /// registers than necessary: on an H200, cross entropy of 131072 bf16 reaches 0.74 of a copy's rate with 128
     /// registers and 0.65 with 168; of 131072 f32 0.90 and 0.78; softmax of 131072 f32 0.95 in 16 blocks with 127
     /// registers, 0.92 in eight with 243.
-    fn resident_blocks(&self, threads: u64, each: u64) -> Option<i64> {
+    pub(super) fn resident_blocks(&self, threads: u64, each: u64) -> Option<i64> {
         let registers = (self.bytes? * each).div_ceil(4);
         let blocks = u64::from(REGISTERS_PER_SM) / (threads * (registers + Self::BESIDE_ROW));
         i64::try_from(blocks).ok().filter(|&blocks| blocks > 1 && registers >= Self::OF_TWO)

@@ -131,14 +131,34 @@ pub(crate) struct Blocks {
     in_memory: Option<InMemory>,
 }
 
+/// Whether a kernel has neither products, roles nor memory of a block.
+fn only_reduces(k: &Kernel) -> bool {
+    let shares = |d: &ValueDef| d.space().is_of_block();
+    let products = || k.expressions().into_iter().any(|e| matches!(k.exprs[e], ExprData::Mma(_)));
+    let roles = || k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
+    !k.values.values().any(|d| shares(&d.def)) && !products() && !roles()
+}
+
+/// Blocks that share a multiprocessor, for rows whose threads are written in the schedule: as for threads that the
+/// compiler chooses.
+fn resident_of_rows(k: &Kernel, cx: &Cx<'_>) -> Option<i64> {
+    if !cx.enabled || !only_reduces(k) {
+        return None;
+    }
+    let reduced = Reduced::of(k);
+    let elements = reduced.elements().filter(|_| reduced.rows().is_some())?;
+    if reduced.sorted_rows().is_some() || RowLoop::of(k, &reduced, elements).is_some() {
+        return None;
+    }
+    let (threads, ctas) = (u64::from(threads_of(k)), ctas::ctas(k).unsigned_abs());
+    let spread = Spread::of(k, elements, live_ranges::most_elements(k) / elements, &loaded(k, elements));
+    (threads > 0).then(|| spread.resident_blocks(threads, elements / (ctas * threads)))?
+}
+
 /// Threads of a kernel that only reduces rows, and the blocks that share them: fewer threads than usual for short rows,
 /// because warps would be replicas, and more for long ones.
 pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
-    let shares = |d: &ValueDef| d.space().is_of_block();
-    let others = k.values.values().any(|d| shares(&d.def))
-        || k.expressions().into_iter().map(|e| &k.exprs[e]).any(|e| matches!(e, ExprData::Mma(_)));
-    let roles = k.blocks[k.body].iter().any(|&s| matches!(k.stmts[s], StmtData::Role { .. }));
-    if !cx.enabled || others || roles {
+    if !cx.enabled || !only_reduces(k) {
         return None;
     }
     let reduced = Reduced::of(k);
@@ -400,6 +420,8 @@ pub(crate) fn default_threads(k: &mut Kernel, cx: &mut Cx<'_>, warpgroups: bool)
         if ctas > 1 {
             k.schedule.ctas = Some(k.int(ctas, span));
         }
+    } else if let Some(blocks) = resident_of_rows(k, cx).filter(|_| k.schedule.min_ctas.is_none()) {
+        k.schedule.min_ctas = Some(k.int(blocks, span));
     }
     let threads = threads_of(k);
     if !is_count(u64::from(threads), warpgroups) {

@@ -7,8 +7,8 @@
 //! divide the columns, and all compute the operand. If an accumulator is too small for all warps, the remaining warps
 //! are replicas.
 //!
-//! Without `threads` and `warp_tile`, the number of warps follows from the registers for the kernel's tiles. A tile
-//! that is not the schedule's is in the text as the layout of its accumulator.
+//! Without `threads` and `warp_tile`, the number of warps follows from the registers for the kernel's tiles, and tiles
+//! that no product has count, too. A tile that is not the schedule's is in the text as the layout of its accumulator.
 
 mod register_use;
 mod warp_tile;
@@ -152,7 +152,8 @@ fn keeps_whole(p: &Product, tile: (u64, u64)) -> bool {
     divided(p, tile) && (!p.whole[0] || tile.0 == p.shape.0) && (!p.whole[1] || tile.1 == p.shape.1)
 }
 
-/// The smallest number of warps whose registers hold the kernel's tiles.
+/// The smallest number of warps whose registers hold the kernel's tiles. Warps without a part of a product are
+/// replicas there, so they are added only if tiles of other extents do not fit.
 fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     let used = |p: &Product, warps: u64| warps_in(p.shape, warp_tile(p, warps));
     let usual = |p: &Product| warps_in(p.shape, usual_tile(p.shape, p.whole));
@@ -160,7 +161,9 @@ fn enough_warps(k: &Kernel, cx: &Cx<'_>, products: &[Product]) -> u64 {
     let mut warps = products.iter().map(usual).max().unwrap_or(1).min(most.max(1));
     loop {
         let tight = register_use::registers(k, cx, products, warps) + TEMPORARIES > u64::from(REGISTERS_PER_THREAD);
-        let helps = products.iter().any(|p| used(p, 2 * warps) > used(p, warps));
+        let others = || register_use::of_others(k, products, warps) + TEMPORARIES;
+        let helps =
+            products.iter().any(|p| used(p, 2 * warps) > used(p, warps)) || others() > u64::from(REGISTERS_PER_THREAD);
         if !tight || !helps || 2 * warps > most {
             return warps;
         }

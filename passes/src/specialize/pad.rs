@@ -528,9 +528,8 @@ fn computed(k: &Kernel, n: u64, e: Expr, windows: Windows) -> Option<String> {
         ExprData::Mma(mma) => {
             let along = |e: Expr, d: usize| fixed_shape(k, e).is_some_and(|shape| shape.get(d) == Some(&n));
             // What is computed can be zero beyond: `select(iota(x, 1) < 80, x, 0.0)`.
-            let masked = windows == Windows::Any && along(mma.a, 1) && along(mma.b, 0);
-            if (along(mma.a, 1) || along(mma.b, 0)) && !masked && !(zero(k, mma.a, Some(1)) && zero(k, mma.b, Some(0)))
-            {
+            let adds_nothing = |e: Expr, d: usize| windows == Windows::Any && along(e, d) || zero(k, e, Some(d));
+            if (along(mma.a, 1) || along(mma.b, 0)) && !(adds_nothing(mma.a, 1) && adds_nothing(mma.b, 0)) {
                 return Some(format!("a product sums {n} elements of an operand that is computed"));
             }
         }

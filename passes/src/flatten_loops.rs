@@ -13,13 +13,13 @@
 //!
 //! A nest is flattened if the outer loop contains only names of indices and the inner loop. Neither loop may have a
 //! condition or be unrolled, and the bounds of the inner loop may not depend on the outer one. Names that read memory
-//! are not allowed between the loops, because they would be read once per iteration.
+//! are not allowed between the loops, because they would be read once per iteration. Loops with a written plan, such as stages of their statements, stay as they are.
 //!
 //! Needs: parsed IR, before parameters have values. Switched off: loops stay as they are.
 
 use crate::analysis::index_operands::{of_indices, of_sizes};
 use crate::analysis::reduction;
-use crate::analysis::uses::mentions;
+use crate::analysis::uses::{all_stmts, mentions};
 use crate::{Cx, Sizes};
 use tilec_ir::diag::{Reported, Span};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
@@ -98,7 +98,8 @@ fn nest(k: &Kernel, s: Stmt) -> Option<Nest> {
     }
     let bounds = [inner.start, inner.end, inner.step];
     let apart = bounds.iter().all(|&e| of_indices(k, e) && !inside.iter().any(|&v| mentions(k, e, v)));
-    (apart && reduction::of(k, inner.body).is_ok()).then(|| Nest { outer, names: names.to_vec(), inner })
+    let planned = all_stmts(k, outer.body).into_iter().chain([s]).any(|s| k.plans[s].is_some());
+    (apart && !planned && reduction::of(k, inner.body).is_ok()).then(|| Nest { outer, names: names.to_vec(), inner })
 }
 
 /// Merges the nest to one loop. The result is false if the iterations may exceed 31 bits, and no precondition over

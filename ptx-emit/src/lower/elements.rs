@@ -1,11 +1,11 @@
 //! Single elements of tensors as parts of indices: `X[table[z] * 16.., ..]`.
 //!
 //! They are loaded in front of the statement. The kernel does not write them, and their index is clamped to the tensor,
-//! so the address is always valid. So such a load is as pure as arithmetic: it is shared, and hoisted to where its
-//! index is known.
+//! so the address is valid if the tensor has an element. If it may have none, a predicate guards the load. So such a load
+//! is as pure as arithmetic: it is shared, and hoisted to where its index is known.
 
 use super::state::Lower;
-use crate::inst::{AddrBase, Class, Operand, Reg};
+use crate::inst::{Class, Operand, Reg};
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
@@ -54,9 +54,11 @@ impl Lower<'_> {
         let memory = self.base(&view)?;
         let shape = self.k.tensor_ty(tensor).expect("a tensor").shape.clone();
         let (mut inside, mut terms, mut place) = (None, Vec::new(), Vec::new());
+        let mut may_be_empty = self.lines_may_be_missing(tensor)?;
         for (d, dim) in view.dims.iter().enumerate() {
             let ViewDim::Fixed(at) = dim else { unreachable!("an element is named by an index in each dimension") };
             let (mut index, extent) = (self.index(*at)?, self.index(shape[d])?);
+            may_be_empty |= extent.lo < 1;
             if !self.inside_extent(&view, d, *at) {
                 let own = self.unsigned_less(index, extent);
                 inside = self.emit.and(inside, own);
@@ -73,12 +75,15 @@ impl Lower<'_> {
         // In the padding, the load reads the start of the memory, and the value is dropped.
         let on_lines = self.element_on_lines(tensor, &place)?;
         inside = self.emit.and(inside, on_lines);
+        let guard = inside.filter(|_| may_be_empty);
+        // What a guard skips is zero already.
+        inside = inside.filter(|_| guard.is_none());
         if elem.size().whole_bytes().is_none() {
             let memory = self.emit.pure(Class::B64, P::ShlB64, [memory.into(), Operand::Imm(1)]);
             let base = self.first_of_padded(tensor, memory, 1)?;
             let half = self.pointer_by_depth(base, &terms, 1);
             let half = self.where_inside(half, memory, on_lines);
-            let found = self.load_half(half, elem);
+            let found = self.load_half(half, elem, guard);
             return Ok(self.or_zero(found, inside));
         }
         let bytes = i64::from(elem.addressed_bytes());
@@ -93,7 +98,7 @@ impl Lower<'_> {
             Elem::I32 | Elem::U32 => (Class::B32, P::LdGlobalNcB32),
             other => panic!("bug: an index is made of an element of {}", other.name()),
         };
-        let found = self.emit.pure(class, load, [Operand::Addr { base: AddrBase::Reg(address), offset: 0 }]);
+        let found = self.emit.pure_load_if(guard, class, load, Operand::at(address, 0));
         let found = if class == Class::B16 { self.widen(found, elem) } else { found };
         Ok(self.or_zero(found, inside))
     }
@@ -112,13 +117,12 @@ impl Lower<'_> {
         self.emit.pure(class, choose, [found.into(), Operand::Imm(0), inside.into()])
     }
 
-    /// Loads a 4-bit element by its address in half bytes: loads the byte and extracts one half.
-    fn load_half(&mut self, place: Reg, elem: Elem) -> Reg {
+    /// Loads a 4-bit element (0 if the guard does not hold) by its address in half bytes: loads the byte and extracts one half.
+    fn load_half(&mut self, place: Reg, elem: Elem, guard: Option<Reg>) -> Reg {
         let byte = self.emit.pure(Class::B64, P::ShrU64, [place.into(), Operand::Imm(1)]);
         let low = self.emit.pure(Class::B32, P::CvtU32U64, [place.into()]);
         let bit = self.bit_of_half(low);
-        let loaded =
-            self.emit.pure(Class::B32, P::LdGlobalNcU8, [Operand::Addr { base: AddrBase::Reg(byte), offset: 0 }]);
+        let loaded = self.emit.pure_load_if(guard, Class::B32, P::LdGlobalNcU8, Operand::at(byte, 0));
         let field = if elem == Elem::I4 { P::BfeS32 } else { P::BfeU32 };
         self.emit.pure(Class::B32, field, [loaded.into(), bit.into(), Operand::Imm(4)])
     }

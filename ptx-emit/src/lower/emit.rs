@@ -111,15 +111,7 @@ impl Emit {
         }
         let mut zeros = Vec::new();
         for (r, &class) in self.func.regs.iter().filter(|(r, _)| seen[r.index()] == READ) {
-            let (op, zero) = match class {
-                Class::B16 => (Op::MovB16, Operand::Imm(0)),
-                Class::B32 => (Op::MovB32, Operand::Imm(0)),
-                Class::B64 => (Op::MovB64, Operand::Imm(0)),
-                Class::F32 => (Op::MovF32, Operand::F32(0.0)),
-                Class::F64 => (Op::MovF64, Operand::F64(0.0)),
-                Class::Pred => continue,
-            };
-            zeros.push(Item::Inst(Inst::new(op, None, vec![r.into(), zero])));
+            zeros.extend(zero_of(class, r).map(Item::Inst));
         }
         if let Some(first) = self.frames.first_mut() {
             first.items.splice(0..0, zeros);
@@ -251,10 +243,15 @@ impl Emit {
 
     /// A pure instruction: hoisted as far as its operands allow, and shared with equal ones.
     pub(super) fn pure(&mut self, class: Class, op: Op, srcs: impl AsRef<[Operand]>) -> Reg {
-        self.pure_of(class, op, srcs.as_ref())
+        self.pure_of(class, op, srcs.as_ref(), None)
     }
 
-    fn pure_of(&mut self, class: Class, op: Op, srcs: &[Operand]) -> Reg {
+    /// A load from memory that does not change, if the predicate holds; else zero. It is as pure as others.
+    pub(super) fn pure_load_if(&mut self, inside: Option<Reg>, class: Class, op: Op, from: Operand) -> Reg {
+        self.pure_of(class, op, &[from], inside)
+    }
+
+    fn pure_of(&mut self, class: Class, op: Op, srcs: &[Operand], guard: Option<Reg>) -> Reg {
         let mut depth = self.floor;
         let mut mutable = false;
         let defs = &self.defs;
@@ -295,8 +292,13 @@ impl Emit {
             };
             self.known.operand(key);
         }
+        if let Some(guard) = guard {
+            self.known.operand(Key::Reg(see(guard)));
+        }
         if mutable || !shared {
-            return self.def(class, op, srcs);
+            let dst = self.reg(class);
+            self.guarded_at(self.depth(), guard, op, dst, srcs);
+            return dst;
         }
         let (defs, frames) = (&self.defs, &self.frames);
         let open = |reg: Reg| frames.get(defs[reg].depth).is_some_and(|frame| frame.number == defs[reg].frame);
@@ -307,8 +309,19 @@ impl Emit {
         let depth = if kept > 0 { depth.max(frames.len() - kept) } else { depth };
         let dst = self.reg_at(class, depth, false);
         self.known.insert(dst);
-        self.item_at(depth, Item::Inst(Inst::new(op, None, with_destination(dst, srcs))));
+        self.guarded_at(depth, guard, op, dst, srcs);
         dst
+    }
+
+    /// Appends an instruction to the frame at `depth`. Where its guard does not hold, the result is zero.
+    fn guarded_at(&mut self, depth: usize, guard: Option<Reg>, op: Op, dst: Reg, srcs: &[Operand]) {
+        if guard.is_some()
+            && let Some(zero) = zero_of(self.func.regs[dst], dst)
+        {
+            self.item_at(depth, Item::Inst(zero));
+        }
+        let guard = guard.map(|reg| Guard { reg, negated: false });
+        self.item_at(depth, Item::Inst(Inst::new(op, guard, with_destination(dst, srcs))));
     }
 
     /// The current value of a register, in a register that does not change.
@@ -342,6 +355,19 @@ impl Emit {
             (a, b) => a.or(b),
         }
     }
+}
+
+/// Makes a register zero; predicates have no such instruction.
+fn zero_of(class: Class, r: Reg) -> Option<Inst> {
+    let (op, zero) = match class {
+        Class::B16 => (Op::MovB16, Operand::Imm(0)),
+        Class::B32 => (Op::MovB32, Operand::Imm(0)),
+        Class::B64 => (Op::MovB64, Operand::Imm(0)),
+        Class::F32 => (Op::MovF32, Operand::F32(0.0)),
+        Class::F64 => (Op::MovF64, Operand::F64(0.0)),
+        Class::Pred => return None,
+    };
+    Some(Inst::new(op, None, vec![r.into(), zero]))
 }
 
 /// The operands of an instruction with one destination.

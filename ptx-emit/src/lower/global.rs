@@ -59,11 +59,13 @@ impl Lower<'_> {
         let Some(&ViewDim::Fixed(e)) = view.dims.first() else {
             return Err(self.unsupported_at(self.k.name_span, "a window of several parts of an array of pointers"));
         };
-        let mut index = self.index(e)?;
+        let (mut index, mut exists) = (self.index(e)?, None);
         if is_of_value(self.k, e) {
             // An index out of range accesses nothing; it is clamped so that the address load is valid.
             let first = self.k.tensor_ty(view.base).expect("a tensor").shape[0];
             let parts = self.index(first)?;
+            // There may be no address to load.
+            exists = if parts.lo < 1 { self.unsigned_less(index, parts) } else { None };
             index = self.cut_off(index, parts);
         }
         let slot = match index.as_const().filter(|i| (0..REACH / ADDRESS_BYTES).contains(i)) {
@@ -77,7 +79,7 @@ impl Lower<'_> {
         // If the index is always in range, the load may be hoisted; else it must stay after the branch that guards it.
         let (load, cast) = (P::LdGlobalNcB64, P::CvtaToGlobalU64);
         Ok(if is_of_value(self.k, e) || self.inside_extent(view, 0, e) {
-            let generic = self.emit.pure(Class::B64, load, [slot]);
+            let generic = self.emit.pure_load_if(exists, Class::B64, load, slot);
             self.emit.pure(Class::B64, cast, [generic.into()])
         } else {
             let generic = self.emit.def(Class::B64, load, [slot]);

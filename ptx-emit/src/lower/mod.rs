@@ -143,6 +143,7 @@ use tilec_ir::layout::extent_bits;
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_ir::types::Elem;
+use tilec_ir::zero_sizes::zero_sizes;
 
 /// The result of lowering a kernel.
 #[derive(Clone, Debug)]
@@ -282,11 +283,16 @@ impl Lower<'_> {
             }
         }
         let bounds = Extent::promised(self.k);
+        let zeros = zero_sizes(self.k);
         for &v in &self.k.sizes {
             // Preconditions may lower the maximum.
             let most = least(&bounds, (1, std::slice::from_ref(&self.k.values[v].name))).unwrap_or(MAX_SIZE);
             let name = format!("{}_{}", self.k.name, self.k.values[v].name);
             let index = self.param(name, ParamTy::U32, None);
+            if zeros.contains(&v) {
+                self.ints[v] = Some(Int::constant(0));
+                continue;
+            }
             let reg = self.emit.pure(Class::B32, P::LdParamU32, [Operand::param(index, 0)]);
             self.ints[v] = Some(Int::r32(reg, 1, most.clamp(1, MAX_SIZE)));
         }

@@ -124,6 +124,18 @@ impl Lower<'_> {
         Ok(all)
     }
 
+    /// Whether a tensor may have no line in memory.
+    ///
+    /// # Errors
+    /// An extent may not fit 64 bits.
+    pub(super) fn lines_may_be_missing(&mut self, tensor: Value) -> Result<bool, Reported> {
+        let mut missing = false;
+        for p in self.padded(tensor) {
+            missing |= self.index(p.extent)?.lo < 1;
+        }
+        Ok(missing)
+    }
+
     /// Adds the lines of an index along a dimension: the digits of its first part, plus the second part within the
     /// innermost mode.
     fn add_lines(

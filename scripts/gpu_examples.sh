@@ -283,6 +283,8 @@ for target in sm_80 sm_90a; do
     for n in 3000 4093; do check sort --target $target -D BM=1,BN=4096,ALIGN=1 M=5 N=$n; done
     check sort --target $target -D T=bf16,BM=1,BN=16384,ALIGN=1 M=3 N=16381
     if [ "$target" = sm_90a ]; then check sort --target $target -D BM=1,BN=32768,ALIGN=1 M=2 N=32749; fi
+    for n in 1 17 500; do check sort_16bit --target $target -D BN=512,ALIGN=1 M=37 N=$n; done
+    check sort_16bit --target $target -D T=f16,BM=1,BN=16384,ALIGN=1 M=3 N=16381
     check topk_sort --target $target -D BN=4096,ALIGN=1 M=37 N=4093 K=100
     check topk --target $target -D BN=4096,ALIGN=1 M=37 N=4093
     check rotary --target $target L=37 H=3

@@ -62,6 +62,7 @@ pub mod structural_equality;
 pub mod target;
 pub mod tensor_store;
 pub mod tile_bounds;
+pub mod total_order;
 mod tuples;
 pub mod types;
 pub mod typing;

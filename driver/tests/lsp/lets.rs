@@ -21,7 +21,14 @@ fn hover_of_a_computed_tile_has_its_layout_and_threads() {
     assert!(p.contains("let p: reg f32[128, 128] layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))"), "{p}");
     let m = hover("sm_90a", attention, "m_new = max");
     assert!(m.contains("let m_new: reg f32[128, 1] layout ((4,8,8),2):((0,1,16),8)"), "{m}");
-    let sort = include_str!("../../../examples/sort.tile");
+    let sort = "kernel sorted(X: gmem f32[M, N] multiple 4, Y: gmem f32[M, N] multiple 4, P: gmem i32[M, N] multiple 4) grid (i: ceildiv(M, 4)) {
+    var x = reg f32[4, 256]
+    copy X[i * 4.., 0..] -> x
+    let (v, p) = sort (x, iota(x, 1)) along 1 with (x1, p1: i32), (x2, p2) { give x1 > x2 || x1 == x2 && p1 < p2 }
+    copy v -> Y[i * 4.., 0..]
+    copy p -> P[i * 4.., 0..]
+}
+";
     let v = hover("sm_90a", sort, "v, p) = sort");
     assert!(v.contains("let v: reg f32[4, 256] layout ((32,4),(4,2)):((16,1),(4,512))"), "{v}");
     let p = hover("sm_80", sort, "p) = sort");

@@ -1,7 +1,8 @@
 //! Sorts of tuples: the comparisons of a sorting network, between registers of a thread or lanes of a warp.
 //!
 //! If a bit of a thread's number selects which of two elements has the higher index, selections order them for the
-//! condition. Then registers are exchanged or not.
+//! condition. Then registers are exchanged or not. If only equal tuples are tied ([`Combine::total_order`]), the
+//! condition is computed once, in any order, and inverted by that bit; and one integer takes a minimum and a maximum.
 //!
 //! Comparisons that differ only in their lanes are loops ([`super::networks`]), whose lane masks are fields of a
 //! register that each iteration shifts.
@@ -9,6 +10,7 @@
 use super::networks::{ENTRY, Part, packed, parts};
 use super::shuffles::shuffled;
 use super::state::Lower;
+use super::tile::{compute_class, is_unsigned};
 use crate::inst::{Class, Guard, Label, Operand, Reg};
 use crate::module::Item;
 use crate::ops::Op as P;
@@ -16,9 +18,25 @@ use std::collections::BTreeMap;
 use tilec_ir::combine::Combine;
 use tilec_ir::diag::Reported;
 use tilec_ir::layout::Comparison;
+use tilec_ir::total_order::Key;
 
 /// Tuples by the first register of their block.
 pub(super) type Blocks = BTreeMap<usize, Vec<Reg>>;
+
+/// The condition of a sort.
+struct Condition<'c> {
+    combine: &'c Combine,
+    /// The components that order the tuples, if only equal ones are tied.
+    order: Option<Vec<Key>>,
+}
+
+/// Whether two tuples keep their places.
+#[derive(Copy, Clone)]
+struct Stays {
+    holds: Reg,
+    /// Whether they do if the predicate does not hold.
+    inverted: bool,
+}
 
 /// The lane masks of the comparisons in a loop: the remaining entries of [`packed`].
 struct Lanes {
@@ -49,21 +67,22 @@ impl Lower<'_> {
         combine: &Combine,
         comparisons: &[Comparison],
     ) -> Result<Blocks, Reported> {
+        let by = &Condition { combine, order: combine.total_order(self.k) };
         for part in parts(comparisons, xs.len()) {
             xs = match part {
-                Part::One(c) => self.compared(&xs, combine, &c, None)?,
+                Part::One(c) => self.compared(&xs, by, &c, None)?,
                 Part::Lanes(all) => {
                     let lanes = self.lanes(&[&all]);
-                    self.in_lanes(xs, combine, &lanes)?
+                    self.in_lanes(xs, by, &lanes)?
                 }
-                Part::Rounds(rounds) => self.in_rounds(xs, combine, &rounds)?,
+                Part::Rounds(rounds) => self.in_rounds(xs, by, &rounds)?,
             };
         }
         Ok(xs)
     }
 
     /// Emits the loop over rounds of equal parts.
-    fn in_rounds(&mut self, xs: Blocks, combine: &Combine, rounds: &[Vec<Part>]) -> Result<Blocks, Reported> {
+    fn in_rounds(&mut self, xs: Blocks, by: &Condition<'_>, rounds: &[Vec<Part>]) -> Result<Blocks, Reported> {
         let mut all = Vec::new();
         for (at, part) in rounds[0].iter().enumerate() {
             let Part::Lanes(_) = part else { continue };
@@ -81,14 +100,14 @@ impl Lower<'_> {
             let into = (at + 1 == rounds[0].len() || is_loop(at + 1)).then_some(&changing);
             xs = match (part, lanes(at)) {
                 (_, Some(lanes)) if lanes.is_loop => {
-                    self.in_loop(&changing, combine, lanes)?;
+                    self.in_loop(&changing, by, lanes)?;
                     changing.clone()
                 }
                 (_, Some(lanes)) => {
                     let (across, _) = self.next_lanes(lanes);
-                    self.exchanged(&xs, combine, &across, into)?
+                    self.exchanged(&xs, by, &across, into)?
                 }
-                (Part::One(c), None) => self.compared(&xs, combine, c, into)?,
+                (Part::One(c), None) => self.compared(&xs, by, c, into)?,
                 (part, None) => panic!("bug: {part:?} in a round"),
             };
         }
@@ -99,18 +118,18 @@ impl Lower<'_> {
     }
 
     /// Emits comparisons that differ by lanes.
-    fn in_lanes(&mut self, xs: Blocks, combine: &Combine, lanes: &Lanes) -> Result<Blocks, Reported> {
+    fn in_lanes(&mut self, xs: Blocks, by: &Condition<'_>, lanes: &Lanes) -> Result<Blocks, Reported> {
         let changing = self.changing(&xs);
-        self.in_loop(&changing, combine, lanes)?;
+        self.in_loop(&changing, by, lanes)?;
         Ok(changing)
     }
 
     /// Emits the loop over them, which changes these registers.
-    fn in_loop(&mut self, changing: &Blocks, combine: &Combine, lanes: &Lanes) -> Result<(), Reported> {
+    fn in_loop(&mut self, changing: &Blocks, by: &Condition<'_>, lanes: &Lanes) -> Result<(), Reported> {
         let head = self.emit.label("sort_lanes");
         self.emit.push_frame();
         let (across, more) = self.next_lanes(lanes);
-        self.exchanged(changing, combine, &across, Some(changing))?;
+        self.exchanged(changing, by, &across, Some(changing))?;
         self.close_sort(head, more);
         Ok(())
     }
@@ -182,7 +201,7 @@ impl Lower<'_> {
     fn compared(
         &mut self,
         xs: &Blocks,
-        combine: &Combine,
+        by: &Condition<'_>,
         c: &Comparison,
         into: Option<&Blocks>,
     ) -> Result<Blocks, Reported> {
@@ -190,16 +209,21 @@ impl Lower<'_> {
         if c.lanes != 0 {
             let lanes = Operand::Imm(i64::from(c.lanes));
             let across = Across { registers: c.registers, upper_registers: c.upper, lanes, upper };
-            return self.exchanged(xs, combine, &across, into);
+            return self.exchanged(xs, by, &across, into);
         }
         let mut next = Blocks::new();
         for (&v, own) in xs {
             let there = v ^ c.registers;
             if v < there {
                 let (other, behind) = (&xs[&there], (v & c.upper).count_ones() % 2 == 1);
-                let stays = self.keeps(combine, (own, behind), other, upper)?;
-                let first = self.either(stays, own, other);
-                let second = self.either(stays, other, own);
+                let (first, second) = match self.extremes(by, own, other).filter(|_| upper.is_none()) {
+                    Some(pair) if behind => (pair.1, pair.0),
+                    Some(pair) => pair,
+                    None => {
+                        let stays = self.keeps(by, (own, behind), other, upper)?;
+                        (self.either(stays, own, other), self.either(stays, other, own))
+                    }
+                };
                 next.extend([(v, self.taken(first, into, v)), (there, self.taken(second, into, there))]);
             }
         }
@@ -211,7 +235,7 @@ impl Lower<'_> {
     fn exchanged(
         &mut self,
         xs: &Blocks,
-        combine: &Combine,
+        by: &Condition<'_>,
         across: &Across,
         into: Option<&Blocks>,
     ) -> Result<Blocks, Reported> {
@@ -233,7 +257,7 @@ impl Lower<'_> {
             }
             for (&v, other) in pair.iter().zip(others) {
                 let (own, behind) = (&xs[&v], (v & across.upper_registers).count_ones() % 2 == 1);
-                let stays = self.keeps(combine, (own, behind), &other, across.upper)?;
+                let stays = self.keeps(by, (own, behind), &other, across.upper)?;
                 let mine = match into {
                     None => self.either(stays, own, &other),
                     Some(into) => self.either_into(stays, own, &other, &into[&v]),
@@ -248,19 +272,41 @@ impl Lower<'_> {
     /// it has the lower one.
     fn keeps(
         &mut self,
-        combine: &Combine,
+        by: &Condition<'_>,
         (own, behind): (&[Reg], bool),
         other: &[Reg],
         upper: Option<Reg>,
-    ) -> Result<Reg, Reported> {
+    ) -> Result<Stays, Reported> {
+        if by.order.is_some() {
+            let precedes = self.precedes(by.combine, own, other)?;
+            let holds = upper
+                .map_or(precedes, |upper| self.emit.pure(Class::Pred, P::XorPred, [precedes.into(), upper.into()]));
+            return Ok(Stays { holds, inverted: behind });
+        }
         let (a, b) = if behind { (other, own) } else { (own, other) };
-        match upper {
-            None => self.precedes(combine, a, b),
+        let holds = match upper {
+            None => self.precedes(by.combine, a, b)?,
             Some(upper) => {
                 let (a, b) = self.in_order(upper, a, b);
-                self.precedes(combine, &a, &b)
+                self.precedes(by.combine, &a, &b)?
             }
-        }
+        };
+        Ok(Stays { holds, inverted: false })
+    }
+
+    /// The one of two tuples that comes first, and the other, if they are single integers of a register.
+    fn extremes(&mut self, by: &Condition<'_>, a: &[Reg], b: &[Reg]) -> Option<(Vec<Reg>, Vec<Reg>)> {
+        let (&[key], &[a], &[b]) = (&by.order.as_ref()?[..], a, b) else { return None };
+        let elem = self.elem(by.combine.first[key.component])?;
+        let class = compute_class(elem);
+        let (least, greatest) = match is_unsigned(elem, class) {
+            _ if class != Class::B32 => return None,
+            true => (P::MinU32, P::MaxU32),
+            false => (P::MinS32, P::MaxS32),
+        };
+        let mut of = |op: P| vec![self.emit.def(class, op, [a.into(), b.into()])];
+        let (least, greatest) = (of(least), of(greatest));
+        Some(if key.descending { (greatest, least) } else { (least, greatest) })
     }
 
     /// Whether an odd number of these bits of the thread's number is set; `None`: there are no bits.
@@ -269,13 +315,15 @@ impl Lower<'_> {
         each.into_iter().reduce(|a, b| self.emit.pure(Class::Pred, P::XorPred, [a.into(), b.into()]))
     }
 
-    /// The components of the first tuple if the condition holds, else those of the second.
-    fn either(&mut self, holds: Reg, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
+    /// The components of the first tuple if it keeps its place, else those of the second.
+    fn either(&mut self, Stays { holds, inverted }: Stays, a: &[Reg], b: &[Reg]) -> Vec<Reg> {
+        let (a, b) = if inverted { (b, a) } else { (a, b) };
         a.iter().zip(b).map(|(&a, &b)| self.choose(holds, a, b)).collect()
     }
 
     /// Like [`Self::either`], into mutable registers.
-    fn either_into(&mut self, holds: Reg, a: &[Reg], b: &[Reg], into: &[Reg]) -> Vec<Reg> {
+    fn either_into(&mut self, Stays { holds, inverted }: Stays, a: &[Reg], b: &[Reg], into: &[Reg]) -> Vec<Reg> {
+        let (a, b) = if inverted { (b, a) } else { (a, b) };
         for ((&a, &b), &dst) in a.iter().zip(b).zip(into) {
             self.choose_into(dst, holds, a, b);
         }

@@ -2,6 +2,7 @@
 
 mod assembler_report;
 pub(crate) mod attribution;
+mod bank_conflicts;
 pub mod bundle;
 mod chosen_values;
 pub(crate) mod copied_operands;
@@ -15,6 +16,7 @@ mod parsed_program;
 mod pipeline;
 pub mod program_times;
 mod reachable_variants;
+mod refined_predictions;
 pub mod register_lines;
 pub mod report_json;
 pub(crate) mod several_targets;

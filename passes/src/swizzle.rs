@@ -19,6 +19,7 @@ use crate::analysis::wgmma::read_by_warpgroups;
 use crate::assign_layouts::log2_shape;
 use crate::producer_fills::{self, How};
 use crate::refusal::Refused;
+pub(crate) use accesses::times_of_width;
 use accesses::{MAX_TERMS, accesses, declared, ideal_wavefronts};
 use tilec_ir::diag::{Reported, counted};
 use tilec_ir::entities::{Stmt, Value};

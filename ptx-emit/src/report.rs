@@ -222,6 +222,10 @@ fn number(n: u64, what: &str) -> String {
 pub struct SharedReport {
     /// Source place.
     pub span: Span,
+    /// The statement; `None`: of a report that was put together by hand.
+    pub stmt: Option<Stmt>,
+    /// Accesses of a thread.
+    pub accesses: u32,
     /// Buffer or channel.
     pub buffer: String,
     /// A store; else a load.
@@ -241,9 +245,14 @@ pub struct SharedReport {
 }
 
 impl SharedReport {
-    /// Extra wavefronts.
+    /// Extra wavefronts of one access.
     pub fn conflicts(&self) -> u32 {
         self.wavefronts.saturating_sub(self.ideal_wavefronts)
+    }
+
+    /// Extra wavefronts of all accesses of a warp.
+    pub fn all_conflicts(&self) -> u32 {
+        self.accesses.saturating_mul(self.conflicts())
     }
 }
 

@@ -4,6 +4,7 @@
 //! The model predicts a kernel as a whole. The contribution of a statement is computed from the kernel and the
 //! emitter's report: bytes of a copy's window, wavefronts of an access to shared memory.
 
+use super::bank_conflicts::{self, Conflict};
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::facts::contiguous_dim;
@@ -28,18 +29,9 @@ pub(super) fn copies(p: &Prediction) -> Places {
     largest_copies(p, |_| true)
 }
 
-/// How many times as much as it uses a copy moves: sectors of its tensor, or wavefronts at its buffer.
+/// How many times as much as it uses a copy moves, in sectors of its tensor.
 pub(super) fn times(report: &Report, place: &Place) -> f64 {
-    let most = |all: &mut dyn Iterator<Item = f64>| all.fold(1.0, f64::max);
-    match place.global {
-        true => most(&mut sectors_of(report, place).map(|c| 1.0 / c.sector_use)),
-        false => {
-            let own = report.shared.iter().filter(|s| {
-                (s.span, s.store, &s.buffer) == (place.span, place.store, &place.of) && s.ideal_wavefronts > 0
-            });
-            most(&mut own.map(|s| f64::from(s.wavefronts) / f64::from(s.ideal_wavefronts)))
-        }
-    }
+    sectors_of(report, place).map(|c| 1.0 / c.sector_use).fold(1.0, f64::max)
 }
 
 /// Instructions that a block issues at least, over all of its warps: of each statement, with what is around it.
@@ -82,29 +74,40 @@ fn sectors_of<'a>(report: &'a Report, place: &'a Place) -> impl Iterator<Item = 
     report.copies.iter().filter(own).filter(|c| c.global_bytes > 0 && c.sector_use > 0.0)
 }
 
-/// The copies that move most of what nothing uses: of tensors, or at shared memory.
-fn wasteful_copies(p: &Prediction, report: &Report, global: bool) -> Places {
+/// The copies that move most of what nothing uses.
+fn wasteful_copies(p: &Prediction, report: &Report) -> Places {
     let waste = |place: &Place| place.bytes * (times(report, place) - 1.0);
-    let own: Vec<Place> = p.places.iter().filter(|place| place.global == global).cloned().collect();
+    let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
     let all: f64 = own.iter().map(waste).sum();
     let text = |(place, waste): (Place, f64)| {
         let (share, times) = (100.0 * waste / all, times(report, &place));
-        let text = match global {
-            true => format!(
-                "{} `{}`, and uses {:.0} % of the bytes of its sectors: {share:.1} % of the unused bytes",
-                if place.store { "stores" } else { "loads" },
-                place.of,
-                100.0 / times
-            ),
-            false => format!(
-                "a {} `{}` takes {times:.0} times the wavefronts of its width: {share:.1} % of the conflicts",
-                if place.store { "store to" } else { "load from" },
-                place.of
-            ),
-        };
+        let text = format!(
+            "{} `{}`, and uses {:.0} % of the bytes of its sectors: {share:.1} % of the unused bytes",
+            if place.store { "stores" } else { "loads" },
+            place.of,
+            100.0 / times
+        );
         (place.span, text)
     };
     by_size(own, waste).into_iter().filter(|(_, waste)| *waste > NAMED * all).take(3).map(text).collect()
+}
+
+/// The statements with most bank conflicts.
+fn conflicts(k: &Kernel, report: &Report, p: &Prediction) -> Places {
+    let own = bank_conflicts::of_block(k, report, p);
+    let all: f64 = own.iter().map(|c| c.wavefronts).sum();
+    let text = |c: Conflict| {
+        let text = format!(
+            "a {} `{}` takes {:.0} times the wavefronts of its width: {:.1} % of the conflicts",
+            if c.store { "store to" } else { "load from" },
+            c.buffer,
+            c.times,
+            100.0 * c.wavefronts / all
+        );
+        (c.span, text)
+    };
+    let named = own.into_iter().filter(|c| c.wavefronts > NAMED * all && !c.span.is_none());
+    named.take(3).map(text).collect()
 }
 
 /// The statements that a term of the predicted time is for.
@@ -113,8 +116,8 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
     match term {
         Term::Copies | Term::Launch => Places::new(),
         Term::Memory | Term::L2 | Term::L1 => copies(p),
-        Term::Sectors => wasteful_copies(p, report, true),
-        Term::Conflicts => wasteful_copies(p, report, false),
+        Term::Sectors => wasteful_copies(p, report),
+        Term::Conflicts => conflicts(k, report, p),
         Term::Issue => issuing(k, report, p),
         Term::Products => report.mma.iter().map(|m| (m.span, format!("`{}`", m.atom))).collect(),
         Term::Shared => {

@@ -13,7 +13,7 @@ use super::source_lines::Place;
 use super::sources::{is_ptx, other_generation, sequence_remark};
 use super::stage_texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, VariantPlan};
-use super::{attribution, demands, parallel, reachable_variants, stages, variant_messages};
+use super::{demands, parallel, reachable_variants, refined_predictions, stages, variant_messages};
 use crate::compile::report_json::{KernelReport, ReportFile};
 use crate::console::render::{self, SourceFile};
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
@@ -720,12 +720,9 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 /// Refines the predictions with the code, and adds to each the launches that copy operands in front of it.
 fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Report>) {
     for (tile, report) in tiles.iter_mut().zip(reports) {
-        let Some(p) = &mut tile.prediction else { continue };
-        let issued: f64 = attribution::issued(&tile.kernel, report, p).iter().map(|(_, n)| n).sum();
-        // With products a block of the model is a tile of the result.
-        let unknown = if p.flops > 0.0 { 0.0 } else { p.blocks };
-        let blocks = tilec_passes::choose::launched(&tile.kernel, &p.sizes).unwrap_or(unknown);
-        p.learn(|place| attribution::times(report, place), blocks * issued);
+        if let Some(p) = &mut tile.prediction {
+            refined_predictions::refine(p, &tile.kernel, report);
+        }
     }
     for main in 0..tiles.len() {
         // Kernels in front of it that complete no kernel of the source are its own.

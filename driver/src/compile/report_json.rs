@@ -180,6 +180,8 @@ pub struct Shared {
     pub access: &'static str,
     /// Bytes per thread.
     pub bytes: u32,
+    /// Accesses per thread.
+    pub accesses: u32,
     /// Wavefronts of a conflict-free access of this width.
     pub ideal_wavefronts: u32,
     /// Wavefronts it takes.
@@ -294,7 +296,7 @@ impl KernelReport {
                 .shared
                 .iter()
                 .filter(|s| s.in_loop)
-                .fold(0, |sum, s| sum.saturating_add(s.conflicts())),
+                .fold(0, |sum, s| sum.saturating_add(s.all_conflicts())),
             copies: report
                 .copies
                 .iter()
@@ -319,6 +321,7 @@ impl KernelReport {
                     buffer: s.buffer.clone(),
                     access: if s.store { "store" } else { "load" },
                     bytes: s.access_bytes,
+                    accesses: s.accesses,
                     ideal_wavefronts: s.ideal_wavefronts,
                     wavefronts: s.wavefronts,
                     conflicts: s.conflicts(),
@@ -375,6 +378,8 @@ mod tests {
         let source = SourceFile::new("k.tile", "kernel k\n  copy A -> a\n");
         let shared = |wavefronts, in_loop| SharedReport {
             span: Span::new(11, 22),
+            stmt: None,
+            accesses: 2,
             buffer: "a".to_owned(),
             store: true,
             access_bytes: 16,
@@ -409,7 +414,7 @@ mod tests {
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(json["schema"], "tilec.report/1");
         let kernel = &json["kernels"][0];
-        assert_eq!(kernel["conflicts_in_loop"], 5);
+        assert_eq!(kernel["conflicts_in_loop"], 10);
         assert_eq!(kernel["copies"][0]["line"], 2);
         assert_eq!(kernel["copies"][0]["column"], 3);
         assert_eq!(kernel["shared"][2]["conflicts"], 28);

@@ -1,13 +1,12 @@
 //! What a loss costs: microseconds of the predicted time.
 
 use crate::compile::CompiledKernel;
-use crate::compile::demands::Broken;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::missed_paths::FastPath;
 use tilec_passes::choose::Term;
 
 /// Microseconds of the predicted time that are for a property that does not hold; `None`: the model has no number for it.
-pub(super) fn of_loss(kernel: &CompiledKernel, what: What, broken: &Broken) -> Option<f64> {
+pub(super) fn of_loss(kernel: &CompiledKernel, what: What) -> Option<f64> {
     let p = kernel.tile.whole().filter(|p| p.unknown.is_none())?;
     let budget = p.budget();
     match what {
@@ -18,9 +17,8 @@ pub(super) fn of_loss(kernel: &CompiledKernel, what: What, broken: &Broken) -> O
         }
         What::Has(Property::Coalesced) => Some(budget.part(Term::Sectors)),
         What::Has(Property::NoBankConflicts) => {
-            // The reads of products are no copies of the model.
-            let counted = |span| p.places.iter().any(|place| !place.global && place.span == span);
-            broken.places.iter().any(|(span, _)| counted(*span)).then(|| budget.part(Term::Conflicts))
+            // Of accesses whose executions are not known there is no number.
+            (p.terms.conflicts > 0.0).then(|| budget.part(Term::Conflicts))
         }
         What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
         What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous]),

@@ -136,7 +136,7 @@ fn judged(known: &Known<'_>, kernel: &CompiledKernel) -> Judged {
                 all.unknown.extend(places.into_iter().map(|place| format!("  {place}")));
             }
             DemandStatus::Broken(broken) => {
-                let us = costs::of_loss(kernel, what, &broken);
+                let us = costs::of_loss(kernel, what);
                 // Tiles of products are loaded again, which costs nothing while products hide it.
                 let has_products = !kernel.report.mma.is_empty();
                 if is_of_bytes(what) && has_products && us.is_none_or(|us| us < costs::SHOWN) {

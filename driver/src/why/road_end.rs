@@ -35,6 +35,14 @@ fn binds(p: &Prediction, card: &Card, kernel: &CompiledKernel) -> String {
     if p.terms.issue > 0.0 {
         return "limited by instruction issue: schedulers issue one instruction per clock, without a gap".to_owned();
     }
+    if let Some(waste) = p.wasteful() {
+        return format!(
+            "limited by {}: with them its unit works longer than {}, which works {:.1} us",
+            waste.name(),
+            unit.name(),
+            budget.part(unit)
+        );
+    }
     let percent = |x: f64| (100.0 * x).floor();
     let of_rate = match (unit, peak(card, &kernel.tile.kernel)) {
         (Term::Memory, _) => {

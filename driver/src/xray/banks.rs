@@ -266,6 +266,8 @@ mod tests {
         let w = wavefronts_by_rank(&lanes, bytes);
         SharedReport {
             span: Span::default(),
+            stmt: None,
+            accesses: 1,
             buffer: "a".to_owned(),
             store: false,
             access_bytes: bytes,

@@ -6,6 +6,24 @@ use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::padding::Padding;
 use std::fmt;
 
+/// Seconds by which waste of a unit makes a launch longer. What other work hides adds nothing.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Added {
+    /// Unused bytes of sectors, beside products.
+    pub sectors: f64,
+    /// Bank conflicts.
+    pub conflicts: f64,
+}
+
+/// What is known of the code of a launch.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Learned {
+    /// Instructions, over all warps.
+    pub issued: f64,
+    /// Wavefronts of shared memory beyond those that the widths of accesses need, over all warps.
+    pub conflicts: f64,
+}
+
 /// The model's prediction for a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prediction {
@@ -28,6 +46,8 @@ pub struct Prediction {
     pub flops: f64,
     /// The terms of the time.
     pub terms: Terms,
+    /// What waste adds to the time, if the code is known.
+    pub added: Added,
     /// Tiles of the grid that is written.
     pub tiles: f64,
     /// Blocks that compute them: more than tiles where several share one along the reduction.
@@ -54,16 +74,16 @@ pub struct Prediction {
 
 impl Prediction {
     /// Refines the prediction with known code. `times` gives the ratio of moved to used bytes of a copy, in sectors of
-    /// a tensor or wavefronts of shared memory. `issued`: instructions of a launch, over all warps. The model already
-    /// has the reads of products.
-    pub fn learn(&mut self, times: impl Fn(&Place) -> f64, issued: f64) {
+    /// a tensor.
+    pub fn learn(&mut self, times: impl Fn(&Place) -> f64, of: &Learned) {
         let Some(card) = Card::from_name(self.card).filter(|_| self.unknown.is_none()) else { return };
+        self.terms.conflicts = of.conflicts / f64::from(card.sms) / (card.clock * 1e9);
         match self.has_products() {
             true => self.learn_beside_products(card, times),
             false => self.learn_copies(card, times),
         }
         // A scheduler issues one instruction per clock. The term is the time beyond everything else.
-        let issuing = self.started(issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
+        let issuing = self.started(of.issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
         self.seconds = self.seconds.max(issuing);
     }
@@ -86,26 +106,38 @@ impl Prediction {
         let memory = self.bytes.min(used).max(self.least_bytes) / (card.dram * 1e9);
         let needed = memory.max(used / cache).max(l1);
         let sectors = (self.terms.memory.max(moved / cache).max(all_l1) - needed).max(0.0);
-        let extra: f64 = all(false).map(|place| place.bytes * (times(place) - 1.0)).sum();
-        let conflicts = extra / SHARED / sms / clock;
-        self.terms = Terms { memory, l1, l2: used / cache, sectors, conflicts, ..self.terms };
-        self.seconds =
-            self.seconds.max(self.started(needed + sectors)).max(self.started(self.terms.shared + conflicts));
+        self.terms = Terms { memory, l1, l2: used / cache, sectors, ..self.terms };
+        self.seconds = self.seconds.max(self.started(needed + sectors));
+        self.added = Added { conflicts: self.wasted(Term::Shared, Term::Conflicts), ..Added::default() };
     }
 
     /// Adds the waste of copies for a kernel with products. Copies overlap with products, so the bottleneck stays the
     /// longest term.
     fn learn_beside_products(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
-        let wasted = |global: bool| -> f64 {
-            let own = self.places.iter().filter(|place| place.global == global);
-            own.map(|place| place.bytes * (times(place) - 1.0)).sum()
-        };
-        let sectors = wasted(true) / (L2_PORT.min(card.l2 / sms) * sms * clock);
-        let conflicts = wasted(false) / SHARED / sms / clock;
-        self.terms = Terms { sectors, conflicts, ..self.terms };
-        self.seconds =
-            self.seconds.max(self.started(self.terms.l2 + sectors)).max(self.started(self.terms.shared + conflicts));
+        let own = self.places.iter().filter(|place| place.global);
+        let wasted: f64 = own.map(|place| place.bytes * (times(place) - 1.0)).sum();
+        self.terms.sectors = wasted / (L2_PORT.min(card.l2 / sms) * sms * clock);
+        self.added.sectors = self.wasted(Term::L2, Term::Sectors);
+        self.added.conflicts = self.wasted(Term::Shared, Term::Conflicts);
+    }
+
+    /// Has the launch last as long as a unit works, waste included; returns the seconds that this adds.
+    fn wasted(&mut self, unit: Term, waste: Term) -> f64 {
+        let with = self.started(self.terms.of(unit) + self.terms.of(waste)).max(self.seconds);
+        let added = with - self.seconds;
+        self.seconds = with;
+        added
+    }
+
+    /// With products: the waste that a launch waits for, in place of useful work of a unit.
+    pub fn wasteful(&self) -> Option<Term> {
+        match self.added {
+            _ if !self.has_products() => None,
+            Added { conflicts, .. } if conflicts > 0.0 => Some(Term::Conflicts),
+            Added { sectors, .. } if sectors > 0.0 => Some(Term::Sectors),
+            _ => None,
+        }
     }
 
     /// The prediction with the launches that copy operands in front of the kernel. They run one after the other, so
@@ -139,13 +171,13 @@ impl Prediction {
         excess.min((self.terms.memory - next).max(0.0))
     }
 
-    fn has_products(&self) -> bool {
+    pub(super) fn has_products(&self) -> bool {
         self.flops > 0.0
     }
 
     /// Whether a term is work that other work may hide, not waiting.
     pub(super) fn overlaps(&self, term: Term) -> bool {
-        Term::UNITS.contains(&term) || self.has_products() && matches!(term, Term::Sectors | Term::Conflicts)
+        Term::UNITS.contains(&term)
     }
 
     /// The busiest unit (tensor cores, shared memory, second-level cache or memory), and the share of the time in which
@@ -286,6 +318,7 @@ impl Prediction {
             reads: Vec::new(),
             flops: 0.0,
             terms: Terms::default(),
+            added: Added::default(),
             tiles: 1000.0,
             blocks: 1000.0,
             waves: 10.0,
@@ -305,6 +338,10 @@ impl Prediction {
 mod tests {
     use super::*;
     use tilec_ir::diag::Span;
+
+    fn conflicts(conflicts: f64) -> Learned {
+        Learned { conflicts, ..Learned::default() }
+    }
 
     fn prediction(flops: f64) -> Prediction {
         let place = |global: bool| Place {
@@ -328,21 +365,34 @@ mod tests {
     #[test]
     fn waste_beside_products_has_terms() {
         let mut p = prediction(1e12);
-        p.learn(|_| 3.0, 0.0);
+        p.learn(|_| 3.0, &conflicts(1e9));
         assert!(p.terms.sectors > 0.0 && p.terms.conflicts > 0.0 && p.terms.issue == 0.0, "{:?}", p.terms);
         assert_eq!((p.seconds, p.terms.memory), (1e-2, 1e-3));
         let budget = p.budget();
         assert_eq!((p.busiest().0, budget.part(Term::Products)), (Term::Products, 9000.0));
         assert_eq!(budget.to_string().split(" = ").next(), Some("10000.0 us"), "{budget}");
-        p.learn(|_| 1000.0, 0.0);
-        assert!(p.seconds > 1e-2, "nothing hides that much");
+        p.learn(|_| 1000.0, &conflicts(0.0));
+        assert!(p.seconds > 1e-2 && p.wasteful() == Some(Term::Sectors), "nothing hides that much");
         let mut p = prediction(1e12);
-        p.learn(|_| 1.0, 1e12);
+        p.learn(|_| 1.0, &Learned { issued: 1e12, ..Learned::default() });
         assert!(p.terms.issue > 0.0 && p.terms.sectors == 0.0 && p.seconds > 1e-2, "{:?}", p.terms);
         // A loop with an unknown number of iterations: nothing changes.
         let mut p = prediction(0.0);
-        p.learn(|_| 3.0, 0.0);
+        p.learn(|_| 3.0, &conflicts(0.0));
         assert!(p.terms.sectors > 0.0 && p.terms.l2 != 1e-3);
+    }
+
+    /// Bank conflicts that take shared memory longer than the products are what the launch takes, and the budget says
+    /// so. Conflicts that products hide add nothing.
+    #[test]
+    fn conflicts_may_bind_beside_products() {
+        let mut p = prediction(1e12);
+        let clocks = 1e-3 * 108.0 * Card::from_name("A100").expect("a card").clock * 1e9;
+        p.learn(|_| 1.0, &conflicts(4.0 * clocks));
+        assert_eq!((p.seconds, p.wasteful()), (1e-2, None));
+        p.learn(|_| 1.0, &conflicts(19.0 * clocks));
+        assert!((p.seconds - 2e-2).abs() < 1e-9, "{}", p.seconds);
+        assert_eq!((p.wasteful(), p.budget().part(Term::Conflicts)), (Some(Term::Conflicts), 10000.0));
     }
 
     /// Launches in front of a kernel add to its time, whatever unit works in them.

@@ -7,7 +7,7 @@ use super::model;
 use super::model::launch::Launch;
 use super::padding::Padding;
 use super::parameters::Auto;
-use super::prediction::Prediction;
+use super::prediction::{Added, Prediction};
 use super::search_result::Failed;
 use super::search_space::Space;
 use super::work::{Env, Tensor};
@@ -129,6 +129,7 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         reads: reads(space, env, &cost, launch.grid.iter().product()),
         flops: 2.0 * cost.macs * time.tiles,
         terms: time.terms,
+        added: Added::default(),
         tiles: time.tiles,
         blocks: time.blocks,
         waves: time.waves,

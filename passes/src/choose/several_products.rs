@@ -14,7 +14,7 @@ use super::model::launch::{Launch, Time};
 use super::model::scheduled::{self, Loop, Tiles};
 use super::padding::Padding;
 use super::parameters::Role;
-use super::prediction::{Choice, Prediction, RunnerUp, SMALLER};
+use super::prediction::{Added, Choice, Prediction, RunnerUp, SMALLER};
 use super::search_context::AssumedPaths;
 use super::search_result::{Failed, Ranked, SearchResult};
 use super::search_space::Space;
@@ -384,6 +384,7 @@ impl<'a> SeveralProducts<'a> {
             reads: Vec::new(),
             flops: 2.0 * cost.macs * c.time.tiles,
             terms: c.time.terms,
+            added: Added::default(),
             tiles: c.time.tiles,
             blocks: c.time.blocks,
             waves: c.time.waves,

@@ -32,23 +32,26 @@ impl TimeBudget {
         let (busiest, _) = p.busiest();
         let mut left = p.seconds;
         let mut parts: Vec<(Term, f64)> = Vec::new();
-        let mut take = |of: &[Term]| {
-            let wanted: f64 = of.iter().map(|&t| p.terms.of(t).max(0.0)).sum();
+        let mut take = |of: &[(Term, f64)]| {
+            let wanted: f64 = of.iter().map(|(_, s)| s.max(0.0)).sum();
             let share = if wanted > left { left / wanted } else { 1.0 };
-            let own = of.iter().map(|&t| (t, share * p.terms.of(t).max(0.0)));
-            parts.extend(own);
+            parts.extend(of.iter().map(|&(t, s)| (t, share * s.max(0.0))));
             left = (left - wanted).max(0.0);
         };
+        let all_of = |of: &[Term]| of.iter().map(|&t| (t, p.terms.of(t))).collect::<Vec<_>>();
         // These add to the time as they are.
-        take(&[Term::Copies]);
-        take(&[Term::Issue]);
-        take(&[busiest]);
-        take(&[Term::Launch]);
-        let alone = [Term::Copies, Term::Issue, busiest, Term::Launch];
-        let others = || Term::ALL.into_iter().filter(|t| !alone.contains(t));
+        take(&all_of(&[Term::Copies]));
+        take(&all_of(&[Term::Issue]));
+        take(&all_of(&[busiest]));
+        take(&all_of(&[Term::Launch]));
+        // Waste adds what nothing hides of it. Without products, nothing hides unused bytes of sectors.
+        take(&[(Term::Sectors, p.added.sectors), (Term::Conflicts, p.added.conflicts)]);
+        let alone = [Term::Copies, Term::Issue, busiest, Term::Launch, Term::Conflicts];
+        let taken = |t: Term| alone.contains(&t) || t == Term::Sectors && p.has_products();
+        let others = || Term::ALL.into_iter().filter(|&t| !taken(t));
         // What waits is hidden by the busiest unit alone, and what other units work by waiting too.
-        take(&others().filter(|&t| !p.overlaps(t)).collect::<Vec<_>>());
-        take(&others().filter(|&t| p.overlaps(t)).collect::<Vec<_>>());
+        take(&all_of(&others().filter(|&t| !p.overlaps(t)).collect::<Vec<_>>()));
+        take(&all_of(&others().filter(|&t| p.overlaps(t)).collect::<Vec<_>>()));
         // In the rest no unit is known to work.
         if let Some((_, seconds)) = parts.iter_mut().find(|(t, _)| *t == Term::Latency) {
             *seconds += left;

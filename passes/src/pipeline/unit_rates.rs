@@ -4,7 +4,7 @@
 //! reads or writes 128 bytes per clock; each of the four partitions issues an instruction of one of its warps per
 //! clock.
 
-use super::loop_plan::Plan;
+use super::loop_plan::{Fill, Plan};
 use super::modulo::{Loop, Step};
 use crate::Cx;
 use crate::analysis::access_width::{elem_of, known_elem, tile_shape};
@@ -15,6 +15,7 @@ use crate::choose::Card;
 use crate::registers::overhead::ADDRESSES;
 use crate::registers::thread::cap;
 use crate::schedule_loops::issue_clocks;
+use crate::swizzle::times_of_width;
 use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
@@ -78,7 +79,7 @@ pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64
     let stmts: Vec<Stmt> =
         plan.slices.iter().flat_map(|s| s.loads.iter().chain(&s.products)).chain(&plan.rest).copied().collect();
     let all = clocks(k, cx, &stmts);
-    let filled = plan.bytes / plan.stages / SHARED;
+    let filled = filled(k, plan);
     let mut units = [
         (TENSOR_CORES, all.tensor),
         ("shared memory", all.shared + filled),
@@ -86,6 +87,24 @@ pub(super) fn units(k: &Kernel, cx: &Cx<'_>, plan: &Plan) -> [(&'static str, u64
     ];
     units.sort_by_key(|&(_, clocks)| std::cmp::Reverse(clocks));
     units
+}
+
+/// Clocks in which the copies of an iteration write shared memory.
+fn filled(k: &Kernel, plan: &Plan) -> u64 {
+    let bytes = plan.bytes / plan.stages;
+    let fills = |s: Stmt, fill: &Fill| match k.stmts[s] {
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|to| to.base == fill.buffer),
+        _ => false,
+    };
+    let inside: Vec<Stmt> = k.sub_blocks(plan.at).into_iter().flat_map(|b| all_stmts(k, b)).collect();
+    let again = |fill: &Fill| {
+        let own = inside.iter().filter(|&&s| k.stmt_spans[s] == fill.span && fills(s, fill));
+        let times = own.map(|&s| times_of_width(k, s, fill.buffer)).fold(1.0, f64::max);
+        let of = tile_shape(k, fill.buffer).iter().product();
+        known_elem(k, fill.buffer).bytes_of(of) as f64 * (times - 1.0)
+    };
+    let again: f64 = plan.fills.iter().map(again).sum();
+    (bytes + again as u64) / SHARED
 }
 
 /// Clocks in which a warp issues the copies of an iteration.
@@ -147,7 +166,7 @@ pub(crate) fn tensor(k: &Kernel, card: &Card, s: Stmt) -> u64 {
     }
 }
 
-/// Clocks in which all threads read or write their part of shared memory.
+/// Clocks in which all threads read or write their part of shared memory: the wavefronts of their accesses.
 fn shared(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return 0 };
     let in_memory = |e: Expr| {
@@ -156,5 +175,6 @@ fn shared(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let Some(view) = in_memory(src).or_else(|| in_memory(dst)) else { return 0 };
     let registers = [src, dst].into_iter().filter_map(|e| tilec_ir::typing::layout_of(k, e)).next();
     let Some(held) = registers.map(|layout| 1u64 << layout.value_bits().min(32)) else { return 0 };
-    known_elem(k, view.base).bytes_of(held * threads) / SHARED
+    let clocks = known_elem(k, view.base).bytes_of(held * threads) / SHARED;
+    (clocks as f64 * times_of_width(k, s, view.base)) as u64
 }

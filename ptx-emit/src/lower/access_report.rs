@@ -69,6 +69,8 @@ impl Lower<'_> {
             let w = wavefronts_by_rank(&lanes, bytes);
             self.report.shared.push(SharedReport {
                 span,
+                stmt: Some(s),
+                accesses: access.groups.len() as u32,
                 buffer: self.k.values[view.base].name.clone(),
                 store,
                 access_bytes: bytes,

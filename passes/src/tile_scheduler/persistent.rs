@@ -23,6 +23,7 @@ use crate::roles;
 use std::collections::BTreeMap;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::extents::Ranges;
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, Next, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 
@@ -367,9 +368,13 @@ impl Tiles {
         k.expr(ExprData::Op { op: Op::Select, args: vec![even, front, back] }, span)
     }
 
-    /// An index, clamped to its axis.
+    /// An index, clamped to its axis. An axis that may be empty has one index here: the range of the index is then as it was.
     fn bounded(&self, k: &mut Kernel, index: Expr, axis: usize) -> Expr {
-        let (extent, one) = (self.extent(k, axis), k.int(1, self.at));
+        let mut extent = self.extent(k, axis);
+        if Ranges::new(k).of(extent).is_none_or(|range| range.lo < 1) {
+            extent = divisor(k, extent);
+        }
+        let one = k.int(1, self.at);
         let last = k.binary(Op::Sub, extent, one, self.at);
         let index = k.binary(Op::Min, index, last, self.at);
         if axis < 2 {
@@ -411,7 +416,7 @@ impl Tiles {
     }
 }
 
-/// A divisor that is at least 1: if it would be zero, there are no tiles and no divisions.
+/// A divisor or an extent that is at least 1: if it would be zero, there are no tiles and no divisions.
 fn divisor(k: &mut Kernel, e: Expr) -> Expr {
     if positive(k, e) {
         return e;

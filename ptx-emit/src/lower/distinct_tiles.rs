@@ -69,7 +69,7 @@ impl Form<'_> {
         let [quotient, last] = operands(k, let_init(k, v)?, Op::Min)?;
         let ([place, columns], [rows, one]) = (operands(k, quotient, Op::Div)?, operands(k, last, Op::Sub)?);
         let (place, columns) = (name(k, place)?, name(k, columns)?);
-        (k.as_int(one) == Some(1)).then_some(Row { place, columns, rows })
+        (k.as_int(one) == Some(1)).then_some(Row { place, columns, rows: unless_empty(k, rows) })
     }
 
     /// Whether `v` is `min(strip * width + place % columns, all - 1)`, where the other names are as they have to be.
@@ -81,6 +81,7 @@ impl Form<'_> {
         let k = self.k;
         let [sum, last] = operands(k, let_init(k, v)?, Op::Min)?;
         let ([first, within], [all, one]) = (operands(k, sum, Op::Add)?, operands(k, last, Op::Sub)?);
+        let all = unless_empty(k, all);
         let [place, columns] = operands(k, within, Op::Rem)?;
         let (strip, width) = self.times(first)?;
         let same = name(k, place)? == row.place && name(k, columns)? == row.columns && k.as_int(one) == Some(1);
@@ -130,6 +131,11 @@ impl Form<'_> {
             |e: Expr| operands(k, e, Op::Mul).is_some_and(|[a, b]| same_product(k, a, rows) && same_product(k, b, all));
         is_all(self.end) || operands(k, self.end, Op::Min).is_some_and(|[a, b]| is_all(a) || is_all(b))
     }
+}
+
+/// `n` of `max(1, n)`: they are equal unless there are no tiles.
+fn unless_empty(k: &Kernel, e: Expr) -> Expr {
+    operands(k, e, Op::Max).filter(|&[one, _]| k.as_int(one) == Some(1)).map_or(e, |[_, more]| more)
 }
 
 fn name(k: &Kernel, e: Expr) -> Option<Value> {

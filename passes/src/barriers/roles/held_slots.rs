@@ -13,7 +13,12 @@ use tilec_ir::typing::resolve_view;
 
 /// The slots that a role holds in front of each channel operation; faults go to `found`.
 pub(super) fn walk(k: &Kernel, body: Block, found: &mut Vec<Diagnostic>) -> BTreeMap<Stmt, Counts> {
-    let mut walk = Walk { k, state: State::default(), counts: BTreeMap::new(), found };
+    let left = |s: &StmtData| match s {
+        StmtData::Await { pending, .. } => *pending as usize,
+        _ => 0,
+    };
+    let told_apart = 1 + k.statement_data().map(left).max().unwrap_or(0);
+    let mut walk = Walk { k, told_apart, state: State::default(), counts: BTreeMap::new(), found };
     walk.block(body);
     let State { held, pending, .. } = std::mem::take(&mut walk.state);
     for ((value, slot), held) in held {
@@ -54,7 +59,7 @@ struct State {
     /// Held slots, with the statements that took them, oldest first; never empty.
     held: BTreeMap<(Value, Slot), VecDeque<Stmt>>,
     /// Pending products, oldest first. Each entry has the possible products of different paths; only their number
-    /// matters for `await`.
+    /// matters for `await`. The first of [`Walk::told_apart`] entries also has all older ones.
     pending: VecDeque<Vec<Pending>>,
     /// TMA and asynchronous copies into the slot that is being filled, by channel.
     copied: BTreeMap<Value, Vec<Stmt>>,
@@ -71,11 +76,7 @@ impl State {
             self.pending.push_front(Vec::new());
         }
         for (own, others) in self.pending.iter_mut().rev().zip(other.pending.into_iter().rev()) {
-            for product in others {
-                if !own.iter().any(|p| p.alike(&product)) {
-                    own.push(product);
-                }
-            }
+            add(own, others);
         }
         for (v, stmts) in other.copied {
             let copied = self.copied.entry(v).or_default();
@@ -84,8 +85,19 @@ impl State {
     }
 }
 
+/// Adds products to others, unless one with the same effects is among these.
+fn add(own: &mut Vec<Pending>, others: Vec<Pending>) {
+    for product in others {
+        if !own.iter().any(|p| p.alike(&product)) {
+            own.push(product);
+        }
+    }
+}
+
 struct Walk<'a> {
     k: &'a Kernel,
+    /// One more than any `await` leaves pending: older products are awaited together.
+    told_apart: usize,
     state: State,
     /// The slots that are held in front of each channel operation.
     counts: BTreeMap<Stmt, Counts>,
@@ -148,7 +160,6 @@ impl Walk<'_> {
 
     /// Repeats the body of a loop until the entry state no longer changes. The loop may also have no iteration.
     fn repeat(&mut self, s: Stmt, body: Block) {
-        let mut once = None;
         loop {
             let entry = self.state.clone();
             self.block(body);
@@ -162,10 +173,6 @@ impl Walk<'_> {
             self.state = met;
             if self.state.pending == entry.pending && self.state.copied == entry.copied {
                 return;
-            }
-            let pending = *once.get_or_insert(self.state.pending.len());
-            if self.state.pending.len() > pending {
-                return self.say(s, "products pile up: each iteration leaves more of them pending".to_owned());
             }
         }
     }
@@ -284,6 +291,12 @@ impl Walk<'_> {
             self.say(s, format!("{} is used while {which} are pending", self.name(v)));
         }
         self.state.pending.extend(product.map(|p| vec![p]));
+        while self.state.pending.len() > self.told_apart
+            && let Some(oldest) = self.state.pending.pop_front()
+            && let Some(older) = self.state.pending.front_mut()
+        {
+            add(older, oldest);
+        }
     }
 
     /// Checks that one TMA or asynchronous copy fills a slot, and that the producer does not access the slot meanwhile:

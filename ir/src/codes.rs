@@ -73,7 +73,7 @@ codes! {
     MMA_FORM "E0407" "a product in an unsupported form"
         "Products are statements `acc = mma(a, b, acc)`: they accumulate in place, and both operands are tiles (or windows of tiles) in shared memory, global memory, or registers. In roles on sm_90a one operand may be in registers, and the other a slot of a channel. Such a product is a wgmma. Warpgroups share its rows, 64 each or a multiple, or its columns if it is computed transposed.";
     NO_ATOM "E0408" "no instruction computes this product"
-        "The target has no product instruction, tensor core or scalar, for these element types and this warp tile.";
+        "The target has no product instruction, tensor core or scalar, for these element types and this warp tile. Tiles with fewer rows or columns than the smallest instruction are padded, unless rows or columns are repeated, reshaped, joined or indices: the message names the place. There, copy the tile to a buffer first, and load what is needed from that.";
     WARP_TILE "E0409" "an invalid warp tile"
         "`warp_tile (WM, WN)` divides the accumulator tile into warps. Both extents are powers of two and at most the accumulator's. All warps have at most 1024 threads, and a thread's share of the accumulator must fit its registers. In a kernel with several products it must fit one of them. A row that is reduced, or used in another product, belongs to one warp. Leave it out to have a tile chosen for each product.";
     THREADS "E0410" "an invalid thread count"

@@ -30,7 +30,7 @@ mod missed_wgmma;
 mod operand_buffers;
 mod operand_loads;
 mod operand_sources;
-mod operands;
+pub(crate) mod operands;
 mod producer_mma;
 mod promotion;
 mod row_spread;
@@ -57,7 +57,7 @@ use crate::select_mma::operands::{acc_shape, known, operand, operand_name, store
 use crate::select_mma::threads::{default_threads, no_roles, written_threads};
 use crate::specialize::pad;
 pub(crate) use atoms::{accumulator_registers, available, best_atom, divides, slice_depth, transposes};
-use atoms::{choose_atom, fits, transposed};
+use atoms::{choose_atom, fits, transposed, transposed_on_cores};
 pub(crate) use from_registers::keeps as keeps_in_registers;
 use from_registers::{InBuffer, WarpProduct};
 use tilec_ir::atoms::{Atom, Inputs, Unit};
@@ -263,19 +263,7 @@ fn select(
     let cut = given.cut.iter().find(|&&(sums, _)| sums == acc).map(|&(_, whole)| whole);
     let column_major = cx.enabled && stored_column_major(k, cut.unwrap_or(acc));
     let types = (inputs, acc_elem);
-    let (atom, swap) = match mma.atom {
-        Some(atom) => {
-            let atom = written_mma::check(k, cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
-            (atom, mma.swap || column_major && fits(atom, transposed(tile)))
-        }
-        None => {
-            // Tensor cores are worth more than contiguous stores.
-            let whole =
-                |tile| best_atom(cx.options.target, cx.enabled, types, tile).is_some_and(|a| a.row().tensor_core);
-            let swap = mma.swap || column_major && (whole(transposed(tile)) || !whole(tile));
-            (choose_atom(cx, span, types, if swap { transposed(tile) } else { tile })?, swap)
-        }
-    };
+    let (atom, swap) = instruction(k, cx, span, (acc, &mma), types, tile, column_major)?;
     let row = atom.row();
     remark_instruction(cx, span, (inputs, acc_elem), (atom, swap), share.tile);
     lay_out(k, acc, (atom, swap), inputs, share);
@@ -324,6 +312,30 @@ fn select(
     Ok(())
 }
 
+/// The instruction of a product with this accumulator for a warp tile, and whether it is transposed.
+fn instruction(
+    k: &Kernel,
+    cx: &mut Cx<'_>,
+    span: Span,
+    (acc, mma): (Value, &Mma),
+    types: (Inputs, Elem),
+    tile: (u64, u64, u64),
+    column_major: bool,
+) -> Result<(Atom, bool), Reported> {
+    if let Some(atom) = mma.atom {
+        let atom = written_mma::check(k, cx, span, atom, types, if mma.swap { transposed(tile) } else { tile })?;
+        return Ok((atom, mma.swap || column_major && fits(atom, transposed(tile))));
+    }
+    // Tensor cores are worth more than contiguous stores.
+    let whole = |tile| best_atom(cx.options.target, cx.enabled, types, tile).is_some_and(|a| a.row().tensor_core);
+    let swap = mma.swap
+        || column_major && (whole(transposed(tile)) || !whole(tile))
+        || cx.enabled && transposed_on_cores(cx.options.target, types, tile);
+    let (target, tile) = (cx.options.target, if swap { transposed(tile) } else { tile });
+    let explained = |error| pad::small_products::explained(k, target, acc, error);
+    Ok((choose_atom(cx, span, types, tile, explained)?, swap))
+}
+
 /// Remarks on the instruction of a product.
 fn remark_instruction(
     cx: &mut Cx<'_>,
@@ -335,7 +347,13 @@ fn remark_instruction(
     if !cx.enabled {
         return;
     }
-    let direction = if swap { ", transposed because the result is stored column-major" } else { "" };
+    let direction = match swap {
+        true if transposed_on_cores(cx.options.target, (inputs, acc), (wm, wn, u64::MAX)) => {
+            ", transposed because the tile has fewer rows than instructions on tensor cores"
+        }
+        true => ", transposed because the result is stored column-major",
+        false => "",
+    };
     let (name, acc, target) = (atom.row().name, acc.name(), cx.options.target.name());
     let message =
         format!("`{name}` for {inputs} inputs and {acc} accumulation on {target}, warp tile {wm}x{wn}{direction}");

@@ -101,6 +101,7 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         uncovered_elements::check(k, cx);
         misaligned_windows::check(k, cx);
     }
+    pad::small_products::run(k, cx);
     check_extents(k, cx, &stay)?;
     check_written(k, cx)?;
     loop_steps::check(k, cx);
@@ -420,7 +421,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
     for d in bad_extents(k, cx.options.target, stay) {
         result = Err(cx.report(match &stays {
             // Larger tiles are no way out if the number of elements matters.
-            Some(pad::Unpadded { why, counts: true }) => Diagnostic { notes: Vec::new(), ..d }
+            Some(pad::Unpadded { why, counts: true, .. }) => Diagnostic { notes: Vec::new(), ..d }
                 .with_note(
                     "write the next power of two as its extent, and mask the elements beyond: `select(iota(x, 1) < 100, x, -inf)`",
                 )

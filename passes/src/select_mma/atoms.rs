@@ -44,6 +44,37 @@ pub(crate) fn best_atom(
     })
 }
 
+/// Rows and columns of the smallest tile that contains such a tile and that a product of the target computes, on tensor
+/// cores if they have these types; `None`: there is no such product, or there is one for the tile itself.
+pub(crate) fn least_tile(
+    target: Target,
+    types: (Inputs, Elem),
+    (rows, columns, depth): (u64, u64, u64),
+) -> Option<(u64, u64)> {
+    let depth = depth.checked_next_power_of_two()?;
+    let own = (rows.checked_next_power_of_two()?, columns.checked_next_power_of_two()?);
+    let able = Atom::all().map(Atom::row).filter(|row| {
+        let there = !row.asynchronous() && target.at_least(row.first) && depth >= 1 << row.log2_shape.2;
+        there && (!row.sums() || target.cc() <= row.last_native_cc) && row.types_for(types.0, types.1).is_some()
+    });
+    // Without tensor cores products are not transposed.
+    let tiles = able.flat_map(|row| {
+        let (m, n, _) = row.log2_shape;
+        let transposed = row.tensor_core.then_some((1u64 << n, 1u64 << m));
+        [Some((1 << m, 1 << n)), transposed].map(|tile| (row.tensor_core, tile))
+    });
+    let larger = tiles.filter_map(|(cores, tile)| tile.map(|(m, n)| (!cores, own.0.max(m), own.1.max(n))));
+    let (_, m, n) = larger.min_by_key(|&(scalar, m, n)| (scalar, m.saturating_mul(n)))?;
+    let side = |all: u64, own: u64, least: u64| if own < least { least } else { all };
+    Some((side(rows, own.0, m), side(columns, own.1, n))).filter(|&least| least != (rows, columns))
+}
+
+/// Whether only the transposed product of a warp tile is one of tensor cores.
+pub(crate) fn transposed_on_cores(target: Target, types: (Inputs, Elem), tile: (u64, u64, u64)) -> bool {
+    let on_cores = |tile| best_atom(target, true, types, tile).is_some_and(|atom| atom.row().tensor_core);
+    !on_cores(tile) && on_cores(transposed(tile))
+}
+
 /// The warp tile of the transposed product.
 pub(crate) fn transposed((wm, wn, depth): (u64, u64, u64)) -> (u64, u64, u64) {
     (wn, wm, depth)
@@ -55,11 +86,13 @@ pub(crate) fn fits(atom: Atom, (wm, wn, depth): (u64, u64, u64)) -> bool {
     wm >= 1 << m && wn >= 1 << n && depth >= 1 << k
 }
 
+/// The instruction for a warp tile. `explained`: adds to the error if there is none.
 pub(crate) fn choose_atom(
     cx: &mut Cx<'_>,
     span: Span,
     (inputs, acc): (Inputs, Elem),
     (wm, wn, k_extent): (u64, u64, u64),
+    explained: impl FnOnce(Diagnostic) -> Diagnostic,
 ) -> Result<Atom, Reported> {
     let target = cx.options.target;
     let best = best_atom(target, cx.enabled, (inputs, acc), (wm, wn, k_extent));
@@ -82,7 +115,7 @@ pub(crate) fn choose_atom(
         }
         return Ok(atom);
     }
-    Err(cx.report(
+    Err(cx.report(explained(
         Diagnostic::error(
             codes::NO_ATOM,
             span,
@@ -93,7 +126,7 @@ pub(crate) fn choose_atom(
             ),
         )
         .with_note(larger_tile(target, inputs, acc).unwrap_or_else(|| way_out(target, inputs, acc))),
-    ))
+    )))
 }
 
 /// The rows of the atom table that a target has natively.

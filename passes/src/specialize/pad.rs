@@ -10,16 +10,20 @@
 //! Needs: literal extents. Decides: extents of tiles. If a padded tile would change the result, the extent stays, and
 //! the error has the reason.
 
+mod extent;
 mod operands;
 mod rows;
+pub(crate) mod small_products;
 mod tuples;
 mod zeros;
 
+use self::extent::Extent;
 use super::zero_init;
 use crate::Cx;
 use crate::analysis::uses::{all_stmts, stmt_exprs};
 use crate::analysis::views::copy_shape;
 use crate::analysis::wgmma::{COLUMNS, is_columns};
+use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
@@ -42,6 +46,8 @@ pub(crate) struct Unpadded {
     pub(crate) why: String,
     /// Whether zeros in the padding would change a result, even if the source is padded by hand.
     pub(crate) counts: bool,
+    /// The expression that is the reason, if it is not the tile.
+    at: Option<Span>,
 }
 
 /// Pads extents that are no powers of two, except those in `stay`, with a remark. Returns why others are not padded, if
@@ -104,15 +110,21 @@ fn odd_extents(k: &Kernel, stay: &[u64]) -> Vec<u64> {
 
 /// [`extents`] without messages: the padded tiles, with old and new extent.
 pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
-    let odd = odd_extents(k, stay);
+    let odd: Vec<Extent> = odd_extents(k, stay).into_iter().map(Extent::odd).collect();
+    enlarge_to(k, windows, &odd)
+}
+
+/// [`enlarge`], of these extents.
+fn enlarge_to(k: &mut Kernel, windows: Windows, extents: &[Extent]) -> Result<Vec<(Value, u64, u64)>, Unpadded> {
+    let odd: Vec<u64> = extents.iter().map(|n| n.own).collect();
     if windows == Windows::Any {
         operands::as_tiles(k, &odd);
     }
-    if let Some(why) = odd.iter().find_map(|&n| why_not_padded(k, n, windows)) {
+    if let Some(why) = extents.iter().find_map(|&n| why_not_padded(k, n, windows)) {
         return Err(why);
     }
-    rows::stay_within_buffers(k, &odd);
-    odd.iter().for_each(|&n| cut_off(k, n));
+    rows::stay_within_buffers(k, extents);
+    extents.iter().for_each(|&n| cut_off(k, n));
     for v in zero_init::filled_in_parts(k, &odd) {
         zero_init::as_zero(k, v);
     }
@@ -120,12 +132,12 @@ pub(crate) fn enlarge(k: &mut Kernel, windows: Windows, stay: &[u64]) -> Result<
     let mut larger = Vec::new();
     for v in k.values.keys().collect::<Vec<_>>() {
         let Some(shape) = k.tile_ty(v).and_then(|tile| k.const_shape(&tile.shape)) else { continue };
-        for (d, n) in shape.into_iter().enumerate().filter(|(_, n)| odd.contains(n)) {
-            let to = n.next_power_of_two();
+        for (d, own) in shape.into_iter().enumerate() {
+            let Some(&Extent { count, to, .. }) = extents.iter().find(|n| n.own == own) else { continue };
             let whole = k.int(to as i64, k.values[v].span);
             k.tile_ty_mut(v).expect("it is a tile").shape[d] = whole;
-            k.values[v].padded.push((n, to));
-            larger.push((v, n, to));
+            k.values[v].padded.push((count, to));
+            larger.push((v, count, to));
         }
     }
     super::reshaped::follow(k);
@@ -147,24 +159,24 @@ fn drop_checks(k: &mut Kernel, n: u64) {
 }
 
 /// Why tiles of extent `n` cannot be padded.
-fn why_not_padded(k: &Kernel, n: u64, windows: Windows) -> Option<Unpadded> {
-    let other = |why: String| Unpadded { why, counts: false };
+fn why_not_padded(k: &Kernel, n: Extent, windows: Windows) -> Option<Unpadded> {
+    let other = |why: String| Unpadded { why, counts: false, at: None };
     for (_, data) in k.values.iter() {
         let (ValueDef::Var(t) | ValueDef::Smem(t)) = &data.def else { continue };
-        let own = k.const_shape(&t.shape).is_some_and(|shape| shape.contains(&n));
+        let own = k.const_shape(&t.shape).is_some_and(|shape| shape.contains(&n.own));
         if own && (t.reg_layout.is_some() || t.smem_layout.is_some()) {
             return Some(other(format!("the layout of `{}` is written", data.name)));
         }
     }
     for s in all_stmts(k, k.body) {
         if let StmtData::Copy { src, dst, attrs } = &k.stmts[s]
-            && let Some(why) = copied(k, n, (*src, *dst), attrs, windows)
+            && let Some(why) = copied(k, n.own, (*src, *dst), attrs, windows)
         {
             return Some(other(why));
         }
         for e in stmt_exprs(k, s) {
-            if let Some(why) = computed(k, n, e, windows) {
-                return Some(Unpadded { why, counts: true });
+            if let Some(why) = computed(k, n.own, e, windows) {
+                return Some(Unpadded { why, counts: true, at: Some(k.expr_spans[e]) });
             }
         }
         if let Some(why) =
@@ -186,35 +198,35 @@ fn copied(k: &Kernel, n: u64, (src, dst): (Expr, Expr), attrs: &CopyAttrs, windo
 }
 
 /// Why a window with the elements of a tile of these extents prevents padding.
-fn window_prevents_padding(k: &Kernel, n: u64, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
+fn window_prevents_padding(k: &Kernel, n: Extent, e: Expr, shape: &[u64], windows: Windows) -> Option<String> {
     let view = resolve_view(k, e)?;
     let dims = view.base_dims();
-    let own = dims.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n));
+    let own = dims.iter().enumerate().filter(|&(w, _)| shape.get(w) == Some(&n.own));
     own.map(|(_, &d)| d).find_map(|d| window(k, n, (e, &view), d, windows))
 }
 
 /// Why a window prevents padding along a dimension in which the tile has `n` elements.
-fn window(k: &Kernel, n: u64, (e, view): (Expr, &ResolvedView), d: usize, windows: Windows) -> Option<String> {
+fn window(k: &Kernel, n: Extent, (e, view): (Expr, &ResolvedView), d: usize, windows: Windows) -> Option<String> {
     let name = &k.values[view.base].name;
     if is_whole(k, n, view, d) {
         return None;
     }
     if windows == Windows::Whole && k.tensor_ty(view.base).is_some() {
-        return Some(format!("a window of `{name}` is not all {n} elements of a dimension that has so many"));
+        return Some(format!("a window of `{name}` is not all {} elements of a dimension that has so many", n.count));
     }
     let can_end = match view.dims[d] {
         ViewDim::From { .. } => true,
         ViewDim::Gather(rows) => {
             let w = view.base_dims().iter().position(|&own| own == d);
-            w.is_some_and(|w| rows::counts(k, n, (view, w), rows))
+            w.is_some_and(|w| rows::counts(k, n.own, (view, w), rows))
         }
         _ => false,
     } && direct(k, e).is_some_and(|e| matches!(k.exprs[e], ExprData::View(_)));
-    (!can_end).then(|| format!("a window of {n} elements of `{name}` cannot end past them"))
+    (!can_end).then(|| format!("a window of {} elements of `{name}` cannot end past them", n.count))
 }
 
 /// Whether a window begins at the first element of a dimension and covers all of it.
-fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
+fn is_whole(k: &Kernel, n: Extent, view: &ResolvedView, d: usize) -> bool {
     let first = |e: &Expr| k.as_int(*e) == Some(0);
     let begins = matches!(&view.dims[d], ViewDim::From { starts, end: None } if starts.iter().all(first));
     let Some(tensor) = k.tensor_ty(view.base) else {
@@ -222,11 +234,11 @@ fn is_whole(k: &Kernel, n: u64, view: &ResolvedView, d: usize) -> bool {
         // broadcast.
         let own = k.tile_ty(view.base).and_then(|tile| k.const_shape(&tile.shape));
         let own = own.filter(|shape| shape.len() == view.dims.len()).map(|shape| shape[d]);
-        return begins && own.is_none_or(|own| own == n || own == 1);
+        return begins && own.is_none_or(|own| own == n.own || own == 1);
     };
     // A broadcast dimension has any number of elements.
     let extent = tensor.shape.get(d).and_then(|&e| k.as_int(e)).and_then(|x| u64::try_from(x).ok());
-    tensor.repeats.contains(&d) || begins && extent == Some(n)
+    tensor.repeats.contains(&d) || begins && extent == Some(n.count)
 }
 
 /// The expression with the ranges of the window `e`: itself, the operand of a transposition, or the value of a name;
@@ -305,12 +317,12 @@ pub(super) fn windows_of(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
 }
 
 /// Makes windows of `n` elements end after them, and operands of reductions along `n` neutral in the padding.
-fn cut_off(k: &mut Kernel, n: u64) {
+fn cut_off(k: &mut Kernel, n: Extent) {
     let (mut windows, mut reduced, mut summed) = (Vec::new(), Vec::new(), Vec::new());
     for s in all_stmts(k, k.body) {
         windows.extend(windows_of(k, s).into_iter().map(|window| (s, window)));
         stmt_exprs(k, s).into_iter().for_each(|e| reductions(k, e, &mut reduced));
-        stmt_exprs(k, s).into_iter().for_each(|e| factors(k, n, e, &mut summed));
+        stmt_exprs(k, s).into_iter().for_each(|e| factors(k, n.own, e, &mut summed));
     }
     // Of the contents as they are: masks come after all questions.
     summed.retain(|&(e, axis)| !zero(k, e, Some(axis)));
@@ -324,7 +336,7 @@ fn cut_off(k: &mut Kernel, n: u64) {
         }
     }
     for (e, axis) in summed {
-        cut_neutrally(k, n, (e, axis as u32), ReduceOp::Sum);
+        cut_neutrally(k, n.count, (e, axis as u32), ReduceOp::Sum);
     }
 }
 
@@ -357,16 +369,16 @@ fn reductions(k: &Kernel, e: Expr, found: &mut Vec<Expr>) {
 }
 
 /// Makes the window `e` of the statement `s` end after `n` elements along the dimensions in which it has `n`.
-fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
+fn end(k: &mut Kernel, n: Extent, s: Stmt, (e, shape): (Expr, &[u64])) {
     let Some(view) = resolve_view(k, e) else { return };
     let kept = view.base_dims();
     let dims: Vec<usize> = kept
         .iter()
         .enumerate()
-        .filter(|&(w, &d)| shape.get(w) == Some(&n) && !is_whole(k, n, &view, d))
+        .filter(|&(w, &d)| shape.get(w) == Some(&n.own) && !is_whole(k, n, &view, d))
         .map(|(_, &d)| d)
         .collect();
-    let repeated = stored_by_index(k, n, s, (e, &view), shape);
+    let repeated = stored_by_index(k, n.own, s, (e, &view), shape);
     if dims.is_empty() && repeated.is_empty() {
         return;
     }
@@ -386,14 +398,14 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
             Range::From { start, end } => (start, end),
             Range::Gather(rows) => {
                 let w = kept.iter().position(|&own| own == d).expect("it is a dimension of the window");
-                let axis = rows::axis(k, n, (&view, w), rows);
-                of.ranges[d] = Range::Gather(rows::ended(k, n, s, axis, rows));
+                let axis = rows::axis(k, n.own, (&view, w), rows);
+                of.ranges[d] = Range::Gather(rows::ended(k, n.count, s, axis, rows));
                 continue;
             }
             Range::At(_) => panic!("bug: a single element has no extent"),
         };
         let first = k.copy_expr(start);
-        let count = k.int(n as i64, span);
+        let count = k.int(n.count as i64, span);
         let behind = k.binary(Op::Add, first, count, span);
         let end = match end {
             Some(end) => k.binary(Op::Min, end, behind, span),
@@ -403,7 +415,7 @@ fn end(k: &mut Kernel, n: u64, s: Stmt, (e, shape): (Expr, &[u64])) {
     }
     for (d, axis) in repeated {
         let Range::Gather(rows) = of.ranges[d] else { unreachable!("it is gathered") };
-        of.ranges[d] = Range::Gather(rows::ended(k, n, s, Some(axis), rows));
+        of.ranges[d] = Range::Gather(rows::ended(k, n.count, s, Some(axis), rows));
     }
     k.exprs[at] = ExprData::View(of);
 }
@@ -443,13 +455,13 @@ fn spelled_out(k: &mut Kernel, e: Expr) -> Option<Expr> {
 }
 
 /// Makes the operand of the reduction `e` neutral beyond `n` elements.
-fn neutral(k: &mut Kernel, n: u64, e: Expr) {
+fn neutral(k: &mut Kernel, n: Extent, e: Expr) {
     let ExprData::Reduce { op, axis, arg, .. } = k.exprs[e] else { panic!("bug: it is a reduction") };
-    let along = |k: &Kernel| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
+    let along = |k: &Kernel| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n.own));
     if !along(k) || op == ReduceOp::Sum && zero(k, arg, Some(axis as usize)) {
         return;
     }
-    cut_neutrally(k, n, (arg, axis), op);
+    cut_neutrally(k, n.count, (arg, axis), op);
 }
 
 /// Makes `arg` neutral for `op` beyond `n` elements of a dimension.

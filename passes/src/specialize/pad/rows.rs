@@ -13,6 +13,7 @@
 //!                                      copy s[p_within] -> x
 //! ```
 
+use super::extent::Extent;
 use crate::analysis::uses::{all_stmts, place_of, stmt_exprs};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Range, StmtData, ValueDef};
@@ -42,25 +43,25 @@ fn elem(k: &Kernel, rows: Expr) -> Option<Elem> {
     }
 }
 
-/// Has indices into buffers that will be padded name no element of the padding. `odd`: the extents that are padded.
-pub(super) fn stay_within_buffers(k: &mut Kernel, odd: &[u64]) {
+/// Has indices into buffers that will be padded name no element of the padding. `padded`: the extents that are padded.
+pub(super) fn stay_within_buffers(k: &mut Kernel, padded: &[Extent]) {
     for s in all_stmts(k, k.body) {
         for e in stmt_exprs(k, s) {
-            gathered_inside(k, odd, s, e);
+            gathered_inside(k, padded, s, e);
         }
     }
 }
 
-fn gathered_inside(k: &mut Kernel, odd: &[u64], s: Stmt, e: Expr) {
-    k.children(e).into_iter().for_each(|child| gathered_inside(k, odd, s, child));
+fn gathered_inside(k: &mut Kernel, padded: &[Extent], s: Stmt, e: Expr) {
+    k.children(e).into_iter().for_each(|child| gathered_inside(k, padded, s, child));
     let ExprData::View(mut view) = k.exprs[e].clone() else { return };
     let ValueDef::Smem(tile) = &k.values[view.base].def else { return };
     let Some(shape) = k.const_shape(&tile.shape) else { return };
     for (range, n) in view.ranges.iter_mut().zip(shape) {
         if let Range::Gather(rows) = *range
-            && odd.contains(&n)
+            && let Some(extent) = padded.iter().find(|extent| extent.own == n)
         {
-            *range = Range::Gather(within(k, n, s, rows));
+            *range = Range::Gather(within(k, extent.count, s, rows));
         }
     }
     k.exprs[e] = ExprData::View(view);

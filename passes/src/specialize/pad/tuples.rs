@@ -15,6 +15,7 @@
 //!
 //! Every comparison of a sort leaves the first tuple at the lower index. So a tuple beyond the extent never moves, and the others are compared as in a row of the original extent.
 
+use super::extent::Extent;
 use tilec_ir::combine::{Combine, How};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
@@ -32,14 +33,14 @@ fn along(k: &Kernel, n: u64, combine: &Combine) -> bool {
 }
 
 /// Makes the reduction or sort `e` combine only the first `n` tuples, if it has `n` of them.
-pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
+pub(super) fn without(k: &mut Kernel, n: Extent, e: Expr) {
     let ExprData::Combine(combine) = &k.exprs[e] else { panic!("bug: it is made of tuples") };
-    if !counts(k, n, combine) {
+    if !counts(k, n.own, combine) {
         return;
     }
     let mut combine = combine.clone();
     let (span, axis) = (k.expr_spans[e], combine.axis);
-    let has_all = |&&arg: &&Expr| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n));
+    let has_all = |&&arg: &&Expr| fixed_shape(k, arg).is_some_and(|shape| shape.get(axis as usize) == Some(&n.own));
     let arg = *combine.args.iter().find(has_all).expect("bug: no component has the extent of the tuples");
     let like = tile_like(k, arg).unwrap_or(arg);
     let like = k.copy_expr(like);
@@ -49,7 +50,7 @@ pub(super) fn without(k: &mut Kernel, n: u64, e: Expr) {
     let sorts = matches!(combine.operation, How::Sort { .. });
     let olds = combine.first.clone();
     for (result, old) in combine.results.iter_mut().zip(olds) {
-        let (at, count) = (k.value_ref(second, span), k.int(n.cast_signed(), span));
+        let (at, count) = (k.value_ref(second, span), k.int(n.count.cast_signed(), span));
         let (op, args) = if sorts {
             let beyond = k.expr(ExprData::Op { op: Op::Ge, args: vec![at, count] }, span);
             (Op::Or, vec![*result, beyond])

@@ -1,6 +1,6 @@
 //! Where an element goes, what takes the registers of a thread, what the barriers are for.
 
-use super::answer::{Known, Part};
+use super::answer::{Known, Part, Says};
 use super::{chain, not, said};
 use crate::compile::unrepeated::unrepeated;
 use crate::compile::{CompiledKernel, attribution};
@@ -44,18 +44,25 @@ pub(super) fn element(known: &Known<'_>, element: &path::Element) -> Result<Answ
     let mut lines: Vec<usize> =
         steps.iter().filter(|s| matches!(s.at, "shared memory" | "registers") && s.line > 0).map(|s| s.line).collect();
     lines.dedup();
-    let mut seen = Vec::new();
+    let (mut seen, mut told): (_, Vec<Says>) = (Vec::new(), Vec::new());
     for line in lines {
         if seen.contains(&line) {
             continue;
         }
         seen.push(line);
-        if let Ok((_, own)) = chain::of_line(known, "source", line)
-            && let Some(first) = own.into_iter().next().filter(|p| !p.decisions.is_empty())
-        {
-            let text = known.shown.columns.source.get(line - 1).map_or("", |l| l.trim());
-            parts.push(Part { title: format!("What decided line {line}: {text}"), ..first });
+        let Ok((_, own)) = chain::of_line(known, "source", line) else { continue };
+        let Some(mut first) = own.into_iter().next() else { continue };
+        // What is said of the whole kernel is said once, not of every line.
+        first.decisions.retain(|d| {
+            let changes = !d.before.is_empty() || !d.after.is_empty();
+            changes || d.says.iter().any(|says| !told.contains(says))
+        });
+        if first.decisions.is_empty() {
+            continue;
         }
+        told.extend(first.decisions.iter().flat_map(|d| d.says.clone()));
+        let text = known.shown.columns.source.get(line - 1).map_or("", |l| l.trim());
+        parts.push(Part { title: format!("What decided line {line}: {text}"), ..first });
     }
     Ok((vec![element.to_string()], parts))
 }

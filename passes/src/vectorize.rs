@@ -116,9 +116,11 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             result = Err(cx.report(d.with_note("without `async` the copy goes through registers")));
             continue;
         }
-        let matrices = if stored_as_matrices(k, cx, &facts, &deferred, src, dst, &layout, &shape) {
+        // Lanes that exchange elements have no condition, and no operation, of their own.
+        let plain = CopyAttrs { vec: None, ..attrs.clone() } == CopyAttrs::default();
+        let matrices = if plain && stored_as_matrices(k, cx, &facts, &deferred, src, dst, &layout, &shape) {
             resolve_view(k, dst)
-        } else if !attrs.keep && as_matrices(k, cx, &facts, src, dst, &layout, &shape) {
+        } else if plain && as_matrices(k, cx, &facts, src, dst, &layout, &shape) {
             resolve_view(k, src)
         } else {
             None

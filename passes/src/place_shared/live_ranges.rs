@@ -7,6 +7,7 @@
 //! ([`stores`](super::stores)), which may be in the next iteration; then the range is not inside the loop.
 
 use super::stores::Awaited;
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use crate::graph::DepGraph;
 use crate::graph::accesses::Accesses;
 use cranelift_entity::SecondaryMap;
@@ -76,6 +77,7 @@ impl<'k> Liveness<'k> {
             let touches = Accesses::of(k, s).touches;
             let mut touched: Vec<Value> = touches.iter().map(|t| t.value).filter(|&v| own != Some(v)).collect();
             self.awaited.inside(k, s, &mut touched);
+            touched.extend(named_channels(k, s));
             touched.retain(|&v| is_shared(k, v));
             self.touched[s] = touched;
             for b in k.sub_blocks(s) {
@@ -188,4 +190,18 @@ impl<'k> Liveness<'k> {
         }
         if self.in_loop(common) { Separation::InLoop } else { Separation::Once }
     }
+}
+
+/// The channels that a statement names, or one inside it: what fills a slot is no access to the slot that is read.
+fn named_channels(k: &Kernel, s: Stmt) -> Vec<Value> {
+    let inside = k.sub_blocks(s).into_iter().flat_map(|b| all_stmts(k, b));
+    let mut channels = Vec::new();
+    for e in inside.chain([s]).flat_map(|s| stmt_exprs(k, s)) {
+        for_each_ref(k, e, &mut |v| {
+            if matches!(k.values[v].def, ValueDef::Channel { .. }) && !channels.contains(&v) {
+                channels.push(v);
+            }
+        });
+    }
+    channels
 }

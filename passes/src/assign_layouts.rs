@@ -87,8 +87,10 @@ fn assign(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         sorts::distribute_sorts(k, cx, threads);
     }
     windows::of_their_own(k, cx);
+    if !is_decided(k) {
+        loaded_windows::into_tiles(k, threads, cx.enabled);
+    }
     if cx.enabled && !is_decided(k) {
-        loaded_windows::into_tiles(k, threads);
         overlaps::into_tiles(k, threads);
     }
     orders(k, cx);

@@ -10,12 +10,22 @@
 //! ```
 //!
 //! Windows that are loaded in single elements anyway remain, and so do those that would take many registers.
+//!
+//! A copy that computes 4-bit elements of windows loads and stores the same elements at once, and threads store whole
+//! bytes. Windows that may begin inside such a group become tiles, too:
+//!
+//! ```text
+//! copy cast<e2m1>(X[i.., j..] * y) -> Z[i.., j..]
+//!     ->   copy X[i.., j..] -> x_tile   copy cast<e2m1>(x_tile * y) -> Z[i.., j..]
+//! ```
 
 use super::materialise::tile;
 use super::threads::Threads;
 use crate::analysis::access_width::{elem_of, global_width};
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::{all_stmts, place_of};
+use crate::analysis::views::copy_shape;
+use crate::specialize::pad::in_context;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
@@ -33,12 +43,16 @@ pub(super) struct Found {
     pub(super) shape: Vec<u64>,
 }
 
-/// Loads such windows into tiles.
-pub(super) fn into_tiles(k: &mut Kernel, threads: Threads) {
+/// Loads such windows into tiles. `wide`: also those that would only be loaded element by element.
+pub(super) fn into_tiles(k: &mut Kernel, threads: Threads, wide: bool) {
     let mut found = Vec::new();
     let (facts, deferred) = (Facts::new(k), Deferred::of(k));
     for at in all_stmts(k, k.body) {
         let search = Search { k, facts: &facts, at, threads: threads.count() };
+        if !wide {
+            search.stored_in_bytes(&mut found);
+            continue;
+        }
         if let StmtData::Let { value, init } = k.stmts[at]
             && deferred.init(value).is_none()
             && resolve_view(k, init).is_none()
@@ -47,6 +61,7 @@ pub(super) fn into_tiles(k: &mut Kernel, threads: Threads) {
             search.operands(init, &shape, &mut found);
         }
         k.stmts[at].exprs().into_iter().for_each(|e| search.reductions(e, &mut found));
+        search.stored_in_bytes(&mut found);
     }
     for Found { at, window, shape } in found {
         load(k, at, window, &shape);
@@ -93,6 +108,29 @@ impl Search<'_> {
         self.k.children(e).into_iter().for_each(|child| self.reductions(child, found));
     }
 
+    /// The windows from which a copy computes elements that share bytes in memory, if they are not as wide as a byte.
+    fn stored_in_bytes(&self, found: &mut Vec<Found>) {
+        let k = self.k;
+        let StmtData::Copy { src, dst, .. } = k.stmts[self.at] else { return };
+        let elem = resolve_view(k, dst).filter(|to| to.space(k).is_memory()).and_then(|to| elem_of(k, to.base));
+        let Some(least) = elem.map(|elem| elem.per(1)).filter(|&least| least > 1) else { return };
+        if resolve_view(k, src).is_some() {
+            return;
+        }
+        let Some(shape) = copy_shape(k, src, dst) else { return };
+        let mut windows = Vec::new();
+        in_context(k, src, &shape, &mut |window, shape| windows.push((window, shape.to_vec())));
+        for (window, shape) in windows {
+            let known = found.iter().any(|known| known.window == window);
+            if !known
+                && let Some((shape, width)) = self.width(window, &shape)
+                && width < least
+            {
+                found.push(Found { at: self.at, window, shape });
+            }
+        }
+    }
+
     /// The windows among operands that are combined element by element to these extents.
     fn operands(&self, e: Expr, shape: &[u64], found: &mut Vec<Found>) {
         if resolve_view(self.k, e).is_some() {
@@ -110,6 +148,15 @@ impl Search<'_> {
 
     /// The extents in which a window is loaded, if that takes wide accesses and few registers.
     fn loaded(&self, window: Expr, shape: &[u64]) -> Option<Found> {
+        let (shape, width) = self.width(window, shape)?;
+        let elements = shape.iter().product::<u64>();
+        let base = resolve_view(self.k, window)?.base;
+        let registers = elem_of(self.k, base)?.size().words(elements.div_ceil(self.threads));
+        (width > 1 && registers <= MOST).then_some(Found { at: self.at, window, shape })
+    }
+
+    /// The extents in which a window of a tensor is loaded, and the elements of an access.
+    fn width(&self, window: Expr, shape: &[u64]) -> Option<(Vec<u64>, u32)> {
         let k = self.k;
         let view = resolve_view(k, window)?;
         let (tensor, dims) = (k.tensor_ty(view.base)?, view.base_dims());
@@ -119,9 +166,7 @@ impl Search<'_> {
         // A dimension that a vector lacks has one element and no end.
         let own = dims.iter().zip(shape).map(|(d, &n)| if tensor.repeats.contains(d) { 1 } else { n });
         let shape: Vec<u64> = own.collect();
-        let elements = shape.iter().product::<u64>();
-        let registers = elem_of(k, view.base)?.size().words(elements.div_ceil(self.threads));
-        let wide = global_width(k, self.facts, &view, &shape).elems > 1;
-        (wide && registers <= MOST).then_some(Found { at: self.at, window, shape })
+        let width = global_width(k, self.facts, &view, &shape).elems;
+        Some((shape, width))
     }
 }

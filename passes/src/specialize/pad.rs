@@ -254,7 +254,7 @@ pub(super) fn direct(k: &Kernel, e: Expr) -> Option<Expr> {
 }
 
 /// Calls `f` for the windows in an elementwise expression on tiles of these extents, and in reductions of them.
-pub(super) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
+pub(crate) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(Expr, &[u64])) {
     match k.exprs[e] {
         _ if resolve_view(k, e).is_some_and(|view| view.base_dims().len() == shape.len()) => f(e, shape),
         ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => {

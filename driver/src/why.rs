@@ -24,6 +24,7 @@ mod question;
 mod road_end;
 mod said;
 mod scheduled;
+mod source_changes;
 mod trials;
 mod tried;
 mod ways_out;

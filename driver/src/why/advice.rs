@@ -84,6 +84,14 @@ impl Advice {
         !needs.is_empty() && self.text.starts_with(&declare_where(needs))
     }
 
+    /// The change that tries it.
+    pub(super) fn change(&self) -> Option<&Change> {
+        match &self.how {
+            How::By(change) => Some(change),
+            _ => None,
+        }
+    }
+
     /// Seconds without it and with it, as far as they are known.
     pub(super) fn gain(&self) -> Option<(f64, f64)> {
         match self.how {

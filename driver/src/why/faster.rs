@@ -120,7 +120,7 @@ fn chosen(kernel: &CompiledKernel, free: &[FreeParameter]) -> Option<String> {
     })
 }
 
-fn names(free: &[FreeParameter]) -> String {
+pub(super) fn names(free: &[FreeParameter]) -> String {
     free.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ")
 }
 

@@ -5,7 +5,7 @@ use super::answer::{Decision, Known};
 use super::faster::{self, Less};
 use super::premise::premise;
 use super::said::places_of;
-use super::{tried, ways_out};
+use super::{source_changes, tried, ways_out};
 use crate::compile::demands::way_out::By;
 use crate::compile::demands::{self, Broken, PromisesTried};
 use crate::compile::unrepeated::unrepeated;
@@ -34,7 +34,11 @@ pub(super) fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broke
     let mut own = match what {
         What::AtMost(Figure::Padding, _) => tried::of_tiles(known, kernel),
         What::AtMost(Figure::Bytes, _) => faster::of_parameters(known, kernel, Less::Bytes),
-        What::AtLeast(Figure::Roofline, _) => faster::of_parameters(known, kernel, Less::Time),
+        What::AtLeast(Figure::Roofline, _) => {
+            let mut found = faster::of_parameters(known, kernel, Less::Time);
+            found.advice.extend(source_changes::of_source(known, kernel).faster);
+            found
+        }
         _ => faster::Found::default(),
     };
     facts.append(&mut own.facts);

@@ -4,7 +4,7 @@ use super::advice::{self, Given};
 use super::answer::{Known, Part};
 use super::faster::{self, Less};
 use super::loss::{Loss, loss};
-use super::{costs, launches, not, premise, road_end, said, ways_out};
+use super::{costs, launches, not, premise, road_end, said, source_changes, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::unrepeated::unrepeated;
@@ -44,6 +44,11 @@ fn may_help(fact: &str) -> bool {
     fact.starts_with(WAY_OUT) && !fact.contains("does not change the predicted time") && !fact.contains(": slower")
 }
 
+/// Whether a fact is a way out that was tried, and lowers the predicted time.
+fn gains(fact: &str) -> bool {
+    fact.starts_with(WAY_OUT) && fact.contains("(tried: predicted ")
+}
+
 impl Costs {
     fn has_way_out(&self) -> bool {
         self.part.facts.iter().any(|fact| may_help(fact))
@@ -79,20 +84,24 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         // Of a kernel near the roofline, other values may be faster still.
         let near = holds.iter().any(|text| *text == format!("`{}`", What::AtLeast(Figure::Roofline, BUSY)));
         let others = if near { other_values(known, kernel) } else { Vec::new() };
-        let helps = own.iter().any(|loss| loss.is_timed() && loss.has_way_out()) || others.iter().any(|f| may_help(f));
+        let idle = idle_threads(known, kernel);
+        let mut all = own.iter().flat_map(|loss| &loss.part.facts).chain(&others).chain(&idle);
+        let helps = own.iter().any(|loss| loss.is_timed() && loss.has_way_out())
+            || others.iter().any(|f| may_help(f))
+            || all.any(|fact| gains(fact));
         if let Some(faster) = faster {
             about.push(format!("`{name}`: other values of `auto` parameters than those given are faster by the model"));
             front.push(part("Values given for `auto` parameters of", vec![faster]));
         } else if !helps {
             let open = own.iter().any(|loss| loss.us.is_none() && loss.has_way_out());
-            parts.extend(road_end::of(kernel, open));
+            parts.extend(road_end::of(kernel, source_changes::in_words(known, kernel), open));
         }
         losses.extend(own);
         parts.push(part("Other values of compile-time parameters of", others));
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
         parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));
-        parts.push(part("Threads without elements of their own, in", idle_threads(known, kernel)));
+        parts.push(part("Threads without elements of their own, in", idle));
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
@@ -105,7 +114,8 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
 
 /// Other values of parameters of a kernel that is near the roofline.
 fn other_values(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
-    let found = faster::of_parameters(known, kernel, Less::Time);
+    let mut found = faster::of_parameters(known, kernel, Less::Time);
+    found.advice.extend(source_changes::of_source(known, kernel).faster);
     let lines = advice::tried(known, kernel, found.advice, Given::NotSlower);
     let ways = lines.ways.into_iter().map(|text| format!("{WAY_OUT}{text}"));
     found.facts.into_iter().chain(ways).collect()

@@ -2,7 +2,7 @@
 
 use super::advice::Advice;
 use super::answer::{Decision, Known};
-use super::{by_parameters, larger_tiles, made, said, tried, ways_out};
+use super::{by_parameters, larger_tiles, made, said, source_changes, tried, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands;
 use crate::compile::explain;
@@ -10,8 +10,8 @@ use crate::compile::implied::without_implied;
 use crate::compile::unrepeated::unrepeated;
 use tilec_ir::demands::{Property, What};
 use tilec_ir::diag::{Diagnostic, Span};
-use tilec_ir::entities::{Block, Expr, Stmt};
-use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::entities::{Block, Expr, Stmt, Value};
+use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueData, ValueDef};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
@@ -158,9 +158,13 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
         FastPath::Banks => {
             let conflicts = |name: &str| report.shared.iter().any(|s| s.buffer == name && s.conflicts() > 0);
             let fixed = |def: &ValueDef| matches!(def, ValueDef::Smem(tile) if tile.smem_layout.is_some());
-            let buffers = k.values.values().filter(|v| fixed(&v.def) && conflicts(&v.name));
+            let buffers = k.values.iter().filter(|(_, v)| fixed(&v.def) && conflicts(&v.name));
             let way_out = "leave `layout` out: `swizzle` looks for one without conflicts";
-            buffers.map(|v| says(v.span, format!("the layout of `{}` is written", v.name), way_out, "layout")).collect()
+            let said = |(v, own): (Value, &ValueData)| {
+                let text = format!("the layout of `{}` is written", own.name);
+                says(own.span, text, way_out, "layout").with_left_out(source_changes::layout_clause(k, v))
+            };
+            buffers.map(said).collect()
         }
         FastPath::Wgmma => {
             let atom = |s: Stmt| match k.stmts[s] {
@@ -174,7 +178,24 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
                 let way_out = "leave the instruction out, `mma(a, b, acc)`: `select-mma` takes wgmma where it can, and says what is missing";
                 says(span, format!("`mma<{name}>` is written"), way_out, "")
             };
-            k.statements().into_iter().filter_map(atom).map(text).collect()
+            let written = k.statements().into_iter().filter_map(atom).map(text);
+            let operands = k.statements().into_iter().flat_map(|s| match k.stmts[s] {
+                StmtData::Assign { src, .. } => match &k.exprs[src] {
+                    ExprData::Mma(mma) => vec![mma.a, mma.b],
+                    _ => Vec::new(),
+                },
+                _ => Vec::new(),
+            });
+            let mut buffers: Vec<Value> = operands.filter_map(|e| Some(resolve_view(k, e)?.base)).collect();
+            unrepeated(&mut buffers);
+            let laid_out = buffers.into_iter().filter_map(|v| Some((v, source_changes::layout_clause(k, v)?)));
+            let layouts = laid_out.map(|(v, clause)| {
+                let own = &k.values[v];
+                let text = format!("the layout of `{}` is written", own.name);
+                let way_out = format!("leave `layout` of `{}` out", own.name);
+                says(own.span, text, &way_out, "layout").with_left_out(Some(clause))
+            });
+            written.chain(layouts).collect()
         }
         _ => Vec::new(),
     }

@@ -5,15 +5,16 @@ use crate::compile::CompiledKernel;
 use crate::xray::peak;
 use tilec_passes::choose::{Card, Prediction, Term};
 
-/// What is said of a kernel of which no loss is left that has a number and a way out. `open`: losses without a number
-/// have one.
-pub(super) fn of(kernel: &CompiledKernel, open: bool) -> Option<Part> {
+/// What is said of a kernel of which no loss is left that has a number and a way out. `tried`: what was tried. `open`:
+/// losses without a number have a way out.
+pub(super) fn of(kernel: &CompiledKernel, tried: Vec<String>, open: bool) -> Option<Part> {
     let p = kernel.tile.whole().filter(|p| p.unknown.is_none())?;
     let card = Card::from_name(p.card)?;
     let name = &kernel.tile.kernel.name;
     let mut facts = vec![binds(p, card, kernel)];
     facts.extend(limit(p, card, kernel));
     facts.push(format!("the prediction is {}", p.budget()));
+    facts.extend(tried);
     if open {
         facts.push("losses above that are not in the predicted time have ways out: measure what they gain".to_owned());
     }

@@ -4,10 +4,12 @@
 //! take their clocks one after the other (pass `schedule-loops`). Tensor cores, special functions, loads and stores are queues that all warpgroups
 //! share. It is a clock of the model: nothing is measured.
 
+mod awaited;
 mod data;
 mod program;
 mod run;
 
+pub use awaited::{AwaitedLoads, awaited_loads, may_await_loads};
 pub use data::{Event, Line, Row, SlotUse, Timeline, Unit};
 
 use crate::Options;

@@ -279,6 +279,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let one = stages.filter(|&n| n < 2).and_then(|_| specialized.schedule_item("stages"));
             let mut at = at;
             at.extend(one.map(|item| (item, "the schedule says `stages 1`".to_owned())));
+            at.extend(code.awaited());
             (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
         }
         Property::Coalesced => {
@@ -400,6 +401,7 @@ mod tests {
                 prediction: None,
                 unpredicted: None,
                 iteration_times: &[],
+                awaited: &[],
                 missed: &[],
                 caller: Default::default(),
             };
@@ -439,6 +441,7 @@ mod tests {
                 prediction: None,
                 unpredicted: None,
                 iteration_times: &[],
+                awaited: &[],
                 missed: &[],
                 caller: Default::default(),
             };

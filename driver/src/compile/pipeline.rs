@@ -29,6 +29,7 @@ use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
 use tilec_passes::choose::{Choice, FreeParameter, Prediction};
+use tilec_passes::timeline::AwaitedLoads;
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
 use tilec_ptx::report::Report;
@@ -121,6 +122,8 @@ pub struct OptimizedKernel {
     pub missed: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
     pub iteration_times: Vec<IterationTime>,
+    /// Loads to registers that iterations wait for; only of a lowered program.
+    pub(crate) awaited: Vec<AwaitedLoads>,
     /// The kernel with scheduled loops, before `expand`, if source lines are stored.
     pub scheduled: Option<Kernel>,
     /// The kernel with layouts, fragments and partial results, before loops are pipelined, if source lines are stored.
@@ -175,6 +178,7 @@ impl OptimizedKernel {
             copied: &self.copied,
             unpredicted: self.unpredicted.as_deref(),
             iteration_times: &self.iteration_times,
+            awaited: &self.awaited,
             missed: &self.missed,
             caller: self.options.caller,
         }
@@ -522,6 +526,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             specialized,
             missed: lost,
             iteration_times: paces,
+            awaited: Vec::new(),
             scheduled,
             laid_out,
             kernel,
@@ -720,9 +725,8 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 /// Refines the predictions with the code, and adds to each the launches that copy operands in front of it.
 fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Report>) {
     for (tile, report) in tiles.iter_mut().zip(reports) {
-        if let Some(p) = &mut tile.prediction {
-            refined_predictions::refine(p, &tile.kernel, report);
-        }
+        tile.awaited = refined_predictions::awaited(&tile.kernel, &tile.options);
+        refined_predictions::refine(tile.prediction.as_mut(), &tile.kernel, report, &tile.awaited);
     }
     for main in 0..tiles.len() {
         // Kernels in front of it that complete no kernel of the source are its own.

@@ -21,6 +21,7 @@ pub(super) fn of_loss(kernel: &CompiledKernel, what: What) -> Option<f64> {
             (p.terms.conflicts > 0.0).then(|| budget.part(Term::Conflicts))
         }
         What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
+        What::Has(Property::Pipelined) if !kernel.tile.awaited.is_empty() => Some(budget.part(Term::Latency)),
         What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous]),
         What::Has(Property::Vectorised) => missed(kernel, &[FastPath::Wide]),
         _ => None,

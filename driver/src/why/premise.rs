@@ -51,7 +51,8 @@ pub(super) fn premise(
         }
     }
     let mut written = written(kernel, path, places);
-    if path == FastPath::Ahead && decisions.is_empty() {
+    let awaits = path == FastPath::Ahead && !kernel.tile.awaited.is_empty();
+    if path == FastPath::Ahead && decisions.is_empty() && !awaits {
         written.extend(not_ahead(&kernel.tile.specialized));
     }
     if !written.is_empty() {
@@ -78,6 +79,11 @@ pub(super) fn premise(
         facts.extend(made.facts);
         advice.extend(made.advice);
         advice.extend(tried::of_conflicts(known, kernel));
+    }
+    if awaits {
+        advice.push(Advice::by_hand(
+            "copy what is loaded to registers through a buffer (`let s = smem ..`), which has slots; factors of rows or columns multiply the result after the loop instead",
+        ));
     }
     if decisions.is_empty() && facts.is_empty() && advice.is_empty() {
         let (own, ways) = undecided(known, kernel, (path, places), what);

@@ -14,6 +14,8 @@ use tilec_ir::target::WARP;
 pub struct Runs {
     /// Warps of a block, times the iterations of the loops around it.
     pub warps: f64,
+    /// Iterations of the loops around it.
+    pub times: f64,
     /// The variable's name in the innermost loop around it.
     pub within: Option<Span>,
 }
@@ -24,7 +26,7 @@ pub struct Runs {
 pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
     let mut all = BTreeMap::new();
     let own = f64::from(threads_of(k).div_ceil(WARP));
-    let own = Runs { warps: own, within: None };
+    let own = Runs { warps: own, times: 1.0, within: None };
     Reader { k, sizes, all: &mut all }.block(k.body, own);
     all
 }
@@ -49,10 +51,12 @@ impl Reader<'_> {
             self.all.insert(s, around);
             match &self.k.stmts[s] {
                 &StmtData::For { var, start, end, step, body, unroll, .. } => {
+                    let trips = self.trips([start, end, step]);
                     let inside = match unroll {
                         true => around,
                         false => Runs {
-                            warps: around.warps * self.trips([start, end, step]),
+                            warps: around.warps * trips,
+                            times: around.times * trips,
                             within: Some(self.k.values[var].span).filter(|span| !span.is_none()).or(around.within),
                         },
                     };

@@ -22,6 +22,8 @@ pub struct Learned {
     pub issued: f64,
     /// Wavefronts of shared memory beyond those that the widths of accesses need, over all warps.
     pub conflicts: f64,
+    /// Clocks of a multiprocessor in loops whose iterations wait for loads to registers, by the roles in time.
+    pub waiting: f64,
 }
 
 /// The model's prediction for a kernel.
@@ -82,6 +84,10 @@ impl Prediction {
             true => self.learn_beside_products(card, times),
             false => self.learn_copies(card, times),
         }
+        // Nothing else runs while an iteration waits.
+        let waiting = self.started(of.waiting / (card.clock * 1e9)).max(self.seconds);
+        self.terms.latency += waiting - self.seconds;
+        self.seconds = waiting;
         // A scheduler issues one instruction per clock. The term is the time beyond everything else.
         let issuing = self.started(of.issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);

@@ -12,6 +12,7 @@ use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
 use tilec_passes::choose::Prediction;
+use tilec_passes::timeline::AwaitedLoads;
 use tilec_ptx::report::Report;
 
 /// A kernel after the passes.
@@ -29,6 +30,8 @@ pub(crate) struct CompiledKernel<'a> {
     pub(crate) unpredicted: Option<&'a str>,
     /// What an iteration of each scheduled loop takes.
     pub(crate) iteration_times: &'a [IterationTime],
+    /// Loads to registers that iterations wait for.
+    pub(crate) awaited: &'a [AwaitedLoads],
     /// Remarks of the passes about missed fast paths.
     pub(crate) missed: &'a [Diagnostic],
     /// The caller that messages address.
@@ -57,6 +60,19 @@ impl<'a> Code<'a> {
     /// The same, also of what the program itself gave up.
     pub(super) fn declined(&self, path: FastPath) -> Vec<(Span, String)> {
         declined(self.tile, path).map(|d| (d.span, String::new())).collect()
+    }
+
+    /// The loads to registers that iterations wait for.
+    pub(super) fn awaited(&self) -> Vec<(Span, String)> {
+        let text = |own: &AwaitedLoads, tensor: &str| {
+            format!(
+                "`{tensor}` is loaded to registers, and an iteration waits for it: {} of {} clocks",
+                own.waits.min(own.iteration),
+                own.iteration
+            )
+        };
+        let all = self.tile.awaited.iter();
+        all.flat_map(|own| own.loads.iter().map(move |(span, tensor)| (*span, text(own, tensor)))).collect()
     }
 
     /// Whether a copy brings a tile from a tensor into shared memory by TMA.

@@ -46,6 +46,9 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
         let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
+        if term == Term::Latency {
+            places.extend(code.awaited());
+        }
         if term == Term::Copies {
             places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
         }
@@ -179,6 +182,7 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
         Term::Ends if p.places.iter().any(|place| place.global && !place.store) => {
             "a block waits for what it loads before it stores"
         }
+        Term::Latency if !code.tile.awaited.is_empty() => "iterations wait for what threads load to registers",
         Term::Latency => {
             let scheduled = scheduled(code);
             if scheduled.is_empty() || computes(code.tile.specialized, &scheduled) {

@@ -14,6 +14,7 @@ mod larger_tiles;
 mod launches;
 mod loss;
 mod made;
+mod moved;
 mod not;
 mod operands;
 mod overview;

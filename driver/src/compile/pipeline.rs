@@ -705,11 +705,10 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
         })
         .collect();
     let sequences = sequences.iter().map(tilec_ir::print::print_sequence).collect();
-    let ptx_version = version;
     Ok(Compiled {
         ptx,
         ptx_lines,
-        ptx_version,
+        ptx_version: version,
         kernels,
         dispatch,
         programs,

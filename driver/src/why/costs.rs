@@ -22,7 +22,9 @@ pub(super) fn of_loss(kernel: &CompiledKernel, what: What) -> Option<f64> {
         }
         What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
         What::Has(Property::Pipelined) if !kernel.tile.awaited.is_empty() => Some(budget.part(Term::Latency)),
-        What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous]),
+        // However far ahead loads run, the busiest unit works as long.
+        What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous])
+            .map(|us| us.min(budget.total() - budget.part(p.busiest().0))),
         What::Has(Property::Vectorised) => missed(kernel, &[FastPath::Wide]),
         _ => None,
     }

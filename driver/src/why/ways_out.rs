@@ -3,7 +3,7 @@
 use super::advice::{Advice, printed};
 use super::answer::Known;
 use super::programs::Change;
-use super::{by_parameters, faster, operands};
+use super::{by_parameters, faster, moved, operands};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::way_out::{By, WayOut};
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
@@ -37,7 +37,9 @@ pub(super) fn of_diagnostic(known: &Known<'_>, kernel: &CompiledKernel, d: &Diag
         ways.push(match &d.fix {
             _ if declared => of_preconditions(known, kernel, &d.needs, ""),
             Some(edit) if d.needs.is_empty() => Advice::by(text, Change::of_edit(known.text(), edit)),
-            _ => match operands::change(known, kernel, text, d.span) {
+            _ => match operands::change(known, kernel, text, d.span)
+                .or_else(|| moved::change(known, kernel, text, d.span))
+            {
                 Some(change) => Advice::by(text, Some(change)),
                 None => of_text(known, kernel, text),
             },

@@ -150,7 +150,11 @@ pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     if let Some(v) = index_tiles(k, fill.src).into_iter().find(|&v| changes(k, at, v)) {
         let name = &k.values[v].name;
         let why = format!("the copy into `{buffer}` is gathered by `{name}`, which changes in the loop");
-        return Err(Refused::at(fill.span, why));
+        let refused = Refused::at(fill.span, why);
+        return Err(match is_same_in_each(k, at, v) {
+            true => refused.help(&format!("load `{name}` in front of the loop: no iteration changes it")),
+            false => refused,
+        });
     }
     let mut computed = None;
     if let Some(when) = fill.attrs.when {
@@ -160,6 +164,21 @@ pub(super) fn steady(k: &Kernel, fill: &Fill, at: Stmt) -> Result<(), Refused> {
     let name = &k.values[v].name;
     let why = format!("whether `{buffer}` is filled (`when`) depends on `{name}`, which the loop computes");
     Err(Refused::at(fill.span, why))
+}
+
+/// Whether each iteration of a loop makes the same of a tile: one copy does, from a tensor's window at indices that the
+/// loop does not change.
+fn is_same_in_each(k: &Kernel, at: Stmt, v: Value) -> bool {
+    let StmtData::For { var, body, .. } = k.stmts[at] else { return false };
+    let inside = all_stmts(k, body);
+    let writers: Vec<Stmt> = inside.iter().copied().filter(|&s| changes(k, s, v)).collect();
+    let [writer] = writers[..] else { return false };
+    let StmtData::Copy { src, dst, ref attrs } = k.stmts[writer] else { return false };
+    let from = resolve_view(k, src).filter(|from| k.tensor_ty(from.base).is_some() && !from.is_gathered());
+    let mut steady = from.is_some() && attrs.when.is_none();
+    for_each_ref(k, src, &mut |w| steady &= w != var && !inside.iter().any(|&s| changes(k, s, w)));
+    // All of it, so that nothing of an earlier value is left.
+    steady && matches!(k.exprs[dst], ExprData::Ref(w) if w == v) && k.blocks[body].contains(&writer)
 }
 
 /// Whether a statement, or one inside it, names a buffer.

@@ -1,6 +1,7 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
+use super::loop_copies::{self, depends_on};
 use super::way_out::{By, WayOut};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
@@ -9,7 +10,6 @@ use tilec_ir::entities::{Expr, Value};
 use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
-use tilec_ir::names::Parts;
 use tilec_ir::typing::{ViewDim, resolve_view, type_of};
 use tilec_passes::choose::{Card, Prediction, Term, TimeBudget};
 use tilec_passes::occupancy::Occupancy;
@@ -42,12 +42,19 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         places.push((span, note));
         change.push(WayOut::by_hand(way));
     }
+    for (span, note, way) in loop_copies::overwritten(code.tile.specialized) {
+        places.push((span, note));
+        change.push(WayOut::by_hand(way));
+    }
     places.extend(iterations(code));
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
         let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
         if term == Term::Latency {
             places.extend(code.awaited());
+        }
+        if term == Term::Ends && p.atom.is_none() {
+            places.extend(loop_copies::straight(code.tile.specialized));
         }
         if term == Term::Copies {
             places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
@@ -110,17 +117,6 @@ fn added_together(k: &Kernel, p: &Prediction) -> Vec<(Span, String, String)> {
         }
     });
     out
-}
-
-/// Whether an index depends on a variable, through names too.
-fn depends_on(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut parts = Parts::of(k, e);
-    let mut found = false;
-    while let Some(e) = parts.take() {
-        parts.inside(e);
-        found |= matches!(k.exprs[e], ExprData::Ref(w) if w == v);
-    }
-    found
 }
 
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
@@ -268,7 +264,11 @@ fn ends(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
         let text = format!("another resident block hides that (`tilec why --not 'resident {n}'` says what it takes)");
         WayOut::new(text, By::Resident(n))
     });
-    another.into_iter().collect()
+    let straight = p.atom.is_none() && !loop_copies::straight(code.tile.specialized).is_empty();
+    let through = straight.then(|| {
+        WayOut::by_hand("copy the tiles of the loop through a buffer (`let s = smem ..` in front of it), whose slots are loaded ahead")
+    });
+    another.into_iter().chain(through).collect()
 }
 
 /// Whether channels with a slot more run further ahead: copies land by themselves, and as many blocks stay resident.

@@ -488,7 +488,8 @@ impl Work<'_> {
             buffer = k.expr(ExprData::Transpose(buffer), k.expr_spans[src]);
         }
         let src = loaded(k, elem, buffer);
-        k.stmts[at] = StmtData::Copy { src, dst, attrs };
+        // Registers have no accesses that `vec` could be of; those of the buffer are the compiler's.
+        k.stmts[at] = StmtData::Copy { src, dst, attrs: CopyAttrs { vec: None, ..attrs } };
         k.blocks[place.0].splice(place.1..place.1, before);
         let message = format!("`{}` is exchanged between warps, through shared memory", k.values[value].name);
         cx.remark(k.stmt_spans[at], message);

@@ -111,7 +111,7 @@ fn mistakes_of_headers_are_said_by_themselves() {
 fn typed(line: &str) -> String {
     format!(
         "// \u{1f600}
-kernel typed(A: gmem f32[M, N], P: gmem i32[M, N], H: gmem f16[M, N], C: gmem f32[M, N]) grid (i: ceildiv(M, 64)) {{
+kernel typed(A: gmem f32[M, N], P: gmem i32[M, N], H: gmem f16[M, N], C: gmem f32[M, N], n: i32) grid (i: ceildiv(M, 64)) {{
     let h = smem f16[64, 64]
     let w = smem i8[64, 64]
     var x = reg f32[64, 64] = 0.0
@@ -139,6 +139,9 @@ fn mistakes_of_types_are_mended() {
         ("p = p + (x > 0.0)", "p = p + (select(x > 0.0, 1, 0))", "replace `x > 0.0` with `select(x > 0.0, 1, 0)`"),
         ("copy A[i * 64..] -> x", "copy A[i * 64.., 0..] -> x", "insert `, 0..`"),
         ("x = mma(h, w, x)", "x = mma(h, cast<f16>(w), x)", "replace `w` with `cast<f16>(w)`"),
+        ("if n == 0.0 { p = 1 }", "if n == 0 { p = 1 }", "replace `0.0` with `0`"),
+        ("if n { p = 1 }", "if n != 0 { p = 1 }", "replace `n` with `n != 0`"),
+        ("if n & 1 { p = 1 }", "if (n & 1) != 0 { p = 1 }", "replace `n & 1` with `(n & 1) != 0`"),
     ] {
         let (right, wrong) = (typed(right), typed(wrong));
         client.open(URI, &wrong);

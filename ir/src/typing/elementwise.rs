@@ -257,6 +257,18 @@ impl Types<'_> {
             _ => None,
         };
         let [(a, of_a), (b, of_b)] = operands;
+        // A whole number written as a float beside integers is one of them.
+        for (literal, of) in [(a, of_b), (b, of_a)] {
+            if let ExprData::Float(bits) = self.k.exprs[literal]
+                && let x = f64::from_bits(bits)
+                && x.fract() == 0.0
+                && x.abs() < f64::from(i32::MAX)
+                && number(of).is_some_and(|(is_float, ..)| is_float == 0)
+            {
+                let note = format!("write the number as an integer: `{x}`");
+                return d.with_note(note).with_fix(self.k.expr_spans[literal], x.to_string());
+            }
+        }
         match (number(of_a), number(of_b)) {
             (Some(x), Some(y)) if (x.0, x.1) < (y.0, y.1) => self.with_conversion(d, a, of_a, y.2),
             (Some(x), Some(y)) if (y.0, y.1) < (x.0, x.1) => self.with_conversion(d, b, of_b, x.2),

@@ -3,8 +3,8 @@
 use crate::codes;
 use crate::diag::{Code, Diagnostic, Reported, Sink, Span};
 use crate::entities::{Expr, Value};
-use crate::kernel::{Kernel, ValueDef};
-use crate::types::{Elem, ElemRef};
+use crate::kernel::{ExprData, Kernel, ValueDef};
+use crate::types::{Elem, ElemClass, ElemRef};
 use crate::typing::{Type, TypeError, Types, const_int};
 use crate::verify::structure;
 use std::collections::BTreeSet;
@@ -109,14 +109,21 @@ pub(super) fn condition(cx: &mut Cx<'_, '_>, cond: Expr) {
         Some(other) => {
             let span = cx.k.expr_spans[cond];
             let message = format!("a condition is a scalar truth value, found {}", other.describe(cx.k));
+            let whole = |elem: ElemRef| matches!(elem, ElemRef::Known(elem) if elem.class() == ElemClass::Int);
+            let counts = other == Type::Index || matches!(other, Type::Scalar(elem) if whole(elem));
             let note = match &other {
                 Type::Tile(tile) if tile.elem == ElemRef::Known(Elem::Bool) && !tile.shape.is_empty() => {
                     "reduce the tile to one truth value with `any` or `all` along each dimension, or choose element by element with `select(c, a, b)`"
                 }
+                _ if counts => "compare it with zero: `x != 0`",
                 _ => "compare scalars, or choose element by element with `select(c, a, b)`",
             };
             let d = Diagnostic::error(codes::BAD_CONDITION, span, message).with_note(note);
-            cx.report(if other == Type::Index { d.with_fix_around(span, "(", ") != 0") } else { d });
+            let (front, behind) = match cx.k.exprs[cond] {
+                ExprData::Ref(_) | ExprData::View(_) => ("", " != 0"),
+                _ => ("(", ") != 0"),
+            };
+            cx.report(if counts { d.with_fix_around(span, front, behind) } else { d });
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::analysis::distribution::owned_run;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::bits::Bits;
 use tilec_ir::layout::{Reach, RegLayout};
-use tilec_ir::target::{SECTOR_BYTES, WARP};
+use tilec_ir::target::{REGISTERS_PER_THREAD, SECTOR_BYTES, WARP};
 
 /// Bytes of a cache line.
 const LINE: u32 = 128;
@@ -27,6 +27,8 @@ const ACCESS: u64 = 2;
 const BARRIERS: u64 = 40;
 /// Cost of storing part of a byte, which is refused: more than that of any other layout.
 const PART_OF_A_BYTE: u64 = 1 << 40;
+/// Cost of a tile of which a thread would have more elements than registers, which is refused.
+const NO_REGISTERS: u64 = 1 << 40;
 /// Most registers of another lane to select from, for which an exchange by shuffles is cheaper than one through shared
 /// memory.
 const MOST_CHOICES: u64 = 4;
@@ -34,6 +36,12 @@ const MOST_CHOICES: u64 = 4;
 /// Issue slots of an operation on all elements that the warps of a block hold, including replicas.
 pub(super) fn elements(layout: &RegLayout) -> u64 {
     1 << (layout.value_bits() + layout.thread_bits().saturating_sub(WARP.ilog2()))
+}
+
+/// The cost of holding more elements than a thread has registers; 0 if they fit.
+pub(super) fn registers(elem: Bits, layout: &RegLayout) -> u64 {
+    let words = elem.words(1 << layout.value_bits());
+    if words > u64::from(REGISTERS_PER_THREAD) { NO_REGISTERS } else { 0 }
 }
 
 /// The cost of accessing all elements of a tile in a layout.

@@ -264,6 +264,10 @@ impl<'a> Search<'a> {
                 && let Some(layout) = self.coalesced(n, None)
             {
                 self.begin(n, layout);
+                // A reduced buffer may have more elements than a warp has registers.
+                for access in graph.nodes[n].accesses.iter().filter(|a| a.load) {
+                    self.unrepeated(n, access);
+                }
             }
         }
     }
@@ -471,8 +475,9 @@ impl<'a> Search<'a> {
         let (node, layout) = (&self.graph.nodes[n], &self.labels[n][label]);
         let accesses: u64 = node.accesses.iter().map(|a| cost::access(a, layout, &node.shape)).sum();
         let computed = node.operations * cost::elements(layout);
-        self.node_costs.insert((n, label), accesses + computed);
-        accesses + computed
+        let cost = accesses + computed + cost::registers(node.elem, layout);
+        self.node_costs.insert((n, label), cost);
+        cost
     }
 
     fn edge_cost(&mut self, i: usize) -> u64 {

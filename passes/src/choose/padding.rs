@@ -76,14 +76,16 @@ impl Work<'_> {
         let mut add = |amount: f64, own: Vec<(Along, Edge)>| {
             work += amount;
             useful += amount * own.iter().map(|(_, edge)| edge.inside).product::<f64>();
+            let before = edges.len();
             for (_, edge) in own.into_iter().filter(|(_, edge)| edge.inside < 1.0) {
-                // The windows of two loops differ only in the name of the index.
+                // The windows of two loops differ only in the name of the index. Those of one product are along
+                // different dimensions.
                 let same = |e: &Edge| {
                     (e.tile, e.windows, e.size, &e.parameter, e.index.is_some())
                         == (edge.tile, edge.windows, edge.size, &edge.parameter, edge.index.is_some())
                         && (e.tensor == edge.tensor || e.index.is_some() && e.index == edge.index)
                 };
-                if !edges.iter().any(same) {
+                if !edges[..before].iter().any(same) {
                     edges.push(edge);
                 }
             }

@@ -68,8 +68,9 @@ pub(crate) fn in_words(edge: &Edge) -> String {
     let padding = percent(1.0 - edge.inside);
     match &edge.index {
         Some(index) => format!(
-            "along `{index}` {} of {tile}{called} cover {} of `{}`: {padding} is padding",
+            "along `{index}` {} of {tile}{called} {} {} of `{}`: {padding} is padding",
             counted(edge.windows as usize, "window"),
+            if edge.windows == 1 { "covers" } else { "cover" },
             edge.size,
             edge.tensor
         ),

@@ -5,6 +5,7 @@ use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index;
+use tilec_ir::kernel::StmtData;
 
 /// Traffic of copies between registers or shared memory and a tensor or buffer.
 #[derive(Clone, PartialEq, Debug)]
@@ -81,7 +82,8 @@ impl Work<'_> {
             let moved = region.moves.iter().map(|m| {
                 let elements = self.elements(env, &m.shape).unwrap_or(0) as f64 * self.inside(env, region, m);
                 let once = if m.load { self.loaded_once(env, region, m.tensor) } else { 1.0 };
-                Place { once, ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements)) }
+                let span = self.statement_of(m);
+                Place { once, span, ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements)) }
             });
             let accessed = region.accesses.iter().map(|a| {
                 let elements = self.elements(env, &a.shape).unwrap_or(0) as f64;
@@ -90,6 +92,19 @@ impl Work<'_> {
             out.extend(moved.chain(accessed));
         }
         out
+    }
+
+    /// The statement in which the window of a copy is written: the copy, or the `let` of a name that it computes with.
+    /// A window may be loaded by a copy of its own in front of its `let`.
+    fn statement_of(&self, m: &Move) -> Span {
+        let k = self.k;
+        let own = k.stmt_spans[m.at];
+        let has = |span: Span| span.start <= m.span.start && m.span.end <= span.end;
+        if m.span.is_none() {
+            return own;
+        }
+        let lets = k.statements().into_iter().filter(|&s| matches!(k.stmts[s], StmtData::Let { .. }));
+        lets.map(|s| k.stmt_spans[s]).find(|&span| has(span)).unwrap_or(own)
     }
 
     /// The average share of a window's elements that are inside of its tensor, over blocks and iterations.

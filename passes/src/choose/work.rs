@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::bits::Bits;
 use tilec_ir::cluster;
+use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, Node, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
@@ -81,6 +82,8 @@ pub(super) struct Tensor {
 pub(super) struct Move {
     /// The copy.
     pub(super) at: Stmt,
+    /// The window in the source: in the copy, or where a name of the copy is computed.
+    pub(super) span: Span,
     /// The tensor.
     pub(super) tensor: Value,
     pub(super) load: bool,
@@ -772,6 +775,7 @@ impl Reader<'_> {
         let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
         Some(Move {
             at,
+            span: self.sketch.expr_spans[e],
             tensor: view.base,
             load,
             shape: shape.to_vec(),

@@ -3,9 +3,11 @@
 
 use super::accesses::{guard, store_op, vector};
 use super::dims::Dims;
+use super::emit::zero_of;
 use super::state::Lower;
 use super::windows::Access;
 use crate::inst::{Class, Operand, Reg};
+use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::atomics::{Combining, combination, combined_types};
 use tilec_ir::diag::Reported;
@@ -200,15 +202,8 @@ impl Lower<'_> {
     fn old_value(&mut self, class: Class, may_not_exist: bool) -> Reg {
         let old = self.emit.mutable(class);
         if may_not_exist {
-            let (mov, zero) = match class {
-                Class::B16 => (P::MovB16, Operand::Imm(0)),
-                Class::B32 => (P::MovB32, Operand::Imm(0)),
-                Class::B64 => (P::MovB64, Operand::Imm(0)),
-                Class::F32 => (P::MovF32, Operand::F32(0.0)),
-                Class::F64 => (P::MovF64, Operand::F64(0.0)),
-                Class::Pred => panic!("bug: memory holds no predicates"),
-            };
-            self.emit.push(mov, [old.into(), zero]);
+            let zero = zero_of(class, old).expect("bug: memory holds no predicates");
+            self.emit.item(Item::Inst(zero));
         }
         old
     }

@@ -358,7 +358,7 @@ impl Emit {
 }
 
 /// Makes a register zero; predicates have no such instruction.
-fn zero_of(class: Class, r: Reg) -> Option<Inst> {
+pub(super) fn zero_of(class: Class, r: Reg) -> Option<Inst> {
     let (op, zero) = match class {
         Class::B16 => (Op::MovB16, Operand::Imm(0)),
         Class::B32 => (Op::MovB32, Operand::Imm(0)),

@@ -363,7 +363,7 @@ impl<'a> Placed<'a> {
     /// Parts are in allocations of their own, the last at the lowest address.
     fn new(device: &mut Device, tensor: &'a Tensor, of: &Place, parts: usize) -> Result<Placed<'a>, String> {
         let format = format_of(&tensor.name, of.elem)?;
-        let span = tensor.data.len() / parts;
+        let span = tensor.data.len() / parts.max(1);
         let mut placed = Placed { meant: tensor, format, parts: Vec::new(), span };
         for part in (0..parts).rev() {
             let part = placed.part(device, part, of).map_err(|e| e.to_string())?;

@@ -116,6 +116,12 @@ impl Client {
     /// The next message; notifications are kept, and requests of the server are answered.
     fn next(&mut self) -> Value {
         let message = self.messages.recv_timeout(PATIENCE).expect("the server says something");
+        self.taken(&message);
+        message
+    }
+
+    /// Keeps a notification, and answers a request of the server.
+    fn taken(&mut self, message: &Value) {
         if message.get("method").is_some() {
             match message.get("id") {
                 Some(id) => {
@@ -125,7 +131,6 @@ impl Client {
                 None => self.notified.push_back(message.clone()),
             }
         }
-        message
     }
 
     /// The parameters of the next notification of a kind; others in front of it are forgotten.
@@ -154,6 +159,19 @@ impl Client {
             if params["uri"] == uri {
                 return params["diagnostics"].as_array().expect("a list").clone();
             }
+        }
+    }
+
+    /// Waits until something more is published of a file; whether it was.
+    pub(crate) fn publishes(&mut self, uri: &str) -> bool {
+        loop {
+            while let Some(message) = self.notified.pop_front() {
+                if message["method"] == "textDocument/publishDiagnostics" && message["params"]["uri"] == uri {
+                    return true;
+                }
+            }
+            let Ok(message) = self.messages.recv_timeout(PATIENCE) else { return false };
+            self.taken(&message);
         }
     }
 

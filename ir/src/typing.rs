@@ -28,6 +28,7 @@ mod view;
 pub use candidates::{candidate_elems, may_count};
 pub(crate) use elementwise::join_extent;
 pub use layouts::{layout_of, layout_of_tuples, shape_of_tuples};
+pub use product::{operand_shape, product_depth};
 pub use register_tile::register_tile;
 pub(crate) use shapes::joined;
 pub(crate) use types::same_value;

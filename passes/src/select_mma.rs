@@ -66,7 +66,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Sink, Span};
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::Elem;
-use tilec_ir::typing::{fixed_shape, type_of};
+use tilec_ir::typing::{product_depth, type_of};
 use warps::{Share, Shares};
 
 pub(crate) use warps::{Sharing, sharing, usual_tile};
@@ -175,7 +175,7 @@ fn check_written(
     if laid_out {
         return Ok(());
     }
-    let (Some(shape), Some(depth)) = (acc_shape(k, acc), fixed_shape(k, mma.a).and_then(|s| s.get(1).copied())) else {
+    let (Some(shape), Some(depth)) = (acc_shape(k, acc), product_depth(k, mma)) else {
         return Err(cx.report(
             Diagnostic::error(codes::MMA_FORM, span, "the operands of this product have no fixed shape")
                 .with_note("a product with a named instruction takes register tiles of fixed shape"),
@@ -249,7 +249,7 @@ fn select(
     }
     let mut a = operand(k, cx, mma.a, 1)?;
     let mut b = operand(k, cx, mma.b, 0)?;
-    let k_extent = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
+    let k_extent = product_depth(k, &mma);
     let Some(k_extent) = k_extent else {
         return Err(cx.report(
             Diagnostic::error(codes::MMA_FORM, span, "the reduction extent of this product is not fixed")

@@ -37,7 +37,7 @@ pub(crate) use window_ends::drop_idle;
 
 use crate::analysis::fold::fold_tree;
 use crate::analysis::uses::{all_stmts, for_each_read, stmt_exprs};
-use crate::analysis::wgmma::{COLUMN_COUNTS, is_columns};
+use crate::analysis::wgmma::{COLUMN_COUNTS, ROWS, is_columns};
 use crate::{Cx, Options};
 use cranelift_entity::{EntitySet, SecondaryMap};
 use tilec_ir::codes;
@@ -444,7 +444,7 @@ fn check_extents(k: &mut Kernel, cx: &mut Cx<'_>, stay: &[u64]) -> Result<(), Re
 pub(crate) fn bad_extents(k: &Kernel, target: Target, stay: &[u64]) -> Vec<Diagnostic> {
     let mut wrong = wrong_extents(k, |x| is_extent(x, stay.contains(&x)));
     if target.has_tensor_copies() {
-        let counts = format!("`wgmma` may have {COLUMN_COUNTS}");
+        let counts = format!("`wgmma` may have {COLUMN_COUNTS}, and its operands multiples of {ROWS}");
         wrong = wrong.into_iter().map(|d| d.with_note(counts.clone())).collect();
     }
     wrong
@@ -457,7 +457,7 @@ pub(crate) fn odd_extents(k: &Kernel) -> Vec<Diagnostic> {
 
 /// Whether a tile may have this extent. `warpgroups`: it may belong to a wgmma product.
 pub(crate) fn is_extent(n: u64, warpgroups: bool) -> bool {
-    n.is_power_of_two() || warpgroups && is_columns(n)
+    n.is_power_of_two() || warpgroups && (is_columns(n) || n.is_multiple_of(ROWS))
 }
 
 fn wrong_extents(k: &Kernel, right: impl Fn(u64) -> bool) -> Vec<Diagnostic> {

@@ -318,6 +318,40 @@ pub fn descriptor(
     })
 }
 
+impl Descriptor {
+    /// Whether the unit reads elements of a window of a tile that begins at `start`: those of an instruction, `lines` by `depth` of them, from each of its
+    /// places. `along`: the tile's dimension that is the reduction; `extents`: of the window, (lines, depth).
+    #[must_use]
+    pub fn reads_window(
+        &self,
+        layout: &SmemLayout,
+        elem: Bits,
+        along: usize,
+        start: [u64; 2],
+        (extents, [lines, depth]): ([u64; 2], [u64; 2]),
+    ) -> bool {
+        let plain = |line: u64, inner: u64| {
+            let at = if along == 1 { [line, inner] } else { [inner, line] };
+            plain_offset(layout, elem, self.exchange, &[start[0] + at[0], start[1] + at[1]])
+        };
+        let instruction = |line: u64, inner: u64| {
+            let first = plain(line, inner);
+            let read = |x: u64, y: u64| plain(line + x, inner + y) == first + self.plain(elem, x, y);
+            (0..lines.min(extents[0] - line)).all(|x| read(x, 0) && read(x, depth - 1))
+                && (0..depth).all(|y| read(0, y))
+        };
+        // Bits of the address within a period exchange pieces. So a window begins with one, and within a row only as the steps of a reduction do.
+        let inside = plain(0, 0) % (PERIOD * self.exchange.row_bytes());
+        let within_row = !self.transposed && inside < self.exchange.row_bytes();
+        let aligned = inside == 0 || within_row && inside.is_multiple_of(elem.bytes_of(depth));
+        let starts = (0..extents[0]).step_by(lines as usize);
+        aligned
+            && starts
+                .into_iter()
+                .all(|line| (0..extents[1]).step_by(depth as usize).all(|inner| instruction(line, inner)))
+    }
+}
+
 /// The plain byte offset of an element, which a descriptor's address counts.
 pub fn plain_offset(layout: &SmemLayout, elem: Bits, exchange: Exchange, coords: &[u64]) -> u64 {
     exchange.apply(elem.byte_at(layout.offset(coords)))

@@ -1,10 +1,10 @@
 //! Matrix products: extents `[M, K] * [K, N] + [M, N]`, or `+ [S, M, N]` with a sum for each of `S` slices of `K`, and the element types that hardware multiplies.
 
 use super::candidates::candidate_elems;
-use super::{Extent, Type, TypeError, Types, elem_name};
+use super::{Extent, Type, TypeError, Types, elem_name, fixed_shape};
 use crate::codes;
 use crate::entities::Expr;
-use crate::kernel::Mma;
+use crate::kernel::{Kernel, Mma};
 use crate::types::{Elem, ElemRef};
 
 /// Whether products of `a` and `b` elements accumulate in `acc` elements on some target (PTX ISA, "mma" type tables).
@@ -41,6 +41,20 @@ fn combines(a: Elem, b: Elem, acc: Elem) -> bool {
 struct Operand {
     elem: ElemRef,
     shape: Option<[Extent; 2]>,
+}
+
+/// The extent of the reduction of a product, which one of its operands has; `None`: it is not known in numbers.
+pub fn product_depth(k: &Kernel, mma: &Mma) -> Option<u64> {
+    let of_a = fixed_shape(k, mma.a).and_then(|shape| shape.get(1).copied());
+    of_a.or_else(|| fixed_shape(k, mma.b).and_then(|shape| shape.first().copied()))
+}
+
+/// The extents of the first or the second operand of a product, also of a window: those that the accumulator and the other operand give it.
+pub fn operand_shape(k: &Kernel, mma: &Mma, second: bool) -> Option<[u64; 2]> {
+    let depth = product_depth(k, mma)?;
+    let sums = fixed_shape(k, mma.c)?;
+    let [.., rows, columns] = sums[..] else { return None };
+    Some(if second { [depth, columns] } else { [rows, depth] })
 }
 
 impl Types<'_> {

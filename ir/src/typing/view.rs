@@ -1,6 +1,6 @@
 //! What a window looks at: aliases followed, windows of windows composed.
 
-use super::types::{Extent, Type, Types, const_int, let_init, type_of};
+use super::types::{Extent, Type, Types, const_int, let_init, same_expr, type_of};
 use crate::entities::{Expr, Value};
 use crate::kernel::{ExprData, Kernel, Range, Slot, ValueDef};
 use crate::layout::{RegLayout, shape_bits};
@@ -94,6 +94,43 @@ impl ResolvedView {
         let mut extents = vec![1; self.dims.len()];
         kept.iter().zip(shape).for_each(|(&d, &n)| extents[d] = n);
         (kept.len() == shape.len()).then_some(extents)
+    }
+
+    /// Where a window of these extents begins in its base, if all of it is at a constant place within the base. `None` also for
+    /// a window that ends sooner, or has not all dimensions.
+    #[must_use]
+    pub fn constant_start(&self, k: &Kernel, shape: &[u64]) -> Option<Vec<u64>> {
+        let whole = k.const_shape(&k.tile_ty(self.base)?.shape)?;
+        let extents = self.extents_of_base(shape).filter(|_| shape.len() == whole.len())?;
+        let number = |e: Expr| u64::try_from(const_int(k, e)?).ok();
+        let start = |(d, n): (&ViewDim, u64)| {
+            let ViewDim::From { starts, end } = d else { return None };
+            let start = starts.iter().try_fold(0u64, |sum, &e| sum.checked_add(number(e)?))?;
+            let end = end.map_or(Some(n), number)?.min(n);
+            Some((start, end))
+        };
+        let places = self.dims.iter().zip(whole).map(start).collect::<Option<Vec<(u64, u64)>>>()?;
+        let fits =
+            places.iter().zip(extents).all(|(&(start, end), n)| start.checked_add(n).is_some_and(|last| last <= end));
+        fits.then(|| places.into_iter().map(|(start, _)| start).collect())
+    }
+
+    /// Whether two windows of a program have the same elements in the same places: what they begin and end at is written alike.
+    #[must_use]
+    pub fn is_same(&self, k: &Kernel, other: &ResolvedView) -> bool {
+        let alike = |a: &[Expr], b: &[Expr]| a.len() == b.len() && a.iter().zip(b).all(|(&x, &y)| same_expr(k, x, y));
+        let dims = self.dims.iter().zip(&other.dims).all(|pair| match pair {
+            (ViewDim::From { starts: a, end: x }, ViewDim::From { starts: b, end: y }) => {
+                alike(a, b) && alike(x.as_slice(), y.as_slice())
+            }
+            (ViewDim::Fixed(_), ViewDim::Fixed(_)) | (ViewDim::Gather(_), ViewDim::Gather(_)) => {
+                alike(pair.0.starts(), pair.1.starts())
+            }
+            _ => false,
+        });
+        (self.base, self.slot, self.transposed, self.dims.len())
+            == (other.base, other.slot, other.transposed, other.dims.len())
+            && dims
     }
 
     /// The memory the base lives in.

@@ -22,7 +22,7 @@ use tilec_ir::index;
 use tilec_ir::iteration_time::TENSOR_CORES;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::target::{SCHEDULERS, WARP};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{product_depth, resolve_view};
 
 /// Bytes of shared memory per clock.
 const SHARED: u64 = 128;
@@ -158,7 +158,7 @@ pub(crate) fn tensor(k: &Kernel, card: &Card, s: Stmt) -> u64 {
     let ExprData::Mma(mma) = k.exprs[src] else { return 0 };
     let elem = |e: Expr| resolve_view(k, e).and_then(|view| elem_of(k, view.base));
     let (Some(atom), Some(a), Some(b)) = (mma.atom, elem(mma.a), elem(mma.b)) else { return 0 };
-    let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
+    let depth = product_depth(k, &mma).expect("an operand has extents");
     let rate = card.rate(atom, Inputs { a, b }, known_elem(k, dst));
     match atom.row().tensor_core {
         true => (tile_shape(k, dst).iter().product::<u64>() as f64 * depth as f64 / rate) as u64,

@@ -15,7 +15,7 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::partial_sums::accumulated;
 use tilec_ir::target::{SCHEDULERS, WARP, WARPGROUP};
-use tilec_ir::typing::{fixed_shape, resolve_view, shape_of_tuples};
+use tilec_ir::typing::{fixed_shape, product_depth, resolve_view, shape_of_tuples};
 
 /// Clocks for a special function of a warp.
 const SPECIAL: u64 = 8;
@@ -101,7 +101,7 @@ fn product(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     let StmtData::Assign { dst, src } = k.stmts[s] else { unreachable!("a product is assigned") };
     let ExprData::Mma(mma) = k.exprs[src] else { unreachable!("a product is assigned") };
     let elements = tile_shape(k, dst).iter().product::<u64>();
-    let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
+    let depth = product_depth(k, &mma).expect("an operand has extents");
     let read = resolve_view(k, mma.b).expect("an operand of wgmma is a tile").base;
     let rate = tensor_rate(card, known_elem(k, read).size());
     let steps = depth / u64::from(mma.atom.map_or(16, |a| a.row().k)).max(1);

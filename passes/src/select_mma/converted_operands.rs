@@ -23,7 +23,7 @@ use crate::analysis::views::{memory_views, plain_var};
 use tilec_ir::atoms::{Atom, Inputs};
 use tilec_ir::entities::{Block, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
-use tilec_ir::typing::fixed_shape;
+use tilec_ir::typing::{fixed_shape, product_depth};
 
 /// Whether a register tile is computed from a buffer with narrower elements. `of`: the buffers.
 pub(super) fn is_converted(k: &Kernel, tile: Value, of: &[Value]) -> bool {
@@ -116,7 +116,7 @@ pub(super) fn instruction(
     let Product { acc, mma, .. } = *product;
     let elem = |e, dim| described(k, e, dim).map(|o| o.elem);
     let inputs = Inputs { a: elem(mma.a, 1)?, b: elem(mma.b, 0)? };
-    let depth = *fixed_shape(k, mma.a)?.get(1)?;
+    let depth = product_depth(k, &mma)?;
     acc_shape(k, acc)?;
     let types = (inputs, known(k.tile_ty(acc).map(|t| t.elem))?);
     let best = |tile| best_atom(cx.options.target, true, types, tile).filter(|atom: &Atom| atom.row().tensor_core);

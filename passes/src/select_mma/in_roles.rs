@@ -10,7 +10,7 @@
 
 use super::apply_wgmma::{DecidedProduct, apply};
 use super::missed_wgmma;
-use super::operand_sources::Product;
+use super::operand_sources::{self, Product};
 use super::tiles::{NoTile, Shared, Tiled, WgmmaQuery, short_of};
 use super::warpgroup::{self, WgmmaForm};
 use crate::Cx;
@@ -30,7 +30,7 @@ use tilec_ir::handover::has_roles;
 use tilec_ir::kernel::{ExprData, Kernel, Mma, Slot, StmtData, ValueDef};
 use tilec_ir::target::{WARP, WARPGROUP};
 
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{fixed_shape, product_depth, resolve_view};
 
 /// The way out if warpgroups cannot divide a product.
 const TILE: &str = "`warp_tile (64, 64)` in the schedule, say, is what each of them computes, in multiples of 64 rows";
@@ -94,7 +94,7 @@ pub(super) fn select(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
             if mma.atom.is_none() {
                 continue;
             }
-            let message = "this cannot be a wgmma product: an operand is not a whole slot that copies fill";
+            let message = "this cannot be a wgmma product: an operand is not a slot that copies fill, or a window of one that begins where wgmma can read it";
             return Err(cx.report(Diagnostic::error(codes::NO_ATOM, k.expr_spans[src], message).with_note(
                 "both operands are slots (`a.get`) of channels that copies fill, or one is and the other is a register tile",
             )));
@@ -183,13 +183,15 @@ pub(super) fn in_slots(k: &Kernel, mma: &Mma) -> bool {
     in_roles && (decided(a) || plain_var(k, a).is_some()) && decided(b)
 }
 
-/// `Some` if the operands are whole slots that copies fill, or one is and the other is a register tile; the inner value
-/// says whether the second operand is the register tile.
+/// `Some` if the operands are slots that copies fill, or windows that wgmma reads, or one is and the other is a register tile; the inner
+/// value says whether the second operand is the register tile.
 fn of_slots(k: &Kernel, mma: &Mma) -> Option<Option<bool>> {
     let slot = |e: Expr| {
+        let second = e == mma.b;
         resolve_view(k, e).is_some_and(|v| {
-            let whole = v.slot == Some(Slot::Get) && fixed_shape(k, e).is_some();
-            whole
+            let is_read = fixed_shape(k, e).is_some() || operand_sources::windows::readable(k, mma, second).is_ok();
+            v.slot == Some(Slot::Get)
+                && is_read
                 && matches!(k.values[v.base].def, ValueDef::Channel { .. })
                 && (k.fills_by_tensor_copies(v.base) || k.fills_by_threads(v.base))
         })
@@ -250,7 +252,7 @@ fn decide(
         )));
     }
     let (parts, (bm, bn)) = (threads / groups, shape);
-    let depth = fixed_shape(k, mma.a).expect("an operand has extents")[1];
+    let depth = product_depth(k, &mma).expect("an operand has extents");
     let step = 1u64 << atom.row().log2_shape.2;
     if !depth.is_multiple_of(step) {
         return Err(format!("its reduction is {depth} deep, which is not a multiple of {step}").into());

@@ -12,7 +12,7 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
-use tilec_ir::typing::{fixed_shape, type_of};
+use tilec_ir::typing::{product_depth, type_of};
 
 /// The message for a single product.
 pub(super) const ONE: &str = "no wgmma product";
@@ -33,7 +33,7 @@ fn could_be(k: &Kernel, target: Target, s: Stmt) -> bool {
     let (Some((rows, cols)), Some(sum)) = (acc_shape(k, acc), warpgroup::acc_elem(k, acc)) else { return false };
     let elem = |e| type_of(k, e).ok().and_then(|ty| known(ty.elem()));
     let (Some(a), Some(b)) = (elem(mma.a), elem(mma.b)) else { return false };
-    let depth = fixed_shape(k, mma.a).map(|s| s[1]).or_else(|| fixed_shape(k, mma.b).map(|s| s[0]));
+    let depth = product_depth(k, &mma);
     let atom = warpgroup::atom(target, (Inputs { a, b }, sum));
     let (Some(depth), Some(atom)) = (depth, atom) else { return false };
     let way = WgmmaForm { swap: mma.swap, registers: false };

@@ -18,6 +18,8 @@
 //!
 //! Products of one block that read the same tile share the loaded registers.
 
+pub(super) mod windows;
+
 use crate::Options;
 use crate::analysis::access_width::known_elem;
 use crate::analysis::facts::{Facts, contiguous_dim};
@@ -34,7 +36,7 @@ use tilec_ir::atoms::Inputs;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, operand_shape, resolve_view};
 
 /// A product of a kernel.
 #[derive(Copy, Clone, Debug)]
@@ -57,7 +59,7 @@ pub(super) fn product_of(k: &Kernel, s: Stmt) -> Option<Product> {
 /// Where an operand is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Place {
-    /// A whole buffer, as it is stored or transposed, and whether it is contiguous along the reduction.
+    /// A buffer or a window of one, as it is stored or transposed, and whether it is contiguous along the reduction.
     Buffer(Value, bool),
     /// A register tile.
     Registers,
@@ -94,6 +96,12 @@ pub(super) fn whole_buffer(k: &Kernel, e: Expr) -> Option<Value> {
     }
 }
 
+/// The buffer that is an operand, or of which the operand is a window, as it is stored or transposed.
+fn buffer_of(k: &Kernel, e: Expr) -> Option<Value> {
+    let view = resolve_view(k, e).filter(|view| !view.is_gathered())?;
+    matches!(k.values[view.base].def, ValueDef::Smem(_)).then_some(view.base)
+}
+
 /// The operands that products load to registers, or why an operand is impossible for wgmma. `converting`: conversions
 /// on the way to a buffer move to the way from it, if possible.
 pub(super) fn plan(k: &Kernel, options: &Options, products: &[Product], converting: bool) -> Result<Loads, Refused> {
@@ -111,7 +119,7 @@ pub(super) fn plan(k: &Kernel, options: &Options, products: &[Product], converti
 
 /// The buffers that products read.
 pub(super) fn buffers(k: &Kernel, products: &[Product]) -> Vec<Value> {
-    products.iter().flat_map(|p| [p.mma.a, p.mma.b]).filter_map(|e| whole_buffer(k, e)).fold(Vec::new(), with)
+    products.iter().flat_map(|p| [p.mma.a, p.mma.b]).filter_map(|e| buffer_of(k, e)).fold(Vec::new(), with)
 }
 
 /// A set with a buffer more.
@@ -126,8 +134,8 @@ fn place(k: &Kernel, e: Expr, k_dim: usize) -> Result<Place, Refused> {
     if plain_var(k, e).is_some() {
         return Ok(Place::Registers);
     }
-    let Some(v) = whole_buffer(k, e) else {
-        let why = "this operand is neither a whole buffer in shared memory nor a register tile";
+    let Some(v) = buffer_of(k, e) else {
+        let why = "this operand is neither a buffer in shared memory, or a window of one, nor a register tile";
         return Err(Refused::at(k.expr_spans[e], why).help("copy the operand into a separate buffer"));
     };
     if k.tile_ty(v).is_some_and(|tile| tile.smem_layout.is_some()) {
@@ -171,6 +179,11 @@ fn loaded(k: &Kernel, options: &Options, p: &Product, converted: &[Value]) -> Re
         }
         others = true;
         found = Some(Load { buffer: v, second, converted });
+    }
+    for (e, second) in [(p.mma.a, false), (p.mma.b, true)] {
+        if buffer_of(k, e).is_some() && whole_buffer(k, e).is_none() && found.is_none_or(|load| load.second != second) {
+            windows::readable(k, &p.mma, second).map_err(|refused| refused.or_at(k.expr_spans[e]))?;
+        }
     }
     Ok(found)
 }
@@ -291,8 +304,7 @@ fn read_as_first(k: &Kernel, products: &[Product], buffer: Value, fills: &[Stmt]
 
 /// A register tile that is loaded from a buffer.
 struct Loaded {
-    buffer: Value,
-    transposed: bool,
+    view: ResolvedView,
     copy: Stmt,
     tile: Value,
 }
@@ -304,8 +316,9 @@ pub(super) fn load(k: &mut Kernel, products: &mut [Product], loads: &Loads) {
     let mut loaded: Vec<Loaded> = Vec::new();
     for (p, load) in products.iter_mut().zip(&loads.of) {
         let Some(load) = load else { continue };
-        let e = if load.second { &mut p.mma.b } else { &mut p.mma.a };
-        *e = fragment(k, p.s, *e, &converted, &mut loaded);
+        let mma = p.mma;
+        let fragment = fragment(k, (p.s, &mma, load.second), &converted, &mut loaded);
+        *(if load.second { &mut p.mma.b } else { &mut p.mma.a }) = fragment;
         k.exprs[p.src] = ExprData::Mma(p.mma);
     }
 }
@@ -348,20 +361,26 @@ fn load_place(k: &Kernel, s: Stmt, buffer: Value) -> (Block, usize) {
 
 /// A register tile with the contents of buffer `e`, loaded in front of the product `s`; an earlier product of the block
 /// that reads the same shares it.
-fn fragment(k: &mut Kernel, s: Stmt, e: Expr, converted: &[(Value, Elem, Expr)], loaded: &mut Vec<Loaded>) -> Expr {
+fn fragment(
+    k: &mut Kernel,
+    (s, mma, second): (Stmt, &Mma, bool),
+    converted: &[(Value, Elem, Expr)],
+    loaded: &mut Vec<Loaded>,
+) -> Expr {
+    let e = if second { mma.b } else { mma.a };
     let span = k.expr_spans[e];
     let view = resolve_view(k, e).expect("an operand is a buffer");
-    let (buffer, transposed) = (view.base, view.transposed);
+    let buffer = view.base;
     let (block, index) = load_place(k, s, buffer);
     let fills = |&s: &Stmt| Accesses::of(k, s).get(buffer).is_some_and(|t| t.writes);
     let before = || k.blocks[block][..index].iter().rev().take_while(|s| !fills(s));
-    let same = |l: &&Loaded| l.buffer == buffer && l.transposed == transposed && before().any(|&t| t == l.copy);
+    let same = |l: &&Loaded| l.view.is_same(k, &view) && before().any(|&t| t == l.copy);
     if let Some(tile) = loaded.iter().find(same).map(|l| l.tile) {
         return k.value_ref(tile, span);
     }
     let conversion = converted.iter().find(|c| c.0 == buffer);
     let elem = conversion.map_or_else(|| known_elem(k, buffer), |c| c.1);
-    let shape = fixed_shape(k, e).expect("an operand has extents");
+    let shape = operand_shape(k, mma, second).expect("an operand has extents");
     let name = format!("{}_frag", operand_name(k, e));
     let extents = shape.iter().map(|&n| k.int(n as i64, span)).collect();
     let tile = k.value(&name, span, ValueDef::Var(TileTy::registers(ElemRef::Known(elem), extents, None)));
@@ -374,6 +393,6 @@ fn fragment(k: &mut Kernel, s: Stmt, e: Expr, converted: &[(Value, Elem, Expr)],
     let dst = k.value_ref(tile, span);
     let copy = k.stmt(StmtData::Copy { src, dst, attrs: CopyAttrs::default() }, span);
     insert_at(k, (block, index), vec![declared, copy]);
-    loaded.push(Loaded { buffer, transposed, copy, tile });
+    loaded.push(Loaded { view, copy, tile });
     k.value_ref(tile, span)
 }

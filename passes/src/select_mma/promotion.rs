@@ -19,7 +19,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::ops::Op;
-use tilec_ir::typing::{fixed_shape, resolve_view};
+use tilec_ir::typing::{product_depth, resolve_view};
 
 /// The depth of the partial sums of product `s`; `None`: sums stay in the instruction. `Err`: partial sums are
 /// required, and a tile of the reduction is deeper.
@@ -29,7 +29,7 @@ pub(super) fn parts(k: &Kernel, s: Stmt, (acc, mma): (Value, &Mma), atom: Atom) 
     };
     let asked = k.schedule.promote.is_some();
     let carried = carried(k, s, acc);
-    let depth = fixed_shape(k, mma.a).map_or(1, |shape| shape[1]);
+    let depth = product_depth(k, mma).unwrap_or(1);
     match carried {
         Some(true) => {}
         Some(false) if asked => {}

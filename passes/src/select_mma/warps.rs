@@ -29,7 +29,7 @@ use tilec_ir::diag::{Diagnostic, Reported, Span};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_THREAD, WARP};
-use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
+use tilec_ir::typing::{fixed_shape, product_depth, resolve_view, type_of};
 
 /// Registers of a thread for addresses, predicates and temporaries.
 const TEMPORARIES: u64 = 28;
@@ -240,8 +240,7 @@ fn warps_divide(p: &Product, along: usize) -> bool {
 
 /// The extent of the tile of the reduction.
 fn depth(k: &Kernel, mma: &Mma) -> u64 {
-    let of_a = fixed_shape(k, mma.a).map(|s| s[1]);
-    of_a.or_else(|| fixed_shape(k, mma.b).map(|s| s[0])).expect("an operand has extents")
+    product_depth(k, mma).expect("an operand has extents")
 }
 
 /// The dimensions along which a warp must have a whole accumulator of these extents that is reduced along `reduced`;

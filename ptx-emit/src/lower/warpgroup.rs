@@ -21,7 +21,7 @@ use tilec_ir::layout::extent_bits;
 use tilec_ir::layout::hardware::{Descriptor, descriptor, plain_offset};
 use tilec_ir::target::WARP;
 use tilec_ir::types::Elem;
-use tilec_ir::typing::{ResolvedView, resolve_view};
+use tilec_ir::typing::{ResolvedView, operand_shape, resolve_view};
 
 /// Atom, inputs, sum type; the instructions with A in shared memory and with A in registers.
 const OPCODES: &[(&str, Inputs, Elem, P, P)] = &[
@@ -84,6 +84,8 @@ struct SharedOperand {
     descriptor: Descriptor,
     /// The descriptor of its first element in the current slot, for the thread's warpgroup.
     base: Reg,
+    /// Bytes of the buffer in front of it.
+    first: u64,
     /// Bytes of each step along the reduction, and of each repetition along the other dimension.
     steps: Vec<u64>,
     repeats: Vec<u64>,
@@ -105,7 +107,7 @@ impl Lower<'_> {
         let row = atom.row();
         let (rows, _, depth) = row.log2_shape;
         // The instruction's A and B; the tile's dimension that is the reduction.
-        let ((ea, ka), (eb, kb)) = if mma.swap { ((mma.b, 0), (mma.a, 1)) } else { ((mma.a, 1), (mma.b, 0)) };
+        let ((ea, ka), eb) = if mma.swap { ((mma.b, 0), mma.a) } else { ((mma.a, 1), mma.b) };
         let (Some(va), Some(vb)) = (resolve_view(self.k, ea), resolve_view(self.k, eb)) else {
             return Err(self.unfit(src, "a wgmma product on other than shared memory"));
         };
@@ -126,7 +128,7 @@ impl Lower<'_> {
         let rows_of = |list: &[[u64; 2]]| list.iter().map(|at| at[0]).collect::<Vec<u64>>();
         let cols_of = |list: &[[u64; 2]]| list.iter().map(|at| at[1]).collect::<Vec<u64>>();
         let b =
-            self.side(src, &vb, kb, (extent_bits(u64::from(cols)), depth), (&cols_of(&groups), &cols_of(&repeats)))?;
+            self.side(src, (&vb, mma, !mma.swap), (u64::from(cols), depth), (&cols_of(&groups), &cols_of(&repeats)))?;
         self.report_operand(s, row, &vb, &b, Some(cols.into()));
         let a = match &fragment {
             Some(tile) => {
@@ -136,7 +138,8 @@ impl Lower<'_> {
                 Left::Registers(regs)
             }
             None => {
-                let side = self.side(src, &va, ka, (rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?;
+                let side =
+                    self.side(src, (&va, mma, mma.swap), (1 << rows, depth), (&rows_of(&groups), &rows_of(&repeats)))?;
                 self.report_operand(s, row, &va, &side, None);
                 Left::Shared(side)
             }
@@ -194,7 +197,7 @@ impl Lower<'_> {
             elem: self.elem(view.base).expect("specialised").size(),
             descriptor: side.descriptor,
             extents: (columns.unwrap_or(1 << rows), 1 << depth),
-            steps: side.steps.clone(),
+            steps: side.steps.iter().map(|step| side.first + step).collect(),
             repeats: side.repeats.clone(),
             groups: side.groups.clone(),
         });
@@ -208,15 +211,13 @@ impl Lower<'_> {
         }
     }
 
-    /// `along`: the tile's reduction dimension; `bits`: log2 of the instruction's extents along the other dimension and
-    /// the reduction. The last argument: what each bit of the warpgroup's number, and each repetition, adds along the
-    /// other dimension.
+    /// `second`: the operand is that of the product. `lines` and `depth`: the instruction's extent along the other dimension than the reduction, and log2 of
+    /// that along the reduction. The last argument: what each bit of the warpgroup's number, and each repetition, adds along the other dimension.
     fn side(
         &mut self,
         src: Expr,
-        view: &ResolvedView,
-        along: usize,
-        bits: (u32, u32),
+        (view, mma, second): (&ResolvedView, &Mma, bool),
+        (lines, depth): (u64, u32),
         (groups, repeats): (&[u64], &[u64]),
     ) -> Result<SharedOperand, Reported> {
         let k = self.k;
@@ -224,28 +225,42 @@ impl Lower<'_> {
         // A slot that was waited for, or a buffer that the threads have written.
         let own = matches!(k.values[view.base].def, ValueDef::Smem(_));
         let whole = view.dims.len() == 2 && (view.slot == Some(tilec_ir::kernel::Slot::Get) || own);
-        let along = if view.transposed { 1 - along } else { along };
+        // The buffer's dimension that is the reduction.
+        let along = usize::from(second == view.transposed);
         let layout = k.tile_ty(view.base).and_then(|t| t.smem_layout.clone()).filter(|_| whole);
-        let found = layout.and_then(|l| Some((descriptor(&l, elem.size(), (1 - along, bits.0), (along, bits.1))?, l)));
+        let found = layout
+            .and_then(|l| Some((descriptor(&l, elem.size(), (1 - along, extent_bits(lines)), (along, depth))?, l)));
         let (Some((d, layout)), Some(placed)) = (found, self.placed[view.base]) else {
             return Err(self.unfit(src, "an operand of a warpgroup's product in this layout"));
         };
-        let offset = |outer: u64, inner: u64| {
-            let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
-            plain_offset(&layout, elem.size(), d.exchange, &coords)
+        let shape = operand_shape(k, mma, second);
+        let extents = shape.and_then(|shape| view.extents_of_base(&shape));
+        let start = shape.and_then(|shape| view.constant_start(k, &shape));
+        let (Some(extents), Some(start)) = (extents, start) else {
+            return Err(self.unfit(src, "a window of a buffer at other than a constant place in it"));
         };
-        let extent = k.tile_ty(view.base).and_then(|t| k.const_shape(&t.shape)).and_then(|s| s.get(along).copied());
-        let Some(depth) = extent.filter(|n| n.is_multiple_of(1 << bits.1)) else {
+        if !extents[along].is_multiple_of(1 << depth) {
             return Err(self.unfit(src, "a reduction that is not a multiple of the instruction's"));
+        }
+        let window = ([extents[1 - along], extents[along]], [lines, 1 << depth]);
+        if start.iter().any(|&at| at > 0) && !d.reads_window(&layout, elem.size(), along, [start[0], start[1]], window)
+        {
+            return Err(self.unfit(src, "a window of a buffer that begins inside of a period of the swizzle"));
+        }
+        let place = |outer: u64, inner: u64| {
+            let coords = if along == 1 { [outer, inner] } else { [inner, outer] };
+            plain_offset(&layout, elem.size(), d.exchange, &[start[0] + coords[0], start[1] + coords[1]])
         };
-        let steps = (0..depth).step_by(1 << bits.1).map(|at| offset(0, at)).collect();
+        let first = place(0, 0);
+        let offset = |outer: u64, inner: u64| place(outer, inner) - first;
+        let steps = (0..extents[along]).step_by(1 << depth).map(|at| offset(0, at)).collect();
         let mut all = vec![0];
         for &r in repeats {
             let more: Vec<u64> = all.iter().map(|x| x + offset(r, 0)).collect();
             all.extend(more);
         }
         let group_bytes: Vec<u64> = groups.iter().map(|&g| offset(g, 0)).collect();
-        let base = self.descriptor_base(&d, placed.offset, &group_bytes);
+        let base = self.descriptor_base(&d, placed.offset + first, &group_bytes);
         // The slot, in units of 16 bytes.
         let base = match placed.ring.map(|r| (self.rings[r].get, self.rings[r].stride)) {
             Some((Position::Reg(slot), _)) => {
@@ -259,7 +274,7 @@ impl Lower<'_> {
             }
             None => base,
         };
-        Ok(SharedOperand { descriptor: d, base, steps, repeats: all, groups: group_bytes })
+        Ok(SharedOperand { descriptor: d, base, first, steps, repeats: all, groups: group_bytes })
     }
 
     /// The descriptor of the first slot, for the thread's warpgroup.

@@ -8,7 +8,7 @@ use super::windows::{Numbers, Window, from_memory, name_of};
 use tilec_ir::combine::{Combine, How};
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, resolve_view, shape_of_tuples, type_of};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, product_depth, resolve_view, shape_of_tuples, type_of};
 
 /// Where something that is read is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,7 +72,7 @@ impl Needs<'_, '_> {
             }
             ExprData::Mma(mma) => {
                 let [.., row, column] = *spot else { return };
-                let depth = fixed_shape(k, mma.a).and_then(|shape| shape.last().copied()).unwrap_or(u64::MAX);
+                let depth = product_depth(k, mma).unwrap_or(u64::MAX);
                 let (a, b) = ([row, Run::all(depth)], [Run::all(depth), column]);
                 self.visit(mma.a, &a, &within.through(e, &a, spot, (0, false)));
                 self.visit(mma.b, &b, &within.through(e, &b, spot, (0, true)));

@@ -185,3 +185,23 @@ fn other_layouts_are_not_theirs() {
     let cute = parse_smem_layout("(128,64):(64,1) swizzle<3,3,4>").expect("a layout");
     assert_eq!(descriptor(&cute, HALF, (0, 6), (1, 4)), None);
 }
+
+/// Where windows of an operand may begin: with a period of the swizzle across rows, and along them with an instruction's depth or a panel.
+#[test]
+fn windows_of_operands_begin_where_a_descriptor_can() {
+    let layout = panels(&[128, 256], 1, HALF, false).expect("a layout");
+    // Rows are lines, or the reduction is across them.
+    for (along, starts) in [(1, [(0, 0), (8, 16), (64, 48), (120, 240)]), (0, [(0, 0), (8, 64), (16, 128), (112, 192)])]
+    {
+        let bits = [3, 4];
+        let d = descriptor(&layout, HALF, (1 - along, bits[0]), (along, bits[1])).expect("a descriptor");
+        let reads = |rows: u64, columns: u64| d.reads_window(&layout, HALF, along, [rows, columns], ([8, 16], [8, 16]));
+        for (rows, columns) in starts {
+            assert!(reads(rows, columns), "{along}: {rows} x {columns}");
+        }
+        for (rows, columns) in [(4, 0), (1, 0), (0, 8), (12, 64)] {
+            assert!(!reads(rows, columns), "{along}: {rows} x {columns}");
+        }
+        assert_eq!(reads(0, 16), along == 1);
+    }
+}

@@ -20,7 +20,7 @@ use tilec_ir::entities::Stmt;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::Elem;
-use tilec_ir::typing::fixed_shape;
+use tilec_ir::typing::product_depth;
 
 /// A product, with facts about it and its preferred way.
 pub(super) struct ProductSite {
@@ -103,7 +103,7 @@ fn query<'a>(
     site: &ProductSite,
     reduced: &'a [usize],
 ) -> Result<WgmmaQuery<'a>, Refused> {
-    let depth = fixed_shape(k, site.product.mma.a).expect("an operand has extents")[1];
+    let depth = product_depth(k, &site.product.mma).expect("an operand has extents");
     let (bm, bn) = site.shape;
     // Ping-pong warpgroups each compute a whole tile.
     let whole = ping_pong(k).map(|_| Some(site.shape));

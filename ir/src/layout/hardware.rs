@@ -169,7 +169,9 @@ fn boxes_with(layout: &SmemLayout, shape: &[u64], elem: Bits, exchange: Exchange
     let (mut dims, mut bits) = (vec![contiguous], vec![inner as u32]);
     let mut at = row;
     while let Some(d) = (0..rank).find(|d| !dims.contains(d) && has(*d, 0, at)) {
-        let run = (0..layout.dim_bits()[d].min(BOX_BITS)).take_while(|&b| has(d, b as usize, at + b)).count() as u32;
+        // Several boxes are alike, so their extent divides that of the tile.
+        let most = if shape[d] > 1 << BOX_BITS { shape[d].trailing_zeros().min(BOX_BITS) } else { BOX_BITS };
+        let run = (0..layout.dim_bits()[d].min(most)).take_while(|&b| has(d, b as usize, at + b)).count() as u32;
         dims.push(d);
         bits.push(run);
         at += run;

@@ -205,3 +205,16 @@ fn windows_of_operands_begin_where_a_descriptor_can() {
         assert_eq!(reads(0, 16), along == 1);
     }
 }
+
+/// More rows than a box has are those of several boxes of equal extents.
+#[test]
+fn boxes_of_many_rows_divide_them() {
+    for (rows, own) in [(512, 256), (576, 64), (320, 64), (384, 128), (264, 8)] {
+        let layout = panels(&[rows, 64], 1, HALF, false).expect("a layout");
+        let boxes = boxes(&layout, &[rows, 64], HALF).expect("boxes");
+        assert_eq!((boxes.extents, boxes.places.len() as u64), (vec![64, own], rows / own), "{rows}");
+        assert!(boxes.places.iter().all(|(start, offset)| *offset == start[0] * 128), "{rows}");
+    }
+    let odd = panels(&[260, 64], 1, HALF, false);
+    assert!(odd.is_none_or(|layout| boxes(&layout, &[260, 64], HALF).is_none()));
+}

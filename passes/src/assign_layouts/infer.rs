@@ -256,6 +256,7 @@ impl<'a> Search<'a> {
         self.whole_sectors();
         self.blocks();
         self.whole_bytes();
+        self.that_fit();
         // Larger tiles first: others follow from them.
         let mut rest: Vec<NodeId> = (0..graph.nodes.len()).filter(|&n| self.chosen[n].is_none()).collect();
         rest.sort_by_key(|&n| std::cmp::Reverse(graph.nodes[n].shape.iter().product::<u64>()));
@@ -302,6 +303,20 @@ impl<'a> Search<'a> {
                 if let Some(layout) = access.dim.and_then(of) {
                     self.begin(n, layout);
                 }
+            }
+        }
+    }
+
+    /// For tiles of which a thread would hold more than it has registers, since few threads hold a window of them, adds a candidate that divides them among
+    /// all threads.
+    fn that_fit(&mut self) {
+        let graph = self.graph;
+        for (n, node) in graph.nodes.iter().enumerate().filter(|(_, node)| node.fixed.is_none()) {
+            let holds = self.layout(n).map_or(0, |layout| cost::registers(node.elem, layout));
+            if holds > 0
+                && let Some(layout) = self.coalesced(n, node.accesses.first())
+            {
+                self.begin(n, layout);
             }
         }
     }

@@ -29,6 +29,8 @@ pub enum FixLocation {
     Element,
     /// The two dots of a range without an end.
     Dots,
+    /// The number of elements of a range, `n` of `i..+n`.
+    Count,
     /// `@(..)` in front of a statement, with the blanks after.
     Plan,
 }

@@ -5,7 +5,7 @@
 
 mod code;
 mod figures;
-mod loop_copies;
+pub(crate) mod loop_copies;
 mod order;
 pub(crate) mod padding;
 pub(crate) mod promises;

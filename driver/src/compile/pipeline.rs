@@ -28,7 +28,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{Choice, FreeParameter, Prediction};
+use tilec_passes::choose::{Choice, Prediction};
 use tilec_passes::timeline::AwaitedLoads;
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
@@ -184,10 +184,9 @@ impl OptimizedKernel {
         }
     }
 
-    /// The parameters that another value could be given. `shared`: tensors that kernels of the file make for each other.
-    pub(crate) fn free_parameters(&self, shared: &[String]) -> Vec<FreeParameter> {
-        let written = self.source_kernel.as_ref();
-        written.map_or_else(Vec::new, |k| tilec_passes::choose::free_parameters(&k.kernel, &self.options, shared))
+    /// What the passes were given.
+    pub(crate) fn pass_options(&self) -> &tilec_passes::Options {
+        &self.options
     }
 
     /// The source kernel with other extents for `auto` parameters than the chosen ones, if others are legal. The flag

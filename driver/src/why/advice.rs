@@ -37,6 +37,8 @@ pub(super) enum Given {
     All,
     /// Without what is slower.
     NotSlower,
+    /// What is faster: the predicted time is what is asked about.
+    Faster,
 }
 
 /// Advice as lines of an answer.
@@ -117,11 +119,23 @@ impl Advice {
     }
 }
 
+/// The rank of what is as fast.
+const SAME: u8 = 1;
 /// The rank of what is slower.
 const SLOWER: u8 = 4;
 
 /// Tries all of it, and says what each does: what is faster in front.
-pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, all: Vec<Advice>, given: Given) -> Lines {
+pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, mut all: Vec<Advice>, given: Given) -> Lines {
+    // Of the same change the text with a reason is the longer one.
+    let texts: Vec<(Option<Change>, usize)> = all.iter().map(|a| (a.change().cloned(), a.text.len())).collect();
+    let mut at = 0..texts.len();
+    all.retain(|_| {
+        let own = at.next().map_or(0, |own| own);
+        let (change, length) = &texts[own];
+        let better =
+            |(other, (same, long)): (usize, &(Option<Change>, usize))| same == change && (long, own) > (length, other);
+        change.is_none() || !texts.iter().enumerate().any(better)
+    });
     let changes: Vec<Change> =
         all.iter().filter_map(|a| if let How::By(c) = &a.how { Some(c.clone()) } else { None }).collect();
     known.trials.prepare(&changes);
@@ -135,7 +149,7 @@ pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, all: Vec<Advice>
         is_new
     });
     let rank = |advice: &Advice| match advice.gain() {
-        Some((now, then)) if printed(then) == printed(now) => (1, 1.0),
+        Some((now, then)) if printed(then) == printed(now) => (SAME, 1.0),
         Some((now, then)) if then < now => (0, then / now),
         Some((now, then)) => (SLOWER, then / now),
         None if advice.how == How::Hand => (2, 1.0),
@@ -147,7 +161,9 @@ pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, all: Vec<Advice>
     for ((rank, _), Advice { text, how }) in ranked {
         match how {
             How::Question => lines.facts.push(text),
-            How::Tried(effect, _) if rank == SLOWER && given == Given::NotSlower => {
+            How::Tried(effect, _)
+                if given != Given::All && rank == SLOWER || given == Given::Faster && rank == SAME =>
+            {
                 lines.facts.push(format!("not advised: {text} ({effect})"));
             }
             How::Tried(effect, _) => lines.ways.push(format!("{text} ({effect})")),

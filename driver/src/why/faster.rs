@@ -1,18 +1,17 @@
-//! Other values of compile-time parameters: compiled, and advised where the model predicts less time with them.
+//! Other values of compile-time parameters, and of extents that are numbers: compiled, and advised where the model predicts less time with them.
 
 use super::advice::Advice;
 use super::answer::Known;
-use super::by_parameters::{self, Alignment};
+use super::numbers::{self, Number, Values, current, free};
 use super::programs::Change;
 use super::trials::{Effect, FASTER, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
 use crate::compile::unrepeated::unrepeated;
 use std::collections::BTreeSet;
 use tilec_ir::diag::counted;
-use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
+use tilec_ir::kernel::Kernel;
 use tilec_ir::print::print_expr;
-use tilec_ir::typing::resolve_view;
-use tilec_passes::choose::{Edge, FreeParameter, Prediction};
+use tilec_passes::choose::{FreeParameter, Prediction};
 
 /// Programs that are compiled at most.
 const MOST: usize = 24;
@@ -41,9 +40,6 @@ impl Less {
 /// What is said if no other value is faster.
 pub(super) const NOTHING_FASTER: &str = "nothing faster is predicted";
 
-/// Values of parameters, by name.
-type Values = Vec<(String, i64)>;
-
 /// What was found: facts, and what would change the time.
 #[derive(Default)]
 pub(super) struct Found {
@@ -55,14 +51,12 @@ pub(super) struct Found {
 pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Less) -> Found {
     let mut found = Found::default();
     let Some(p) = &kernel.tile.prediction else { return found };
-    let free = free(known, kernel);
-    found.facts.extend(chosen(kernel, &free).filter(|_| less == Less::Time));
-    let aligned = by_parameters::alignments(kernel);
-    if free.is_empty() && aligned.is_empty() {
+    found.facts.extend(chosen(kernel, &free(known, kernel)).filter(|_| less == Less::Time));
+    let numbers = numbers::of(known, kernel);
+    if numbers.is_empty() {
         return found;
     }
-    let mut search =
-        Search { known, kernel, less, now: less.of(p), free: &free, aligned: &aligned, seen: BTreeSet::new() };
+    let mut search = Search { known, kernel, less, now: less.of(p), numbers: &numbers, seen: BTreeSet::new() };
     let mut better = search.run(p);
     // Those with fewer registers in front of others where spills are expected; of two with as much, the one with fewer
     // changes.
@@ -72,13 +66,18 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
         let by_value = search.value(&a.1).total_cmp(&search.value(&b.1));
         own(a).0.cmp(&own(b).0).then(own(a).1.cmp(&own(b).1)).then(by_value).then(own(a).2.cmp(&own(b).2))
     });
+    // Where the best one spills, one with another number of threads may not.
+    let threads = better.first().map(|(_, best)| best.prediction.threads);
+    let next = better.iter().position(|(_, e)| Some(e.prediction.threads) != threads);
+    if let Some(next) = next.filter(|&next| next > 1) {
+        better.swap(1, next);
+    }
     better.truncate(ASSEMBLED);
-    let changes: Vec<Change> = better.iter().map(|(values, _)| change_of(values)).collect();
+    let changes: Vec<Change> = better.iter().map(|(values, _)| search.change(values)).collect();
     prepare_spills(known, kernel, &changes);
     let mut best: Option<(Values, Effect)> = None;
     for (values, effect) in better {
-        let change = change_of(&values);
-        let effect = effect.assembled(known, kernel, &change);
+        let effect = effect.assembled(known, kernel, &search.change(&values));
         if !effect.spills() {
             best = Some((values, effect));
             break;
@@ -86,7 +85,11 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
         best = best.or(Some((values, effect)));
     }
     match best {
-        Some((values, effect)) => found.advice.push(advice(known, kernel, &values, &free, (&effect, p, less))),
+        Some((values, effect)) if effect.spilled().is_some_and(|bytes| bytes > 0) && effect.spills() => {
+            let numbers = numbers::in_words(&numbers, &values);
+            found.facts.push(format!("not advised: {numbers} ({})", effect.in_words()));
+        }
+        Some((values, effect)) => found.advice.push(search.advice(&values, &effect, p)),
         // Without a neighbour there is nothing to say of neighbours.
         None if search.seen.is_empty() => {}
         None => found.facts.push(format!(
@@ -120,37 +123,6 @@ fn chosen(kernel: &CompiledKernel, free: &[FreeParameter]) -> Option<String> {
     })
 }
 
-pub(super) fn names(free: &[FreeParameter]) -> String {
-    free.iter().map(|p| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ")
-}
-
-fn change_of(values: &Values) -> Change {
-    let text: Vec<(&str, String)> = values.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect();
-    Change::of_values(&text)
-}
-
-fn advice(
-    known: &Known<'_>,
-    kernel: &CompiledKernel,
-    values: &Values,
-    free: &[FreeParameter],
-    (own, now, less): (&Effect, &Prediction, Less),
-) -> Advice {
-    let text: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let unproven: Vec<FreeParameter> =
-        free.iter().filter(|p| !p.proven && values.iter().any(|(name, _)| *name == p.name)).cloned().collect();
-    let proof = match unproven[..] {
-        [] => String::new(),
-        _ => format!(" (that results do not depend on {} is not proved)", names(&unproven)),
-    };
-    let bytes = match less {
-        Less::Time => String::new(),
-        Less::Bytes => format!(": {:.0} bytes are moved, not {:.0}", own.prediction.bytes, now.bytes),
-    };
-    let restricted = restrictions(known, kernel, &change_of(values));
-    Advice::tried(format!("`-D {}`{bytes}{restricted}{proof}", text.join(",")), own)
-}
-
 /// The preconditions that a kernel has with a change and does not have without it.
 pub(super) fn restrictions(known: &Known<'_>, kernel: &CompiledKernel, change: &Change) -> String {
     let Some(trial) = Trial::of(known, kernel, change) else { return String::new() };
@@ -165,47 +137,6 @@ pub(super) fn restrictions(known: &Known<'_>, kernel: &CompiledKernel, change: &
     }
 }
 
-/// The parameters whose values are tried.
-pub(super) fn free(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<FreeParameter> {
-    let shared = made_for_others(known);
-    let is_number = |p: &FreeParameter| current(kernel, &p.name).is_some();
-    // Of other sizes than the given ones nothing is known.
-    let given = kernel.tile.prediction.as_ref().is_some_and(|p| p.sizes_given);
-    let takes = |p: &FreeParameter| !p.restricts || given;
-    kernel.tile.free_parameters(&shared).into_iter().filter(|p| is_number(p) && takes(p)).collect()
-}
-
-/// The value of a parameter that is a number.
-pub(super) fn current(kernel: &CompiledKernel, name: &str) -> Option<i64> {
-    kernel.tile.parameters.iter().find_map(|(own, value)| match value {
-        ConstValue::Int(x) if own == name => Some(*x),
-        _ => None,
-    })
-}
-
-/// Tensors that the kernels of sequences store for each other.
-fn made_for_others(known: &Known<'_>) -> Vec<String> {
-    if known.program.sequences.is_empty() {
-        return Vec::new();
-    }
-    let kernels = || known.program.kernels.iter().map(|k| &k.tile.specialized);
-    let has = |k: &Kernel, tensor: &str| k.params.iter().any(|&v| k.values[v].name == tensor);
-    let is_read = |by: &Kernel, tensor: &str| kernels().any(|k| k.name != by.name && has(k, tensor));
-    kernels().flat_map(|k| stored(k).into_iter().filter(|tensor| is_read(k, tensor))).collect()
-}
-
-/// The tensors that a kernel stores to.
-fn stored(k: &Kernel) -> Vec<String> {
-    let to = |s: &StmtData| match s {
-        StmtData::Copy { dst, .. } => {
-            let base = resolve_view(k, *dst)?.base;
-            k.tensor_ty(base).map(|_| k.values[base].name.clone())
-        }
-        _ => None,
-    };
-    k.statement_data().filter_map(to).collect()
-}
-
 /// A search for better values: half and double of each parameter, and of the best of these half and double of another one.
 struct Search<'a> {
     known: &'a Known<'a>,
@@ -213,9 +144,7 @@ struct Search<'a> {
     less: Less,
     /// What there is without a change.
     now: f64,
-    free: &'a [FreeParameter],
-    /// Alignments, which have larger values.
-    aligned: &'a [Alignment],
+    numbers: &'a [Number],
     seen: BTreeSet<Values>,
 }
 
@@ -231,10 +160,10 @@ impl Search<'_> {
                     round.push(values);
                 }
             }
-            self.known.trials.prepare(&round.iter().map(change_of).collect::<Vec<_>>());
+            self.known.trials.prepare(&round.iter().map(|values| self.change(values)).collect::<Vec<_>>());
             let mut next: Option<(Values, f64)> = None;
             for values in round {
-                let Some(own) = effect(self.known, self.kernel, &change_of(&values)) else { continue };
+                let Some(own) = effect(self.known, self.kernel, &self.change(&values)) else { continue };
                 let x = self.value(&own);
                 if x < next.as_ref().map_or(FASTER * least, |(_, best)| *best) {
                     next = Some((values.clone(), x));
@@ -257,61 +186,58 @@ impl Search<'_> {
         }
     }
 
-    /// Values with another one of a single parameter.
+    fn change(&self, values: &Values) -> Change {
+        numbers::change(self.known, self.kernel, self.numbers, values)
+    }
+
+    /// Values with another one of a single number.
     fn neighbours(&self, base: &Values, p: &Prediction) -> Vec<Values> {
-        let with = |name: &str, value: i64| {
-            let mut values: Values = base.iter().filter(|(n, _)| n != name).cloned().collect();
-            if Some(value) != current(self.kernel, name) {
-                values.push((name.to_owned(), value));
+        let with = |at: usize, value: i64| {
+            let mut values: Values = base.iter().filter(|(other, _)| *other != at).copied().collect();
+            if value != self.numbers[at].now() {
+                values.push((at, value));
             }
-            values.sort();
+            values.sort_unstable();
             values
         };
-        let now = |name: &str| {
-            let own = base.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
-            own.or_else(|| current(self.kernel, name))
-        };
         let mut all = Vec::new();
-        for name in self.free.iter().map(|p| &p.name) {
-            let Some(value) = now(name) else { continue };
-            let others = [value.checked_mul(2), (value > 1 && value % 2 == 0).then_some(value / 2)];
-            all.extend(others.into_iter().flatten().chain(near(p, name)).map(|value| with(name, value)));
-        }
-        for own in self.aligned.iter().filter(|_| p.sizes_given) {
-            let value = now(&own.name).unwrap_or(own.now);
-            all.extend(own.larger(value).map(|value| with(&own.name, value)));
+        for (at, number) in self.numbers.iter().enumerate() {
+            let own = base.iter().find(|(other, _)| *other == at).map(|(_, value)| *value);
+            let others = number.beside(own.unwrap_or(number.now()), p);
+            all.extend(others.into_iter().map(|value| with(at, value)));
         }
         all
     }
 
     /// What was tried.
     fn in_words(&self, p: &Prediction) -> String {
-        let mut parts = Vec::new();
-        if !self.free.is_empty() {
-            parts.push(format!("half and double of {}", names(self.free)));
-        }
-        let near = self.free.iter().flat_map(|own| near(p, &own.name).map(|n| format!("`{}={n}`", own.name)));
-        parts.extend(near);
-        if p.sizes_given {
-            let larger = self.aligned.iter().filter(|own| own.now < own.most);
-            parts.extend(larger.map(|own| format!("larger `{}`", own.name)));
-        }
-        parts.join(", ")
+        numbers::tried(self.numbers, p)
     }
-}
 
-/// The power of two behind a size that is a single window of a parameter's tile.
-fn near(p: &Prediction, name: &str) -> Option<i64> {
-    let own = |edge: &&Edge| edge.parameter.as_deref() == Some(name) && edge.windows <= 1;
-    let edge = p.padding.edges.iter().find(own)?;
-    i64::try_from(edge.size.next_power_of_two()).ok().filter(|&n| n > 0 && u64::try_from(n) != Ok(edge.tile))
+    fn advice(&self, values: &Values, own: &Effect, now: &Prediction) -> Advice {
+        let unproven = values.iter().filter_map(|&(at, _)| match &self.numbers[at] {
+            Number::Parameter(own, _) if !own.proven => Some(format!("`{}`", own.name)),
+            _ => None,
+        });
+        let unproven: Vec<String> = unproven.collect();
+        let proof = match unproven[..] {
+            [] => String::new(),
+            _ => format!(" (that results do not depend on {} is not proved)", unproven.join(", ")),
+        };
+        let bytes = match self.less {
+            Less::Time => String::new(),
+            Less::Bytes => format!(": {:.0} bytes are moved, not {:.0}", own.prediction.bytes, now.bytes),
+        };
+        let restricted = restrictions(self.known, self.kernel, &self.change(values));
+        Advice::tried(format!("{}{bytes}{restricted}{proof}", numbers::in_words(self.numbers, values)), own)
+    }
 }
 
 /// The compiler's own values of the `auto` parameters that are given, if a shorter time is predicted with them.
 pub(super) fn of_auto(known: &Known<'_>, kernel: &CompiledKernel) -> Option<String> {
     kernel.tile.prediction.as_ref()?;
     let given = || known.options.defines.iter();
-    let without = |names: Vec<String>| -> Option<(Change, Values)> {
+    let without = |names: Vec<String>| -> Option<(Change, Vec<(String, i64)>)> {
         let change = Change::without(names);
         let trial = Trial::of(known, kernel, &change)?;
         let values = trial.kernel().tile.choice.as_ref().map_or_else(Vec::new, |choice| choice.values.clone());

@@ -2,7 +2,7 @@
 
 use super::advice::Advice;
 use super::answer::Known;
-use super::faster::{current, free};
+use super::numbers::{current, free};
 use super::programs::Change;
 use super::trials::Trial;
 use super::tried::narrowest;

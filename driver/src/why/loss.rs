@@ -62,6 +62,7 @@ pub(super) fn loss(known: &Known<'_>, kernel: &CompiledKernel, what: What, broke
         advice.extend(ways.iter().flat_map(|way| ways_out::of_way_out(known, kernel, way)));
     }
     advice.append(&mut more);
+    let given = if let What::AtLeast(Figure::Roofline, _) = what { Given::Faster } else { given };
     let Lines { facts: besides, ways } = advice::tried(known, kernel, advice, given);
     facts.extend(besides);
     unrepeated(&mut facts);

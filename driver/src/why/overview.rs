@@ -97,7 +97,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             parts.extend(road_end::of(kernel, source_changes::in_words(known, kernel), open));
         }
         losses.extend(own);
-        parts.push(part("Other values of compile-time parameters of", others));
+        parts.push(part("Other values of parameters and extents of", others));
         parts.push(part("Checks that pass for", holds));
         parts.push(part("Checks without a result for", unknown));
         parts.push(part("Which warps do what, in", warps(&kernel.tile.kernel)));
@@ -116,7 +116,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
 fn other_values(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
     let mut found = faster::of_parameters(known, kernel, Less::Time);
     found.advice.extend(source_changes::of_source(known, kernel).faster);
-    let lines = advice::tried(known, kernel, found.advice, Given::NotSlower);
+    let lines = advice::tried(known, kernel, found.advice, Given::Faster);
     let ways = lines.ways.into_iter().map(|text| format!("{WAY_OUT}{text}"));
     found.facts.into_iter().chain(ways).collect()
 }

@@ -15,6 +15,8 @@ pub(super) struct Change {
     values: Vec<(String, String)>,
     /// Parameters whose given values are left out.
     without: Vec<String>,
+    /// It moves elements in another way, and computes the same of them.
+    preserves: bool,
 }
 
 impl Change {
@@ -40,6 +42,29 @@ impl Change {
         source.get(span.start as usize..span.end as usize)?;
         source.replace_range(span.start as usize..span.end as usize, text);
         Some(Change::of_source(source))
+    }
+
+    /// The same with other texts in place of parts of the source that do not overlap.
+    pub(super) fn with_parts(self, source: &str, mut parts: Vec<(Span, String)>) -> Change {
+        if parts.is_empty() {
+            return self;
+        }
+        parts.sort_by_key(|(span, _)| span.start);
+        let mut source = self.source.unwrap_or_else(|| source.to_owned());
+        for (span, text) in parts.into_iter().rev() {
+            source.replace_range(span.start as usize..span.end as usize, &text);
+        }
+        Change { source: Some(source), ..self }
+    }
+
+    /// The same, which by its making computes what the program does.
+    pub(super) fn preserving(self) -> Change {
+        Change { preserves: true, ..self }
+    }
+
+    /// Whether it does.
+    pub(super) fn preserves(&self) -> bool {
+        self.preserves
     }
 
     /// An edit that a message has.

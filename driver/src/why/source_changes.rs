@@ -2,9 +2,10 @@
 
 use super::advice::Advice;
 use super::answer::Known;
+use super::numbers::{self, Number};
 use super::programs::Change;
 use super::trials::FASTER;
-use super::{faster, ways_out};
+use super::ways_out;
 use crate::compile::CompiledKernel;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
@@ -58,9 +59,8 @@ pub(super) fn of_source(known: &Known<'_>, kernel: &CompiledKernel) -> Tried {
     let changes: Vec<Change> = all.iter().filter_map(|(_, advice)| advice.change()).cloned().collect();
     known.trials.prepare(&changes);
     for (words, advice) in all {
-        let advice = advice.judged(known, kernel);
         // What does not compile, or has no prediction, says nothing of the time.
-        let Some((now, then)) = advice.gain() else { continue };
+        let Some((now, then)) = advice.clone().judged(known, kernel).gain() else { continue };
         tried.words.push(words);
         tried.faster.extend((then < FASTER * now).then_some(advice));
     }
@@ -73,27 +73,35 @@ const LEAST: u64 = 2;
 /// What was tried of a kernel for which nothing is faster, and what was not.
 pub(super) fn in_words(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let free = faster::free(known, kernel);
-    if !free.is_empty() {
-        words.push(format!("half and double of {}", faster::names(&free)));
+    let numbers = numbers::of(known, kernel);
+    if let Some(p) = &kernel.tile.prediction {
+        words.extend(Some(numbers::tried(&numbers, p)).filter(|text| !text.is_empty()));
     }
     words.extend(of_source(known, kernel).words);
     let mut facts = Vec::new();
     if !words.is_empty() {
         facts.push(format!("tried: {}", words.join(", ")));
     }
-    facts.extend(literal_extents(kernel).map(|names| {
-        format!("not tried: other extents of {names}, which are numbers in the source; values of compile-time parameters are tried")
+    facts.extend(literal_extents(kernel, &numbers).map(|names| {
+        format!("not tried: other extents of {names}, which are numbers in the source: that results do not depend on them is not proved")
     }));
     facts
 }
 
-/// The tiles of buffers and registers whose extents the source has as numbers.
-fn literal_extents(kernel: &CompiledKernel) -> Option<String> {
+/// The tiles of buffers and registers with an extent that the source has as a number, and that is not among those tried.
+fn literal_extents(kernel: &CompiledKernel, tried: &[Number]) -> Option<String> {
     let k = &kernel.tile.source_kernel.as_ref()?.kernel;
-    let is_literal = |tile: &TileTy| tile.shape.iter().any(|&e| k.as_int(e).is_some_and(|n| n > 1));
+    let is_tried = |name: &String, d: usize| {
+        tried.iter().any(|number| match number {
+            Number::Literal(own, _) => own.tiles.iter().any(|tile| (&tile.0, tile.1) == (name, d)),
+            Number::Parameter(..) | Number::Alignment(_) => false,
+        })
+    };
     let own = k.values.values().filter(|value| match &value.def {
-        ValueDef::Smem(tile) | ValueDef::Var(tile) => is_literal(tile),
+        ValueDef::Smem(tile) | ValueDef::Var(tile) => {
+            let is_number = |e| k.literal(e).is_some() && k.as_int(e).is_some_and(|n| n > 1);
+            tile.shape.iter().enumerate().any(|(d, &e)| is_number(e) && !is_tried(&value.name, d))
+        }
         _ => false,
     });
     let names: Vec<String> = own.map(|value| format!("`{}`", value.name)).collect();

@@ -84,7 +84,8 @@ pub(super) struct Effect {
 /// nothing is predicted for the same sizes.
 pub(super) fn effect(known: &Known<'_>, kernel: &CompiledKernel, change: &Change) -> Option<Effect> {
     let trial = Trial::of(known, kernel, change)?;
-    if !covers(known.program, &trial.program) || !has_room(&trial) {
+    let same = change.preserves() || covers(known.program, &trial.program);
+    if !same || !has_room(&trial) {
         return None;
     }
     let at = known.program.kernels.iter().position(|k| std::ptr::eq(k, kernel))?;
@@ -146,6 +147,11 @@ impl Effect {
     pub(super) fn is_same(&self) -> bool {
         let printed = |seconds: f64| format!("{:.1}", 1e6 * seconds);
         printed(self.then) == printed(self.now)
+    }
+
+    /// Bytes that the assembler spills with it, if there is one.
+    pub(super) fn spilled(&self) -> Option<u64> {
+        self.spilled
     }
 
     /// Whether more registers are spilled than without.

@@ -3,6 +3,7 @@
 use super::advice::Advice;
 use super::answer::Known;
 use super::faster::{self, Found};
+use super::numbers;
 use super::programs::Change;
 use super::said::places_of;
 use super::trials::{Effect, Trial, effect};
@@ -76,7 +77,7 @@ pub(super) fn possible<'n>(
 pub(super) fn of_tiles(known: &Known<'_>, kernel: &CompiledKernel) -> Found {
     let mut found = Found::default();
     let Some(p) = &kernel.tile.prediction else { return found };
-    let free = faster::free(known, kernel);
+    let free = numbers::free(known, kernel);
     let mut seen: Vec<&str> = Vec::new();
     for edge in &p.padding.edges {
         let name = edge.parameter.as_deref();

@@ -3,7 +3,7 @@
 use super::advice::{Advice, printed};
 use super::answer::Known;
 use super::programs::Change;
-use super::{by_parameters, faster, moved, operands};
+use super::{by_parameters, moved, numbers, operands, through_buffer};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::way_out::{By, WayOut};
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
@@ -23,8 +23,11 @@ pub(super) fn of_way_out(known: &Known<'_>, kernel: &CompiledKernel, way: &WayOu
         By::Schedule(word, value) => vec![of_item(known, kernel, (word, value), &way.text)],
         By::Resident(blocks) => resident(known, kernel, blocks),
         By::Order(ref tensor, order) => vec![of_order(kernel, (tensor, order), &way.text)],
+        By::Buffer => {
+            through_buffer::change(known, kernel).into_iter().map(|c| Advice::by(&way.text, Some(c))).collect()
+        }
         // Other values are tried for every prediction.
-        By::Parameters if faster::free(known, kernel).is_empty() => vec![Advice::by_hand(&way.text)],
+        By::Parameters if numbers::of(known, kernel).is_empty() => vec![Advice::by_hand(&way.text)],
         By::Parameters => Vec::new(),
     }
 }

@@ -600,7 +600,9 @@ impl Parser<'_, '_> {
         }
         let plus = self.span();
         if self.eat_sign("+") {
+            let from = self.span();
             let extent = Some(self.expr()?);
+            self.spot(FixLocation::Count, self.since(from));
             let written = Some(self.since(plus));
             let step = self.step_of_range()?;
             return Ok((Range::From { start, end: None }, RangeNote { extent, written, step, ..RangeNote::default() }));

@@ -27,33 +27,53 @@ pub struct FreeParameter {
 pub fn free_parameters(k: &Kernel, options: &Options, shared: &[String]) -> Vec<FreeParameter> {
     let mut sink = Sink::new();
     let mut cx = Cx::new(options, NAME, &mut sink);
-    let mut plain = k.clone();
-    for p in k.const_params.clone() {
-        if let Some(value) = given(k, &cx, p) {
-            set(&mut plain, p, value);
-        }
-    }
-    let Ok(chosen) = autos(&plain, &mut cx) else { return Vec::new() };
-    for auto in &chosen {
-        set(&mut plain, auto.value, ConstValue::Int(auto.role.plain()));
-    }
-    let is_chosen = |p: Value| chosen.iter().any(|auto| auto.value == p);
+    let Some((plain, chosen)) = plain(k, &mut cx) else { return Vec::new() };
     let is_number = |p: Value| {
         let number = matches!(&k.values[p].def, ValueDef::ConstParam(param) if param.kind == ConstKind::Int);
         number && matches!(value(&plain, p), Some(ConstValue::Int(_)))
     };
-    let own = k.const_params.iter().copied().filter(|&p| !is_chosen(p) && is_number(p) && !is_prescribed(k, p, shared));
+    let own = k
+        .const_params
+        .iter()
+        .copied()
+        .filter(|p| !chosen.contains(p) && is_number(*p) && !is_prescribed(k, *p, shared));
     own.filter_map(|p| {
-        let mut k = plain.clone();
-        set(&mut k, p, ConstValue::Auto { promised: false });
-        // With a use of which values can be chosen.
-        let found: Vec<Auto> = autos(&k, &mut cx).ok()?;
-        let proven = choice_dependence::check(&k, &mut cx, &found).is_ok();
-        let in_shared = k.params.iter().filter(|&&v| shared.contains(&k.values[v].name)).any(|&v| has_extent(&k, v, p));
-        let restricts = k.requires.iter().any(|&e| mentions(&k, e, p));
+        let proven = computes_the_same(&plain, &mut cx, p)?;
+        let in_shared = k.params.iter().filter(|&&v| shared.contains(&k.values[v].name)).any(|&v| has_extent(k, v, p));
+        let restricts = k.requires.iter().any(|&e| mentions(k, e, p));
         (proven || in_shared).then(|| FreeParameter { name: k.values[p].name.clone(), proven, restricts })
     })
     .collect()
+}
+
+/// Whether the rules for `auto` parameters prove that results do not depend on the value of a parameter.
+pub(super) fn is_free(k: &Kernel, options: &Options, p: Value) -> bool {
+    let mut sink = Sink::new();
+    let mut cx = Cx::new(options, NAME, &mut sink);
+    plain(k, &mut cx).is_some_and(|(plain, _)| computes_the_same(&plain, &mut cx, p) == Some(true))
+}
+
+/// The kernel with given and plain values of its parameters, and those that are `auto`.
+fn plain(k: &Kernel, cx: &mut Cx<'_>) -> Option<(Kernel, Vec<Value>)> {
+    let mut plain = k.clone();
+    for p in k.const_params.clone() {
+        if let Some(value) = given(k, cx, p) {
+            set(&mut plain, p, value);
+        }
+    }
+    let chosen = autos(&plain, cx).ok()?;
+    for auto in &chosen {
+        set(&mut plain, auto.value, ConstValue::Int(auto.role.plain()));
+    }
+    Some((plain, chosen.into_iter().map(|auto| auto.value).collect()))
+}
+
+/// Whether other values of a parameter compute the same; `None`: it has no use of which values can be chosen.
+fn computes_the_same(plain: &Kernel, cx: &mut Cx<'_>, p: Value) -> Option<bool> {
+    let mut k = plain.clone();
+    set(&mut k, p, ConstValue::Auto { promised: false });
+    let found: Vec<Auto> = autos(&k, cx).ok()?;
+    Some(choice_dependence::check(&k, cx, &found).is_ok())
 }
 
 /// Whether an extent of a tensor of the caller's reads a parameter.

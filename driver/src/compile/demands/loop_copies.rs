@@ -74,20 +74,36 @@ fn names(k: &Kernel, s: Stmt, v: Value) -> bool {
     k.stmts[s].exprs().into_iter().any(|e| depends_on(k, e, v))
 }
 
-/// Loads of loops without products straight to registers.
-pub(super) fn straight(k: &Kernel) -> Vec<(Span, String)> {
-    let mut out: Vec<(Span, String)> = Vec::new();
-    k.walk(k.body, &mut |k, _, s| {
-        let StmtData::For { body, unroll: false, .. } = k.stmts[s] else { return };
+/// A load of a loop straight to registers.
+pub(crate) struct StraightLoad {
+    /// The loop, and the load.
+    pub(crate) around: Stmt,
+    pub(crate) load: Stmt,
+    /// The window, and its tensor.
+    pub(crate) window: Expr,
+    pub(crate) tensor: Value,
+}
+
+/// Loads of loops straight to registers.
+pub(crate) fn straight(k: &Kernel) -> Vec<StraightLoad> {
+    let mut out = Vec::new();
+    k.walk(k.body, &mut |k, _, around| {
+        let StmtData::For { body, unroll: false, .. } = k.stmts[around] else { return };
         for &load in &k.blocks[body] {
-            let StmtData::Copy { src, dst, .. } = k.stmts[load] else { continue };
-            let from = resolve_view(k, src).map(|from| from.base).filter(|&v| k.tensor_ty(v).is_some());
+            let StmtData::Copy { src: window, dst, .. } = k.stmts[load] else { continue };
+            let from = resolve_view(k, window).map(|from| from.base).filter(|&v| k.tensor_ty(v).is_some());
             let held = resolve_view(k, dst).is_some_and(|to| to.space(k).in_registers());
-            if let Some(tensor) = from.filter(|_| held) {
-                let text = format!("each iteration waits for `{}`, which it loads to registers", k.values[tensor].name);
-                out.push((k.stmt_spans[load], text));
-            }
+            out.extend(from.filter(|_| held).map(|tensor| StraightLoad { around, load, window, tensor }));
         }
     });
     out
+}
+
+/// Where iterations wait for such loads.
+pub(super) fn awaited(k: &Kernel) -> Vec<(Span, String)> {
+    let of = |own: StraightLoad| {
+        let name = &k.values[own.tensor].name;
+        (k.stmt_spans[own.load], format!("each iteration waits for `{name}`, which it loads to registers"))
+    };
+    straight(k).into_iter().map(of).collect()
 }

@@ -54,7 +54,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
             places.extend(code.awaited());
         }
         if term == Term::Ends && p.atom.is_none() {
-            places.extend(loop_copies::straight(code.tile.specialized));
+            places.extend(loop_copies::awaited(code.tile.specialized));
         }
         if term == Term::Copies {
             places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
@@ -266,7 +266,8 @@ fn ends(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
     });
     let straight = p.atom.is_none() && !loop_copies::straight(code.tile.specialized).is_empty();
     let through = straight.then(|| {
-        WayOut::by_hand("copy the tiles of the loop through a buffer (`let s = smem ..` in front of it), whose slots are loaded ahead")
+        let text = "copy the tiles of the loop through a buffer (`let s = smem ..` in front of it), whose slots are loaded ahead";
+        WayOut::new(text, By::Buffer)
     });
     another.into_iter().chain(through).collect()
 }

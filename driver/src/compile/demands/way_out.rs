@@ -24,6 +24,8 @@ pub(crate) enum By {
     Resident(u64),
     /// A tensor is declared in this order.
     Order(String, Order),
+    /// Loops load to shared memory, and not straight to registers.
+    Buffer,
     /// Other values of parameters, which `tilec why` tries itself.
     Parameters,
 }

@@ -9,7 +9,7 @@
 //!
 //! Elements past the end of the range read as zero, and must not change the result. A sum must be of values that are
 //! zero there; an extreme must be of values that are masked (`select(k + iota(x, 1) < K, x, -1.0e30)`) or nowhere less
-//! than zero. A mask counts if it provably leaves no element past the end ([`Inequalities`]). For example, rows of
+//! than zero. A tile may have a sum or an extreme for each place in it that is combined after the loop (`spread`). A mask counts if it provably leaves no element past the end ([`Inequalities`]). For example, rows of
 //! causal attention are bounded by their own positions, and stored rows are in front of the end.
 //!
 //! A tile from a channel counts as the window that the producer put into it, if both loops run over the same tiles
@@ -22,6 +22,7 @@ mod join;
 mod live_after_loop;
 mod report;
 mod scaled;
+mod spread;
 mod stores;
 mod tiles;
 mod values;
@@ -196,6 +197,7 @@ impl<'d> Tiles<'d> {
                 Kind::Zero | Kind::Fixed => true,
                 Kind::Old(w) | Kind::Grown(w, ..) => w == v,
                 Kind::Scaled(w, scale) => w == v && self.ends_with(scale),
+                Kind::Spread { of, op, axis } => of == v && self.is_reduced(s, v, op, axis),
                 _ => false,
             };
             if !fine && is_needed(k, s, v) {
@@ -214,7 +216,7 @@ impl<'d> Tiles<'d> {
     fn combines(&self, what: What) -> ReduceOp {
         match what {
             What::Carried(v) => match self.kinds[&v] {
-                Kind::Grown(_, op, _) => op,
+                Kind::Grown(_, op, _) | Kind::Spread { op, .. } => op,
                 // The largest exponential determines the scale.
                 Kind::Scaled(..) => ReduceOp::Maximum,
                 _ => ReduceOp::Sum,
@@ -248,7 +250,12 @@ impl<'d> Tiles<'d> {
                 self.kinds.insert(value, Kind::Fixed);
             }
             StmtData::Assign { dst, src } => {
-                let kind = self.of_tile(src, src);
+                let mut kind = self.of_tile(src, src);
+                if matches!(kind, Kind::Other { carried: true } | Kind::Exponent(_)) {
+                    self.shape = self.shape_of(src);
+                    kind = self.spread(dst, src).unwrap_or(kind);
+                    self.shape = None;
+                }
                 self.set(dst, kind, s);
             }
             StmtData::Copy { src, dst, ref attrs } if !attrs.is_prefetch() => self.copy(s, [src, dst], attrs),
@@ -297,8 +304,8 @@ impl<'d> Tiles<'d> {
     }
 
     fn set(&mut self, dst: Value, kind: Kind, s: Stmt) {
-        let joins =
-            matches!(kind, Kind::Old(v) | Kind::Grown(v, ..) | Kind::Scaled(v, _) if v == dst) || kind.is_fixed();
+        let joins = matches!(kind, Kind::Old(v) | Kind::Grown(v, ..) | Kind::Spread { of: v, .. } | Kind::Scaled(v, _) if v == dst)
+            || kind.is_fixed();
         let at = self.at.entry(dst).or_insert((self.k.stmt_spans[s], joins));
         if at.1 {
             *at = (self.k.stmt_spans[s], joins);

@@ -33,6 +33,12 @@ pub(super) enum Kind {
     /// The old value combined with parts of this tile; for an extreme, where it was computed last, if that is one
     /// place.
     Grown(Value, ReduceOp, Option<Last>),
+    /// The old value, each element combined with the tile's element at its place along a dimension (`spread`).
+    Spread {
+        of: Value,
+        op: ReduceOp,
+        axis: u32,
+    },
     /// An extreme, with its initial value replaced by another number; only for exponents.
     Safe(Value, Option<Last>),
     /// A sum of elements and extremes, as the argument of an exponential (`scaled`).
@@ -90,7 +96,7 @@ impl Kind {
     pub(super) fn is_carried(self) -> bool {
         match self {
             Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) | Kind::Exponent(_) | Kind::Factor { .. } => true,
-            Kind::Safe(..) | Kind::Share { .. } | Kind::Guard { .. } => true,
+            Kind::Safe(..) | Kind::Share { .. } | Kind::Guard { .. } | Kind::Spread { .. } => true,
             Kind::Other { carried } => carried,
             _ => false,
         }
@@ -118,6 +124,11 @@ impl Kind {
                 Kind::Grown(w, op, None)
             }
             (Kind::Grown(v, a, _), Kind::Grown(w, b, _)) if v == w && a == b => Kind::Grown(v, a, None),
+            (Kind::Old(v), kind @ Kind::Spread { of, .. }) | (kind @ Kind::Spread { of, .. }, Kind::Old(v))
+                if v == of =>
+            {
+                kind
+            }
             (Kind::Zero, part @ Kind::Part(ReduceOp::Sum)) | (part @ Kind::Part(ReduceOp::Sum), Kind::Zero) => part,
             (a, b) if a.is_fixed() && b.is_fixed() => Kind::Fixed,
             (a, b) => elementwise(&[a, b], a.pad().join(b.pad())),

@@ -362,7 +362,9 @@ pub(super) fn converted(kind: Kind, from: ElemRef, to: ElemRef) -> Kind {
     let to_integer = float(from) && !float(to);
     match kind {
         _ if is_wider(from, to) => kind,
-        Kind::Part(ReduceOp::Sum) | Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) => mixed(&[kind]),
+        Kind::Part(ReduceOp::Sum) | Kind::Old(_) | Kind::Grown(..) | Kind::Scaled(..) | Kind::Spread { .. } => {
+            mixed(&[kind])
+        }
         Kind::Zero | Kind::Fixed | Kind::Group | Kind::Part(_) => kind,
         Kind::Each { axes, pad } if to_integer => Kind::Each { axes, pad: pad.growing(f64::round_ties_even) },
         _ if to_integer => mixed(&[kind]),

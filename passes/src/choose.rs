@@ -65,7 +65,7 @@ pub use other_values::{Other, with_other_values};
 pub use padding::{ByData, Edge, Padding};
 pub use parameters::NAME;
 pub(crate) use parameters::value;
-pub use prediction::{Added, Choice, Learned, Prediction, RejectReason, RunnerUp};
+pub use prediction::{Added, Choice, Learned, Prediction, RejectReason, RunnerUp, Waits};
 pub use predictor::Predictor;
 pub use ranking::{Candidates, candidates};
 pub use search_result::Ranked;

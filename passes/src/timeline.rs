@@ -7,10 +7,11 @@
 mod awaited;
 mod data;
 mod program;
+mod reach;
 mod run;
 
-pub use awaited::{AwaitedLoads, awaited_loads, may_await_loads};
-pub use data::{Event, Line, Row, SlotUse, Timeline, Unit};
+pub use awaited::{AwaitedLoad, AwaitedLoads, awaited_loads};
+pub use data::{Event, Line, Row, SlotUse, Timeline, Turn, Unit};
 
 use crate::Options;
 use tilec_ir::kernel::{Kernel, StmtData};

@@ -122,7 +122,7 @@ pub struct OptimizedKernel {
     pub missed: Vec<Diagnostic>,
     /// Of its scheduled loops, what an iteration takes.
     pub iteration_times: Vec<IterationTime>,
-    /// Loads to registers that iterations wait for; only of a lowered program.
+    /// Loads by threads that iterations wait for; only of a lowered program.
     pub(crate) awaited: Vec<AwaitedLoads>,
     /// The kernel with scheduled loops, before `expand`, if source lines are stored.
     pub scheduled: Option<Kernel>,
@@ -723,8 +723,7 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 /// Refines the predictions with the code, and adds to each the launches that copy operands in front of it.
 fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Report>) {
     for (tile, report) in tiles.iter_mut().zip(reports) {
-        tile.awaited = refined_predictions::awaited(&tile.kernel, &tile.options);
-        refined_predictions::refine(tile.prediction.as_mut(), &tile.kernel, report, &tile.awaited);
+        tile.awaited = refined_predictions::refine(tile.prediction.as_mut(), &tile.kernel, &tile.options, report);
     }
     for main in 0..tiles.len() {
         // Kernels in front of it that complete no kernel of the source are its own.

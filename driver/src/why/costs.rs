@@ -21,7 +21,8 @@ pub(super) fn of_loss(kernel: &CompiledKernel, what: What) -> Option<f64> {
             (p.terms.conflicts > 0.0).then(|| budget.part(Term::Conflicts))
         }
         What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
-        What::Has(Property::Pipelined) if !kernel.tile.awaited.is_empty() => Some(budget.part(Term::Latency)),
+        // Of the latency, what is for loads that do not run ahead.
+        What::Has(Property::Pipelined) if p.awaited > 0.0 => Some(budget.part(Term::Latency).min(1e6 * p.awaited)),
         // However far ahead loads run, the busiest unit works as long.
         What::Has(Property::Pipelined) => missed(kernel, &[FastPath::Ahead, FastPath::Asynchronous])
             .map(|us| us.min(budget.total() - budget.part(p.busiest().0))),

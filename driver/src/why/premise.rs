@@ -52,6 +52,7 @@ pub(super) fn premise(
     }
     let mut written = written(kernel, path, places);
     let awaits = path == FastPath::Ahead && !kernel.tile.awaited.is_empty();
+    let in_registers = kernel.tile.awaited.iter().flat_map(|own| &own.loads).any(|load| !load.stored);
     if path == FastPath::Ahead && decisions.is_empty() && !awaits {
         written.extend(not_ahead(&kernel.tile.specialized));
     }
@@ -80,7 +81,7 @@ pub(super) fn premise(
         advice.extend(made.advice);
         advice.extend(tried::of_conflicts(known, kernel));
     }
-    if awaits {
+    if awaits && in_registers && advice.is_empty() {
         advice.push(Advice::by_hand(
             "copy what is loaded to registers through a buffer (`let s = smem ..`), which has slots; factors of rows or columns multiply the result after the loop instead",
         ));

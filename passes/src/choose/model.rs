@@ -73,6 +73,8 @@ struct IterationCost {
     shared: f64,
     l2: f64,
     latency: f64,
+    /// The part of the latency that is for loads that do not run ahead.
+    awaited: f64,
     barriers: f64,
 }
 
@@ -93,16 +95,18 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, per_sm: f64, active
     // If tiles pass through registers, all warps of a block wait for the same loads, and other blocks fill the gap.
     let shared_by = if part.staged { per_sm } else { 1.0 };
     let barriers = if part.synchronised { sync / shared_by } else { 0.0 };
-    let mut clocks = (busy + barriers).max(part.chain);
+    let (mut clocks, mut awaited) = ((busy + barriers).max(part.chain), 0.0);
     if part.loads > 0.0 {
         // A load lands after the latency plus the transfer time of everything that was requested.
         let landing = card.latency + l1.max(l2);
-        clocks = match part.ahead {
+        let ready = match part.ahead {
             0.0 => clocks.max(landing) + (clocks.min(landing)) / per_sm,
             ahead => clocks.max(landing / ahead),
         };
+        awaited = if part.ahead == 0.0 { ready - clocks } else { 0.0 };
+        clocks = ready;
     }
-    IterationCost { clocks, products, shared, l2, latency: clocks - busy - barriers, barriers }
+    IterationCost { clocks, products, shared, l2, latency: clocks - busy - barriers, awaited, barriers }
 }
 
 /// The time that blocks of this cost take on a card.
@@ -139,6 +143,7 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
                 sum.shared += part.trips * t.shared;
                 sum.l2 += part.trips * t.l2;
                 sum.latency += part.trips * t.latency;
+                sum.awaited += part.trips * t.awaited;
                 sum.barriers += part.trips * t.barriers;
                 ends += card.latency + part.loads / (card.l2 / active).min(L2_PORT);
             } else {
@@ -183,7 +188,8 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         ..Terms::default()
     };
     let waves = blocks / (sms * resident);
-    Time { seconds, terms, tiles: blocks, blocks, waves, bytes, least_bytes: launch.bytes }
+    let awaited = all(steady.awaited, last.awaited);
+    Time { seconds, working, awaited, terms, tiles: blocks, blocks, waves, bytes, least_bytes: launch.bytes }
 }
 
 /// A cost for comparing groupings of blocks for one candidate.

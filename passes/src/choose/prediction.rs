@@ -15,6 +15,15 @@ pub struct Added {
     pub conflicts: f64,
 }
 
+/// Waits of the blocks of a multiprocessor for what their threads load in loops.
+#[derive(Copy, Clone, PartialEq, Debug, Default)]
+pub struct Waits {
+    /// Clocks of all blocks, if each waited alone.
+    pub clocks: f64,
+    /// Blocks at a time.
+    pub resident: f64,
+}
+
 /// What is known of the code of a launch.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Learned {
@@ -22,8 +31,8 @@ pub struct Learned {
     pub issued: f64,
     /// Wavefronts of shared memory beyond those that the widths of accesses need, over all warps.
     pub conflicts: f64,
-    /// Clocks of a multiprocessor in loops whose iterations wait for loads to registers, by the roles in time.
-    pub waiting: f64,
+    /// Waits for loads by threads.
+    pub waits: Waits,
 }
 
 /// The model's prediction for a kernel.
@@ -37,6 +46,10 @@ pub struct Prediction {
     pub sizes_given: bool,
     /// Time of a launch.
     pub seconds: f64,
+    /// The part of it in which multiprocessors work and wait, not memory alone.
+    pub working: f64,
+    /// The part of the latency that is for loads that do not run ahead of their use.
+    pub awaited: f64,
     /// Bytes between memory and the second-level cache.
     pub bytes: f64,
     /// The minimum of these bytes: each tensor is read or written once.
@@ -84,10 +97,7 @@ impl Prediction {
             true => self.learn_beside_products(card, times),
             false => self.learn_copies(card, times),
         }
-        // Nothing else runs while an iteration waits.
-        let waiting = self.started(of.waiting / (card.clock * 1e9)).max(self.seconds);
-        self.terms.latency += waiting - self.seconds;
-        self.seconds = waiting;
+        self.learn_waits(card, of.waits);
         // A scheduler issues one instruction per clock. The term is the time beyond everything else.
         let issuing = self.started(of.issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
@@ -126,6 +136,23 @@ impl Prediction {
         self.terms.sectors = wasted / (L2_PORT.min(card.l2 / sms) * sms * clock);
         self.added.sectors = self.wasted(Term::L2, Term::Sectors);
         self.added.conflicts = self.wasted(Term::Shared, Term::Conflicts);
+    }
+
+    /// Adds what blocks wait for loads while no block beside them works. Latency that the prediction has is that of the same
+    /// loads.
+    fn learn_waits(&mut self, card: &Card, waits: Waits) {
+        if waits.clocks <= 0.0 {
+            return;
+        }
+        let busy = (self.working - self.terms.latency).max(0.0);
+        let beside = 1.0 - 1.0 / waits.resident.max(1.0);
+        let alone = waits.clocks / waits.resident.max(1.0) / (card.clock * 1e9);
+        let waiting = (alone - beside * busy).max(0.0);
+        let more = (self.started(busy + waiting) - self.seconds).max(0.0);
+        self.terms.latency += more;
+        self.awaited += more;
+        self.working += more;
+        self.seconds += more;
     }
 
     /// Has the launch last as long as a unit works, waste included; returns the seconds that this adds.
@@ -319,6 +346,8 @@ impl Prediction {
             sizes: Vec::new(),
             sizes_given: false,
             seconds: 1e-2,
+            working: 1e-2,
+            awaited: 0.0,
             bytes: 1e9,
             least_bytes: 1e9,
             reads: Vec::new(),
@@ -364,6 +393,24 @@ mod tests {
             places: vec![place(true), place(false)],
             ..Prediction::example()
         }
+    }
+
+    /// A block alone waits for its loads; of several, one works while others wait. What the model has of the same latency
+    /// counts once.
+    #[test]
+    fn waits_are_hidden_by_blocks_beside_them() {
+        let waited = |resident: f64, latency: f64| {
+            let mut p = Prediction { working: 1e-2 + latency, awaited: latency, ..prediction(1e12) };
+            (p.seconds, p.terms.latency) = (p.working, latency);
+            let clock = Card::from_name(p.card).expect("a card").clock * 1e9;
+            let waits = Waits { clocks: 6e-3 * clock, resident };
+            p.learn(|_| 1.0, &Learned { waits, ..Learned::default() });
+            let micro = |seconds: f64| (seconds * 1e6).round() as u64;
+            (micro(p.seconds), micro(p.terms.latency), micro(p.awaited))
+        };
+        assert_eq!(waited(1.0, 0.0), (16000, 6000, 6000));
+        assert_eq!(waited(1.0, 4e-3), (16000, 6000, 6000));
+        assert_eq!(waited(2.0, 0.0), (10000, 0, 0));
     }
 
     /// With products, too, waste of copies and issued instructions have terms; as long as products hide them, the

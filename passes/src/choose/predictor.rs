@@ -124,6 +124,8 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), env[v].unwrap_or(1))).collect(),
         sizes_given: k.sizes.iter().any(|&v| given(v)),
         seconds: time.seconds,
+        working: time.working,
+        awaited: time.awaited,
         bytes: time.bytes,
         least_bytes: time.least_bytes,
         reads: reads(space, env, &cost, launch.grid.iter().product()),

@@ -379,6 +379,8 @@ impl<'a> SeveralProducts<'a> {
             sizes: k.sizes.iter().map(|&v| (k.values[v].name.clone(), self.space.env[v].unwrap_or(1))).collect(),
             sizes_given: k.sizes.iter().any(|&v| given(v)),
             seconds: c.time.seconds,
+            working: c.time.working,
+            awaited: c.time.awaited,
             bytes: c.time.bytes,
             least_bytes: c.time.least_bytes,
             reads: Vec::new(),

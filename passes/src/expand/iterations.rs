@@ -73,7 +73,7 @@ fn branch_on_count(k: &mut Kernel, body: &Body, tiles: &Tiles, (list, released):
     let (begins, to) = (tiles.begin(k, body, body.last - 1), k.copy_expr(end));
     let cond = k.expr(ExprData::Op { op: Op::Lt, args: vec![begins, to] }, span);
     let name = k.values[body.var].name.clone();
-    let var = k.value(&name, span, ValueDef::Loop);
+    let var = k.value(&name, k.values[body.var].span, ValueDef::Loop);
     // Cycles order statements of different iterations. Within one iteration, the stages are executed in order.
     let mut plain = Vec::new();
     for stage in 0..=body.last {
@@ -159,7 +159,7 @@ fn double_buffered(k: &mut Kernel, body: &Body, tiles: &Tiles, released: &[Stmt]
     let [start, end, step] = body.bounds;
     let second = |stage: u32| (stage, turns);
     let name = k.values[body.var].name.clone();
-    let var = k.value(&name, span, ValueDef::Loop);
+    let var = k.value(&name, k.values[body.var].span, ValueDef::Loop);
     let mut steady = iteration(k, body, tiles, &[(0, At::After(var, 0)), (1, At::After(var, -1))], &[second(0)]);
     steady.extend(iteration(k, body, tiles, &[(0, At::After(var, 1)), (1, At::After(var, 0))], &[second(1)]));
     let steady = k.block(steady);

@@ -153,17 +153,21 @@ fn is_product(k: &Kernel, s: Stmt) -> bool {
 }
 
 /// Clocks of the tensor cores for a product of the whole block; 0 for scalar products.
-pub(crate) fn tensor(k: &Kernel, card: &Card, s: Stmt) -> u64 {
-    let StmtData::Assign { dst, src } = k.stmts[s] else { return 0 };
-    let ExprData::Mma(mma) = k.exprs[src] else { return 0 };
+fn tensor(k: &Kernel, card: &Card, s: Stmt) -> u64 {
+    let (tensor_cores, clocks) = product_clocks(k, card, s);
+    if tensor_cores { clocks } else { 0 }
+}
+
+/// Whether a product runs on tensor cores, and the clocks of its units for the whole block.
+pub(crate) fn product_clocks(k: &Kernel, card: &Card, s: Stmt) -> (bool, u64) {
+    let StmtData::Assign { dst, src } = k.stmts[s] else { return (false, 0) };
+    let ExprData::Mma(mma) = k.exprs[src] else { return (false, 0) };
     let elem = |e: Expr| resolve_view(k, e).and_then(|view| elem_of(k, view.base));
-    let (Some(atom), Some(a), Some(b)) = (mma.atom, elem(mma.a), elem(mma.b)) else { return 0 };
+    let (Some(atom), Some(a), Some(b)) = (mma.atom, elem(mma.a), elem(mma.b)) else { return (false, 0) };
     let depth = product_depth(k, &mma).expect("an operand has extents");
     let rate = card.rate(atom, Inputs { a, b }, known_elem(k, dst));
-    match atom.row().tensor_core {
-        true => (tile_shape(k, dst).iter().product::<u64>() as f64 * depth as f64 / rate) as u64,
-        false => 0,
-    }
+    let clocks = tile_shape(k, dst).iter().product::<u64>() as f64 * depth as f64 / rate;
+    (atom.row().tensor_core, clocks as u64)
 }
 
 /// Clocks in which all threads read or write their part of shared memory: the wavefronts of their accesses.

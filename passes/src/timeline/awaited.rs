@@ -1,96 +1,106 @@
-//! Loops whose iterations wait for operands that threads load to registers, before they store them to shared memory or
-//! multiply them.
+//! Loops whose iterations wait for what threads load: operands that they hold in registers before they store them to
+//! shared memory or multiply them. Loads that run ahead, for a later iteration, are the model's ([`crate::choose`]).
+//!
+//! The wait is a difference of two clocks: what an iteration takes, and what it takes if these loads land at once. So what
+//! other work hides is no wait: products that are in flight, another warpgroup, loads that are issued early.
 
 use super::data::Timeline;
-use crate::analysis::uses::all_stmts;
+use super::program::{LoopOfLoads, Program};
+use super::run::run;
+use crate::Options;
 use crate::graph::accesses::Accesses;
 use tilec_ir::diag::Span;
-use tilec_ir::entities::{Block, Stmt};
-use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::typing::resolve_view;
+use tilec_ir::entities::Stmt;
+use tilec_ir::kernel::{Kernel, StmtData};
 
-/// A statement of a loop that waits for what the same iteration loads to registers.
+/// A loop that waits for what threads load in its iterations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AwaitedLoads {
-    /// The statement.
+    /// A statement of its iterations.
     pub stmt: Stmt,
-    /// The loads, each with its tensor.
-    pub loads: Vec<(Span, String)>,
-    /// Clocks of an iteration in which it waits.
+    /// Where its variable is declared.
+    pub variable: Span,
+    /// The loads.
+    pub loads: Vec<AwaitedLoad>,
+    /// Clocks of an iteration in which a block waits for them.
     pub waits: u64,
     /// Clocks from one iteration to the next.
     pub iteration: u64,
+    /// Iterations of the source that an iteration is.
+    pub times: u64,
 }
 
-/// The statements that wait, by the roles in time.
-pub fn awaited_loads(k: &Kernel, time: &Timeline) -> Vec<AwaitedLoads> {
-    candidates(k).into_iter().filter_map(|(stmt, loads)| timed(time, stmt, loads)).collect()
+/// A load that an iteration waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AwaitedLoad {
+    /// The statement in the source.
+    pub span: Span,
+    /// What it loads.
+    pub tensor: String,
+    /// Its threads themselves store it to shared memory.
+    pub stored: bool,
 }
 
-/// Whether there are statements that may wait.
-pub fn may_await_loads(k: &Kernel) -> bool {
-    !candidates(k).is_empty()
-}
-
-/// Statements of loops with products that use what the iteration has loaded to registers: copies to shared memory, and
-/// products.
-fn candidates(k: &Kernel) -> Vec<(Stmt, Vec<(Span, String)>)> {
-    let mut found = Vec::new();
-    for s in all_stmts(k, k.body) {
-        let StmtData::For { body, .. } = k.stmts[s] else { continue };
-        let inside = all_stmts(k, body);
-        let innermost = !inside.iter().any(|&s| matches!(k.stmts[s], StmtData::For { .. }));
-        if innermost && inside.iter().any(|&s| is_product(k, s)) {
-            of_loop(k, body, &mut found);
-        }
+/// The loops of a kernel after all passes that wait, by the clock of a block alone on its multiprocessor.
+pub fn awaited_loads(k: &Kernel, options: &Options) -> Vec<AwaitedLoads> {
+    let card = options.usual_card();
+    let program = Program::of(k, card);
+    let mut loops = program.loops_of_loads();
+    if loops.is_empty() {
+        return Vec::new();
     }
-    found
-}
-
-fn of_loop(k: &Kernel, body: Block, found: &mut Vec<(Stmt, Vec<(Span, String)>)>) {
-    let list = &k.blocks[body];
-    for (i, &user) in list.iter().enumerate().filter(|(_, s)| uses_operand(k, **s)) {
-        let reads: Vec<_> = Accesses::of(k, user).touches.into_iter().filter(|t| t.reads).map(|t| t.value).collect();
-        let loaded = |&s: &Stmt| {
-            let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return None };
-            let from = resolve_view(k, src).map(|view| view.base).filter(|&v| k.tensor_ty(v).is_some())?;
-            let into = resolve_view(k, dst)?.base;
-            let held = matches!(k.values[into].def, ValueDef::Var(_)) && reads.contains(&into);
-            held.then(|| (k.stmt_spans[s], k.values[from].name.clone()))
+    let Some(time) = run(k, card, program.clone()) else { return Vec::new() };
+    loops.iter_mut().for_each(|own| own.loads.retain(|i| time.multiplied.contains(i)));
+    let all: Vec<usize> = loops.iter().flat_map(|own| own.loads.iter().copied()).collect();
+    // With this load alone, all others land at once; `None`: with none.
+    let timed = |with: Option<usize>| run(k, card, program.landed(all.iter().copied().filter(|&i| Some(i) != with)));
+    let Some(without) = timed(None).filter(|_| !all.is_empty()) else { return Vec::new() };
+    let of_loop = |own: &LoopOfLoads| {
+        let (iteration, least) = (iteration(&time, own.at)?, iteration(&without, own.at)?);
+        let waits = iteration.checked_sub(least).filter(|&clocks| clocks > 0)?;
+        let delays = |&i: &usize| {
+            let alone = timed(Some(i)).and_then(|time| self::iteration(&time, own.at));
+            alone.is_some_and(|clocks| clocks > least)
         };
-        let loads: Vec<(Span, String)> = list[..i].iter().filter_map(loaded).collect();
-        if !loads.is_empty() {
-            found.push((user, loads));
+        let steps: Vec<usize> = own.loads.iter().copied().filter(delays).collect();
+        // Short waits may add up.
+        let steps = if steps.is_empty() { own.loads.clone() } else { steps };
+        let (stmt, variable) = (program.stmt(*steps.first()?), variable(k, own.at)?);
+        let same = |i: &&usize| k.stmt_spans[program.stmt(**i)] == k.stmt_spans[stmt];
+        let times = steps.iter().filter(same).count() as u64;
+        let mut loads: Vec<AwaitedLoad> = Vec::new();
+        for load in steps.iter().flat_map(|&i| of_step(k, &program, i)) {
+            if !loads.contains(&load) {
+                loads.push(load);
+            }
         }
+        Some(AwaitedLoads { stmt, variable, loads, waits, iteration, times })
+    };
+    loops.iter().filter_map(of_loop).collect()
+}
+
+/// What a step loads: each tensor that it reads.
+fn of_step(k: &Kernel, program: &Program, step: usize) -> Vec<AwaitedLoad> {
+    let (s, stored) = (program.stmt(step), program.is_held(step));
+    let read = Accesses::of(k, s).touches.into_iter().filter(|t| t.reads && k.tensor_ty(t.value).is_some());
+    read.map(|t| AwaitedLoad { span: k.stmt_spans[s], tensor: k.values[t.value].name.clone(), stored }).collect()
+}
+
+fn variable(k: &Kernel, at: Stmt) -> Option<Span> {
+    match k.stmts[at] {
+        StmtData::For { var, .. } => Some(k.values[var].span),
+        _ => None,
     }
 }
 
-fn is_product(k: &Kernel, s: Stmt) -> bool {
-    matches!(k.stmts[s], StmtData::Assign { src, .. } if matches!(k.exprs[src], ExprData::Mma(_)))
-}
-
-/// Whether a statement stores to shared memory or multiplies.
-fn uses_operand(k: &Kernel, s: Stmt) -> bool {
-    match k.stmts[s] {
-        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|to| to.space(k).is_of_block()),
-        _ => is_product(k, s),
-    }
-}
-
-/// What a statement waits in an iteration, and what an iteration takes: of all that are drawn, the ones in the middle.
-fn timed(time: &Timeline, stmt: Stmt, loads: Vec<(Span, String)>) -> Option<AwaitedLoads> {
-    let number = time.lines.iter().find(|line| line.stmt == stmt)?.number?;
-    let of = |waits: bool| time.events.iter().filter(move |e| e.number == number && e.waits == waits);
-    let waits = middle(of(true).map(|e| e.end - e.begin).collect())?;
-    let steps = (0..time.rows.len()).flat_map(|row| {
-        let begins: Vec<u64> = of(false).filter(|e| e.row == row).map(|e| e.begin).collect();
-        begins.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect::<Vec<_>>()
-    });
-    let iteration = middle(steps.collect())?;
-    Some(AwaitedLoads { stmt, loads, waits, iteration })
-}
-
-fn middle(mut all: Vec<u64>) -> Option<u64> {
-    all.sort_unstable();
-    all.get(all.len() / 2).copied()
+/// What an iteration of a loop takes: of all that are drawn, one in the middle.
+fn iteration(time: &Timeline, at: Stmt) -> Option<u64> {
+    let of_row = |row: usize| {
+        let turns: Vec<_> = time.turns.iter().filter(|turn| turn.row == row && turn.at == at).collect();
+        let steps = turns.windows(2).filter(|pair| !pair[1].first).map(|pair| pair[1].begin - pair[0].begin);
+        steps.collect::<Vec<u64>>()
+    };
+    let mut steps: Vec<u64> = (0..time.rows.len()).flat_map(of_row).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied()
 }

@@ -1,5 +1,6 @@
 //! What a timeline has.
 
+use std::collections::BTreeSet;
 use tilec_ir::entities::{Stmt, Value};
 
 /// Iterations of an innermost loop.
@@ -22,6 +23,10 @@ pub struct Timeline {
     pub units: Vec<(Unit, Event)>,
     /// The uses of the slots of channels, channel by channel.
     pub slots: Vec<SlotUse>,
+    /// When the iterations of loops begin that are not unrolled.
+    pub turns: Vec<Turn>,
+    /// The steps that load by threads what a product of the same iteration multiplies.
+    pub(super) multiplied: BTreeSet<usize>,
     /// Iterations of an innermost loop from its first number to its end.
     pub iterations: u64,
     /// Bytes of loads per clock.
@@ -96,6 +101,19 @@ pub struct Event {
     pub end: u64,
     /// The warpgroup waits.
     pub waits: bool,
+}
+
+/// The begin of an iteration of a loop.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// The warpgroup, as index of [`Timeline::rows`].
+    pub row: usize,
+    /// The loop.
+    pub at: Stmt,
+    /// At this clock.
+    pub begin: u64,
+    /// It is the first iteration since the loop was reached.
+    pub first: bool,
 }
 
 /// A unit of the multiprocessor.

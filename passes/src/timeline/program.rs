@@ -1,22 +1,24 @@
-//! The roles of a kernel as steps with their clocks, and the loops around them.
+//! The roles of a kernel as steps with their clocks, and the loops around them. A kernel without roles is one role of all warps.
 
 use super::data::{INNER, Line, NESTED, OUTER};
 use crate::analysis::unit_usage::of_elements;
 use crate::analysis::wgmma::is_product;
 use crate::choose::Card;
 use crate::graph::accesses::Accesses;
-use crate::pipeline::tensor;
+use crate::pipeline::product_clocks;
+use crate::roles::threads_of;
 use crate::schedule_loops::modulo::is_index;
 use crate::schedule_loops::{Cost, of_warps};
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::handover::role_warps;
+use tilec_ir::index;
 use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::placement::slots;
 use tilec_ir::roles::replicas;
-use tilec_ir::target::WARPGROUP;
+use tilec_ir::target::{WARP, WARPGROUP};
 use tilec_ir::types::Lanes;
-use tilec_ir::typing::{copy_shape, let_init, resolve_view};
+use tilec_ir::typing::{copy_shape, fixed_shape, let_init, resolve_view};
 
 /// What a step does besides taking its clocks.
 #[derive(Clone, Debug)]
@@ -32,11 +34,13 @@ pub(super) enum Act {
         pending: u32,
     },
     Channel(ChannelOp, Vec<Value>),
-    /// Into the slot of a channel, a buffer or registers; `held`: the warps hold the elements in between.
+    /// Into the slot of a channel, a buffer or registers; `held`: the warps hold the elements in between. `threads`:
+    /// they load the elements to registers in any case.
     Load {
         into: Value,
         bytes: u64,
         held: bool,
+        threads: bool,
     },
     Store {
         from: Value,
@@ -51,15 +55,18 @@ pub(super) struct Step {
     pub(super) cost: Cost,
     /// One lane executes it, of the first warpgroup.
     pub(super) elected: bool,
-    /// What it reads, and the channels among it.
+    /// What it reads and writes, and the channels among it.
     pub(super) reads: Vec<Value>,
+    pub(super) writes: Vec<Value>,
     pub(super) channels: Vec<Value>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Node {
     Step(usize),
+    /// A loop that is not unrolled; an unrolled one is its steps.
     Loop {
+        at: Stmt,
         trips: u64,
         body: Vec<Node>,
     },
@@ -70,6 +77,9 @@ pub(super) enum Node {
         body: Vec<Node>,
     },
 }
+
+/// The name of the only role of a kernel that has none.
+const BLOCK: &str = "block";
 
 #[derive(Clone, Debug)]
 pub(super) struct Role {
@@ -82,6 +92,16 @@ pub(super) struct Role {
     pub(super) counting: Vec<Value>,
     /// The one of them that it waits for, or acquires, first.
     pub(super) first: Option<Value>,
+}
+
+impl Node {
+    /// The steps in it, in order.
+    pub(super) fn steps(&self, out: &mut Vec<usize>) {
+        match self {
+            Node::Step(i) => out.push(*i),
+            Node::Loop { body, .. } | Node::Ordered { body, .. } => body.iter().for_each(|node| node.steps(out)),
+        }
+    }
 }
 
 impl Role {
@@ -106,16 +126,81 @@ impl Program {
     pub(super) fn of(k: &Kernel, card: &Card) -> Program {
         let is_role = |&s: &Stmt| matches!(k.stmts[s], StmtData::Role { .. });
         let roles: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(is_role).collect();
-        let nested = roles.iter().any(|&s| k.sub_blocks(s).iter().any(|&b| has_nest(k, b, 0)));
+        let nested = match roles.is_empty() {
+            true => has_nest(k, k.body, 0),
+            false => roles.iter().any(|&s| k.sub_blocks(s).iter().any(|&b| has_nest(k, b, 0))),
+        };
         let mut made = Maker { k, card, program: Program::default(), role: String::new(), warps: 0, elected: false };
         made.program.iterations = if nested { NESTED } else { INNER };
         // Roles share the iterations of a loop around others, and each replica has as many.
         let most = roles.iter().filter_map(|&s| replicas(k, s)).max().unwrap_or(1);
-        for s in roles {
+        for &s in &roles {
             made.role(s, OUTER * u64::from(most));
+        }
+        if roles.is_empty() {
+            made.role = BLOCK.to_owned();
+            made.warps = threads_of(k).div_ceil(WARP);
+            made.body(k.body, 1, OUTER);
         }
         made.explain();
         made.program
+    }
+}
+
+/// A loop with products, and the loads by threads among its steps.
+pub(super) struct LoopOfLoads {
+    pub(super) at: Stmt,
+    pub(super) loads: Vec<usize>,
+}
+
+impl Program {
+    /// The innermost loops with products that load by threads.
+    pub(super) fn loops_of_loads(&self) -> Vec<LoopOfLoads> {
+        let mut found = Vec::new();
+        for role in &self.roles {
+            self.loops(&role.body, &mut found);
+        }
+        found
+    }
+
+    fn loops(&self, nodes: &[Node], found: &mut Vec<LoopOfLoads>) {
+        for node in nodes {
+            match node {
+                Node::Step(_) => {}
+                Node::Ordered { body, .. } => self.loops(body, found),
+                Node::Loop { body, .. } if body.iter().any(has_loop) => self.loops(body, found),
+                Node::Loop { at, body, .. } => found.extend(self.of_loop(*at, body)),
+            }
+        }
+    }
+
+    fn of_loop(&self, at: Stmt, body: &[Node]) -> Option<LoopOfLoads> {
+        let mut steps = Vec::new();
+        body.iter().for_each(|node| node.steps(&mut steps));
+        let multiplies = steps.iter().any(|&i| matches!(self.steps[i].act, Act::Product { .. }));
+        let mut loads: Vec<usize> = steps;
+        loads.retain(|&i| matches!(self.steps[i].act, Act::Load { threads: true, .. }));
+        loads.sort_unstable();
+        loads.dedup();
+        (multiplies && !loads.is_empty()).then_some(LoopOfLoads { at, loads })
+    }
+
+    /// The statement of a step.
+    pub(super) fn stmt(&self, step: usize) -> Stmt {
+        let line = self.lines.iter().find(|line| line.number == Some(step + 1));
+        line.map(|line| line.stmt).expect("bug: a step has a line")
+    }
+
+    /// Whether the warps hold what a step loads until they store it to memory.
+    pub(super) fn is_held(&self, step: usize) -> bool {
+        matches!(self.steps[step].act, Act::Load { held: true, .. })
+    }
+
+    /// The same with loads that land at once.
+    pub(super) fn landed(&self, loads: impl Iterator<Item = usize>) -> Program {
+        let mut program = self.clone();
+        loads.for_each(|i| program.steps[i].act = Act::Other);
+        program
     }
 }
 
@@ -135,8 +220,12 @@ impl Maker<'_> {
         self.role.clone_from(name);
         self.warps = role_warps(k, s).unwrap_or(WARPGROUP);
         self.elected = k.lanes[s] == Some(Lanes::Elected);
-        let replicas = replicas(k, s).unwrap_or(1).max(1);
-        let body = self.block(*body, 0, outer);
+        self.body(*body, replicas(k, s).unwrap_or(1).max(1), outer);
+    }
+
+    /// Adds the role whose name and warps are set.
+    fn body(&mut self, body: Block, replicas: u32, outer: u64) {
+        let body = self.block(body, 0, outer);
         let mut counting = Vec::new();
         innermost(&body, &self.program.steps, &mut counting);
         let is = |wanted: ChannelOp| {
@@ -145,7 +234,7 @@ impl Maker<'_> {
         };
         let first = is(ChannelOp::Wait).or_else(|| is(ChannelOp::Acquire));
         let counting = counting.into_iter().map(|(_, c)| c).collect();
-        let (name, elected, warps) = (name.clone(), self.elected, self.warps);
+        let (name, elected, warps) = (self.role.clone(), self.elected, self.warps);
         self.program.roles.push(Role { name, warps, replicas, elected, body, counting, first });
     }
 
@@ -162,6 +251,13 @@ impl Maker<'_> {
     fn statement(&mut self, s: Stmt, depth: u32, outer: u64) -> Option<Vec<Node>> {
         let k = self.k;
         match k.stmts[s] {
+            StmtData::For { start, end, step, body, unroll: true, .. } => {
+                let trips = [start, end, step].map(|e| k.as_int(e));
+                let trips = index::trips(trips[0]?, trips[1]?, trips[2]?)?;
+                self.line(s, depth, None);
+                let body = self.block(body, depth + 1, outer);
+                Some((0..trips).flat_map(|_| body.clone()).collect())
+            }
             StmtData::For { start, end, step, body, .. } => {
                 let trips = match has_nest(k, body, 1) {
                     true => outer,
@@ -169,7 +265,7 @@ impl Maker<'_> {
                 };
                 self.line(s, depth, None);
                 let body = self.block(body, depth + 1, outer);
-                Some(vec![Node::Loop { trips, body }])
+                Some(vec![Node::Loop { at: s, trips, body }])
             }
             StmtData::If { then, otherwise, .. } => {
                 self.line(s, depth, None);
@@ -182,7 +278,14 @@ impl Maker<'_> {
             }
             StmtData::Ordered { body, .. } => {
                 let (act, cost, elected) = (Act::Other, Cost::default(), false);
-                self.program.steps.push(Step { act, cost, elected, reads: Vec::new(), channels: Vec::new() });
+                self.program.steps.push(Step {
+                    act,
+                    cost,
+                    elected,
+                    reads: Vec::new(),
+                    writes: Vec::new(),
+                    channels: Vec::new(),
+                });
                 let number = self.program.steps.len();
                 self.line(s, depth, Some(number));
                 let id = self.program.ordered;
@@ -206,24 +309,27 @@ impl Maker<'_> {
         let k = self.k;
         let touches = Accesses::of(k, s).touches;
         let reads: Vec<Value> = touches.iter().filter(|t| t.reads).map(|t| t.value).collect();
+        let writes: Vec<Value> = touches.iter().filter(|t| t.writes).map(|t| t.value).collect();
         let mut channels: Vec<Value> = touches.iter().map(|t| t.value).collect();
         channels.retain(|&v| matches!(k.values[v].def, ValueDef::Channel { .. }));
-        let act = self.act(s);
-        if let Act::Load { into, .. } = act
-            && matches!(k.values[into].def, ValueDef::Channel { .. })
-        {
-            channels.push(into);
-        }
+        let mut act = self.act(s);
         let elected = self.elected || k.lanes[s] == Some(Lanes::Elected);
+        if let Act::Load { into, bytes, .. } = &mut act {
+            channels.extend(matches!(k.values[*into].def, ValueDef::Channel { .. }).then_some(*into));
+            // Each warpgroup loads its part.
+            *bytes /= if elected { 1 } else { u64::from((self.warps / WARPGROUP).max(1)) };
+        }
         let mut cost = of_warps(k, self.card, s, if elected { 1 } else { self.warps }, elected);
         match act {
-            Act::Product { asynchronous: false, .. } => {
-                cost.tensor = tensor(k, self.card, s) / u64::from(self.warps.div_ceil(WARPGROUP));
-            }
+            Act::Product { asynchronous: false, .. } => match product_clocks(k, self.card, s) {
+                (true, clocks) => cost.tensor = clocks / u64::from(self.warps.div_ceil(WARPGROUP)),
+                // All warps share the units of scalar products.
+                (false, clocks) => cost.issue += clocks,
+            },
             Act::Await { .. } => cost = Cost::default(),
             _ => {}
         }
-        Step { act, cost, elected, reads, channels }
+        Step { act, cost, elected, reads, writes, channels }
     }
 
     fn act(&self, s: Stmt) -> Act {
@@ -237,22 +343,46 @@ impl Maker<'_> {
             StmtData::Barrier => Act::Barrier,
             StmtData::Copy { src, dst, attrs } => {
                 let base = |e| resolve_view(k, e).map(|view| view.base);
-                let tensor = |e| base(e).filter(|&v| k.tensor_ty(v).is_some());
                 let elements = copy_shape(k, *src, *dst).map_or(0, |shape| shape.iter().product());
-                match (tensor(*src), tensor(*dst), base(*src), base(*dst)) {
-                    (Some(_), Some(_), ..) => Act::Other,
-                    (Some(v), None, _, Some(into)) => {
-                        let later = attrs.lands_later() || matches!(k.values[into].def, ValueDef::Var(_));
-                        Act::Load { into, bytes: of_elements(k, v, elements), held: !later }
-                    }
-                    (None, Some(v), Some(from), _) if attrs.is_tensor() => {
-                        Act::Store { from, bytes: of_elements(k, v, elements) }
-                    }
-                    _ => Act::Other,
+                let Some(into) = base(*dst) else { return Act::Other };
+                if k.tensor_ty(into).is_some() {
+                    return match base(*src).filter(|&v| k.tensor_ty(v).is_none() && attrs.is_tensor()) {
+                        Some(from) => Act::Store { from, bytes: of_elements(k, into, elements) },
+                        None => Act::Other,
+                    };
                 }
+                let held = !attrs.lands_later() && !matches!(k.values[into].def, ValueDef::Var(_));
+                let threads = !attrs.lands_later() && !attrs.is_prefetch();
+                self.load(*src, elements).map_or(Act::Other, |bytes| Act::Load { into, bytes, held, threads })
             }
+            // A name of a window loads nothing.
+            StmtData::Let { init, .. } if resolve_view(k, *init).is_some() => Act::Other,
+            StmtData::Let { value, init } | StmtData::Var { value, init: Some(init) } => self.computed(*init, *value),
+            StmtData::Assign { dst, src } => self.computed(*src, *dst),
             _ => Act::Other,
         }
+    }
+
+    /// A value whose expression may load windows.
+    fn computed(&self, e: Expr, into: Value) -> Act {
+        let elements = fixed_shape(self.k, e).map_or(0, |shape| shape.iter().product());
+        let act = |bytes| Act::Load { into, bytes, held: false, threads: true };
+        self.load(e, elements).map_or(Act::Other, act)
+    }
+
+    /// Bytes that an expression of so many elements loads from tensors; `None`: it has no window of one.
+    fn load(&self, e: Expr, elements: u64) -> Option<u64> {
+        let k = self.k;
+        // Of the operand of an `iota` only the extents matter.
+        if matches!(k.exprs[e], ExprData::Iota { .. }) {
+            return None;
+        }
+        if let Some(view) = resolve_view(k, e) {
+            let own = || fixed_shape(k, e).map(|shape| shape.iter().product()).unwrap_or(elements);
+            return k.tensor_ty(view.base).map(|_| of_elements(k, view.base, own()));
+        }
+        let inside = k.children(e).into_iter().filter_map(|e| self.load(e, elements));
+        inside.reduce(|all, bytes| all + bytes)
     }
 
     /// Says what each step waits for.
@@ -306,7 +436,7 @@ impl Maker<'_> {
             }
             Act::Barrier => Some("all warps of the role".to_owned()),
             _ => {
-                let held = |into: &Value| matches!(self.k.values[*into].def, ValueDef::Var(_));
+                let held = |into: &Value| matches!(self.k.values[*into].def, ValueDef::Var(_) | ValueDef::Let);
                 numbers(&|act| matches!(act, Act::Load { into, .. } if held(into) && step.reads.contains(into)))
                     .map(|list| format!("the elements of {list}"))
             }
@@ -314,15 +444,16 @@ impl Maker<'_> {
     }
 }
 
+fn has_loop(node: &Node) -> bool {
+    match node {
+        Node::Step(_) => false,
+        Node::Loop { .. } => true,
+        Node::Ordered { body, .. } => body.iter().any(has_loop),
+    }
+}
+
 /// The channel operations of innermost loops.
 fn innermost(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) {
-    fn has_loop(nodes: &[Node]) -> bool {
-        nodes.iter().any(|n| match n {
-            Node::Step(_) => false,
-            Node::Loop { .. } => true,
-            Node::Ordered { body, .. } => has_loop(body),
-        })
-    }
     fn all(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) {
         for node in nodes {
             match node {
@@ -337,7 +468,7 @@ fn innermost(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) 
     }
     for node in nodes {
         match node {
-            Node::Loop { body, .. } if has_loop(body) => innermost(body, steps, out),
+            Node::Loop { body, .. } if body.iter().any(has_loop) => innermost(body, steps, out),
             Node::Loop { body, .. } => all(body, steps, out),
             Node::Ordered { body, .. } => innermost(body, steps, out),
             Node::Step(_) => {}
@@ -348,6 +479,7 @@ fn innermost(nodes: &[Node], steps: &[Step], out: &mut Vec<(ChannelOp, Value)>) 
 /// Whether a block has a loop of more than `around` others, outside of branches that are left out.
 fn has_nest(k: &Kernel, block: Block, around: u32) -> bool {
     k.blocks[block].iter().any(|&s| match k.stmts[s] {
+        StmtData::For { body, unroll: true, .. } => has_nest(k, body, around),
         StmtData::For { body, .. } => around > 0 || has_nest(k, body, around + 1),
         StmtData::If { .. } | StmtData::Ordered { .. } => k.sub_blocks(s).iter().any(|&b| has_nest(k, b, around)),
         _ => false,

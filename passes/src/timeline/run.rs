@@ -1,11 +1,12 @@
 //! The roles run: each warpgroup its steps in order, as soon as what it waits for is there. Of those that can go on, the one that can first does.
 
-use super::data::{Event, Row, SlotUse, Timeline, Unit};
+use super::data::{Event, Row, SlotUse, Timeline, Turn, Unit};
 use super::program::{Act, Node, Program, Role, Step};
+use super::reach::Reach;
 use crate::choose::Card;
 use crate::schedule_loops::LATENCY;
 use std::collections::{BTreeMap, VecDeque};
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, Kernel};
 use tilec_ir::placement::slots;
 use tilec_ir::target::WARPGROUP;
@@ -26,6 +27,11 @@ enum Task {
     Leave {
         id: usize,
     },
+    /// An iteration of a loop begins; `first`: the first one since the loop was reached.
+    Turn {
+        at: Stmt,
+        first: bool,
+    },
 }
 
 /// A warpgroup.
@@ -38,11 +44,17 @@ struct Actor {
     now: u64,
     /// Slots that it waited for and has not released: channel and use, the oldest first.
     held: VecDeque<(Value, u64)>,
-    /// The use of each channel that it fills, or waited for last.
+    /// The use of each channel that it waited for last, and that it fills.
     uses: BTreeMap<Value, u64>,
+    fills: BTreeMap<Value, u64>,
+    /// When all that its warps hold on the way to memory has landed.
+    held_until: u64,
     /// The iteration in which it is.
     iteration: u64,
     barriers: u64,
+    /// Iterations of loops that it has begun.
+    begun: u64,
+    reach: Reach,
 }
 
 /// A channel: its uses are numbered, use n is of slot n modulo their number.
@@ -110,6 +122,7 @@ struct Run<'a> {
     latency: u64,
     events: Vec<Event>,
     units: Vec<(Unit, Event)>,
+    turns: Vec<Turn>,
 }
 
 /// Runs the roles; `None`: they do not end.
@@ -130,6 +143,7 @@ pub(super) fn run(k: &Kernel, card: &Card, program: Program) -> Option<Timeline>
         latency: card.latency as u64,
         events: Vec::new(),
         units: Vec::new(),
+        turns: Vec::new(),
     };
     loop {
         let ready = (0..run.actors.len()).filter_map(|i| Some((run.ready(i)?, i)));
@@ -151,12 +165,13 @@ pub(super) fn run(k: &Kernel, card: &Card, program: Program) -> Option<Timeline>
         }
     };
     let rows = run.actors.iter().map(row).collect();
-    let (mut events, mut units) = (run.events, run.units);
+    let multiplied = run.actors.iter().flat_map(|a| a.reach.multiplied.iter().copied()).collect();
+    let (mut events, mut units, turns) = (run.events, run.units, run.turns);
     events.sort_by_key(|e| (e.row, e.begin, e.end));
     units.sort_by_key(|(unit, e)| (*unit, e.row, e.begin));
     let (iterations, loaded, latency) = (program.iterations, run.rate, run.latency);
     let slots = run.channels.iter().flat_map(|(&c, channel)| channel.uses(c)).collect();
-    Some(Timeline { rows, lines: program.lines, events, units, slots, iterations, loaded, latency })
+    Some(Timeline { rows, lines: program.lines, events, units, slots, turns, multiplied, iterations, loaded, latency })
 }
 
 /// The warpgroups of a role with their tasks.
@@ -167,9 +182,22 @@ fn actors(role: usize, of: &Role) -> Vec<Actor> {
         for group in 0..if of.elected { 1 } else { of.groups() } {
             let mut tasks = Flat { of, replica, group, visits: BTreeMap::new(), turn: None, tasks: Vec::new() };
             tasks.nodes(&of.body, true);
-            let (held, uses) = (VecDeque::new(), BTreeMap::new());
-            let tasks = tasks.tasks;
-            all.push(Actor { role, replica, group, tasks, at: 0, now: 0, held, uses, iteration: 0, barriers: 0 });
+            all.push(Actor {
+                role,
+                replica,
+                group,
+                tasks: tasks.tasks,
+                at: 0,
+                now: 0,
+                held: VecDeque::new(),
+                uses: BTreeMap::new(),
+                fills: BTreeMap::new(),
+                held_until: 0,
+                iteration: 0,
+                barriers: 0,
+                begun: 0,
+                reach: Reach::default(),
+            });
         }
     }
     all
@@ -192,14 +220,15 @@ impl Flat<'_> {
         for node in nodes {
             match node {
                 Node::Step(i) => self.tasks.push(Task::Step(*i)),
-                Node::Loop { trips, body } if outside && self.of.replicas > 1 => {
-                    for turn in (u64::from(self.replica)..*trips).step_by(self.of.replicas as usize) {
+                Node::Loop { at, trips, body } if outside && self.of.replicas > 1 => {
+                    let first = u64::from(self.replica);
+                    for turn in (first..*trips).step_by(self.of.replicas as usize) {
                         self.turn = Some(turn);
-                        self.nodes(body, false);
+                        self.iteration(*at, turn == first, body);
                     }
                     self.turn = None;
                 }
-                Node::Loop { trips, body } => (0..*trips).for_each(|_| self.nodes(body, false)),
+                Node::Loop { at, trips, body } => (0..*trips).for_each(|n| self.iteration(*at, n == 0, body)),
                 Node::Ordered { id, step, body } => {
                     let groups = u64::from(self.of.groups());
                     let visit = self.visits.entry(*id).or_default();
@@ -213,6 +242,11 @@ impl Flat<'_> {
             }
         }
     }
+
+    fn iteration(&mut self, at: Stmt, first: bool, body: &[Node]) {
+        self.tasks.push(Task::Turn { at, first });
+        self.nodes(body, false);
+    }
 }
 
 /// The channels with who fills and who reads them.
@@ -220,7 +254,7 @@ fn channels(k: &Kernel, program: &Program) -> BTreeMap<Value, Channel> {
     let mut all: BTreeMap<Value, Channel> = BTreeMap::new();
     for role in &program.roles {
         let mut steps = Vec::new();
-        steps_of(&role.body, &mut steps);
+        role.body.iter().for_each(|node| node.steps(&mut steps));
         let mut seen = Vec::new();
         for i in steps {
             let Act::Channel(op, on) = &program.steps[i].act else { continue };
@@ -243,21 +277,12 @@ fn channels(k: &Kernel, program: &Program) -> BTreeMap<Value, Channel> {
     all
 }
 
-fn steps_of(nodes: &[Node], out: &mut Vec<usize>) {
-    for node in nodes {
-        match node {
-            Node::Step(i) => out.push(*i),
-            Node::Loop { body, .. } | Node::Ordered { body, .. } => steps_of(body, out),
-        }
-    }
-}
-
 impl Run<'_> {
     /// When a warpgroup can do its next task; `None`: it has none, or nobody knows yet.
     fn ready(&self, i: usize) -> Option<u64> {
         let a = &self.actors[i];
         let when = match *a.tasks.get(a.at)? {
-            Task::Leave { .. } => 0,
+            Task::Leave { .. } | Task::Turn { .. } => 0,
             Task::Enter { id, after, .. } => match after.checked_sub(1) {
                 None => 0,
                 Some(last) => *self.left[id].get(usize::try_from(last).ok()?)?,
@@ -323,6 +348,11 @@ impl Run<'_> {
                 self.left[id].push(now);
                 return;
             }
+            Task::Turn { at, first } => {
+                self.actors[i].begun += 1;
+                self.turns.push(Turn { row: i, at, begin: now, first });
+                return;
+            }
             Task::Enter { step, .. } => {
                 let iteration = self.actors[i].iteration;
                 self.event(i, step, iteration, (now, when), true);
@@ -338,6 +368,8 @@ impl Run<'_> {
         }
         self.count(i, of, when);
         let iteration = self.iteration(i, of);
+        let a = &mut self.actors[i];
+        a.reach.step((step, of), a.begun, (&a.uses, &a.fills));
         self.event(i, step, iteration, (now, when), true);
         let end = self.act(i, (step, iteration), when);
         self.event(i, step, iteration, (when, end), false);
@@ -361,7 +393,7 @@ impl Run<'_> {
             let next = self.next.entry((c, a.role, a.group, *op == ChannelOp::Acquire)).or_default();
             let at = *next;
             *next += 1;
-            a.uses.insert(c, at);
+            if *op == ChannelOp::Wait { &mut a.uses } else { &mut a.fills }.insert(c, at);
             if let Some(channel) = self.channels.get_mut(&c) {
                 let of = if *op == ChannelOp::Wait { &mut channel.read } else { &mut channel.acquired };
                 let first = of.entry(at).or_insert(when);
@@ -385,7 +417,8 @@ impl Run<'_> {
             (Act::Channel(ChannelOp::Release, _), Some(c)) => a.held.iter().find(|(held, _)| held == c).map(|h| h.1),
             _ => None,
         };
-        released.or_else(|| c.and_then(|c| a.uses.get(c).copied())).unwrap_or(a.iteration)
+        let of = |c: &Value| a.uses.get(c).or_else(|| a.fills.get(c)).copied();
+        released.or_else(|| c.and_then(of)).unwrap_or(a.iteration)
     }
 
     /// Has a unit work for so long; returns from when to when.
@@ -419,13 +452,16 @@ impl Run<'_> {
                 }
                 self.pending.entry((i, sum)).or_default().push(end + LATENCY);
             }
-            Act::Load { into, bytes, held } => {
+            Act::Load { into, bytes, held, .. } => {
                 let clocks = bytes / self.rate;
                 let (_, end) = self.occupy(Unit::Loads, i, at, when + self.latency, clocks);
                 if held {
-                    return issued.max(end);
+                    let next = self.next_is_held(i);
+                    let a = &mut self.actors[i];
+                    a.held_until = end.max(a.held_until);
+                    return if next { issued } else { issued.max(a.held_until) };
                 }
-                let fill = self.actors[i].uses.get(&into).copied();
+                let fill = self.actors[i].fills.get(&into).copied();
                 match (self.channels.get_mut(&into), fill) {
                     (Some(channel), Some(fill)) => {
                         let landed = channel.landed.entry(fill).or_default();
@@ -448,6 +484,16 @@ impl Run<'_> {
         issued.max(special)
     }
 
+    /// Whether the next task of a warpgroup is a load that its warps hold, too: the assembler requests both before it
+    /// stores what the first one brings.
+    fn next_is_held(&self, i: usize) -> bool {
+        let a = &self.actors[i];
+        match a.tasks.get(a.at) {
+            Some(Task::Step(next)) => self.program.is_held(*next),
+            _ => false,
+        }
+    }
+
     /// Publishes or releases a slot.
     fn hand_over(&mut self, i: usize, op: ChannelOp, c: Value, when: u64) {
         let a = &mut self.actors[i];
@@ -456,7 +502,7 @@ impl Run<'_> {
                 let oldest = a.held.iter().position(|(held, _)| *held == c);
                 oldest.and_then(|n| a.held.remove(n)).map(|h| h.1)
             }
-            _ => a.uses.get(&c).copied(),
+            _ => a.fills.get(&c).copied(),
         };
         let (Some(at), Some(channel)) = (at, self.channels.get_mut(&c)) else { return };
         let of = if op == ChannelOp::Release { &mut channel.free } else { &mut channel.full };

@@ -12,7 +12,7 @@ use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
 use tilec_passes::choose::Prediction;
-use tilec_passes::timeline::AwaitedLoads;
+use tilec_passes::timeline::{AwaitedLoad, AwaitedLoads};
 use tilec_ptx::report::Report;
 
 /// A kernel after the passes.
@@ -64,15 +64,12 @@ impl<'a> Code<'a> {
 
     /// The loads to registers that iterations wait for.
     pub(super) fn awaited(&self) -> Vec<(Span, String)> {
-        let text = |own: &AwaitedLoads, tensor: &str| {
-            format!(
-                "`{tensor}` is loaded to registers, and an iteration waits for it: {} of {} clocks",
-                own.waits.min(own.iteration),
-                own.iteration
-            )
+        let text = |own: &AwaitedLoads, load: &AwaitedLoad| {
+            let (waits, all) = (own.waits / own.times, own.iteration / own.times);
+            format!("`{}` is loaded to registers, and an iteration waits for it: {waits} of {all} clocks", load.tensor)
         };
         let all = self.tile.awaited.iter();
-        all.flat_map(|own| own.loads.iter().map(move |(span, tensor)| (*span, text(own, tensor)))).collect()
+        all.flat_map(|own| own.loads.iter().map(move |load| (load.span, text(own, load)))).collect()
     }
 
     /// Whether a copy brings a tile from a tensor into shared memory by TMA.

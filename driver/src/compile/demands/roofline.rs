@@ -50,6 +50,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
         let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
+        let awaits = |span: Span| code.tile.awaited.iter().any(|own| own.variable == span);
         if term == Term::Latency {
             places.extend(code.awaited());
         }
@@ -59,7 +60,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         if term == Term::Copies {
             places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
         }
-        places.extend(own.into_iter().filter(|&(span, _)| term != Term::Latency || !paced(span)));
+        places.extend(own.into_iter().filter(|&(span, _)| term != Term::Latency || !paced(span) && !awaits(span)));
         path = path.or_else(|| missed_path(code, term));
         notes.extend(reason(code, p, term));
         change.extend(ways_out(code, p, term));
@@ -123,10 +124,12 @@ fn added_together(k: &Kernel, p: &Prediction) -> Vec<(Span, String, String)> {
 fn iterations(code: &Code<'_>) -> Vec<(Span, String)> {
     let of = |pace: &IterationTime| {
         let units: Vec<String> = pace.units.iter().map(|(unit, clocks)| format!("{unit} {clocks}")).collect();
+        let awaits = code.tile.awaited.iter().any(|own| own.variable == pace.variable);
+        let besides = if awaits { " besides its waits for loads" } else { "" };
         (
             pace.variable,
             format!(
-                "by its schedule an iteration takes {} clocks, and works of these: {}",
+                "by its schedule an iteration takes {} clocks{besides}, and works of these: {}",
                 pace.clocks,
                 units.join(", ")
             ),

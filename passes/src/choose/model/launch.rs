@@ -176,6 +176,10 @@ impl Terms {
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(in crate::choose) struct Time {
     pub(in crate::choose) seconds: f64,
+    /// Seconds in which multiprocessors work and wait, without those in which only memory works.
+    pub(in crate::choose) working: f64,
+    /// The part of the latency that is for loads that do not run ahead.
+    pub(in crate::choose) awaited: f64,
     pub(in crate::choose) terms: Terms,
     /// Tiles of the grid that is written.
     pub(in crate::choose) tiles: f64,

@@ -60,6 +60,7 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
     let paired = cost.split_k.is_some_and(|n| n > 1) || in_pairs(card, each, tiles, elements, cost.room as f64);
     let handed = if paired { -PAIR_SAVES } else { HANDED * (each - 1.0).max(0.0) };
     let launched = if cost.beside { LAUNCH - BESIDE } else { LAUNCH };
+    let working = handed + rounds * (loops + ends) / clock;
     let seconds = launched + handed + (rounds * loops / clock).max(memory) + rounds * ends / clock;
     let terms = Terms {
         products: rounds * products / clock,
@@ -74,7 +75,17 @@ pub(in crate::choose) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time
         ..Terms::default()
     };
     let blocks = tiles * each;
-    Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: launch.bytes, least_bytes: launch.bytes }
+    Time {
+        seconds,
+        working,
+        awaited: 0.0,
+        terms,
+        tiles,
+        blocks,
+        waves: blocks / places,
+        bytes: launch.bytes,
+        least_bytes: launch.bytes,
+    }
 }
 
 /// The number of blocks that share a tile, limited by the number of multiprocessors.

@@ -74,5 +74,5 @@ pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item =
         ..Terms::default()
     };
     let (seconds, waves) = (FITTED.launch + working.max(memory), tiles / sms);
-    Time { seconds, terms, tiles, blocks: tiles, waves, bytes: of.bytes, least_bytes: of.bytes }
+    Time { seconds, working, awaited: 0.0, terms, tiles, blocks: tiles, waves, bytes: of.bytes, least_bytes: of.bytes }
 }

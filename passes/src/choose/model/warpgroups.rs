@@ -176,6 +176,8 @@ struct Tile {
     shared: f64,
     l2: f64,
     latency: f64,
+    /// The part of it that is for loads that do not run ahead.
+    awaited: f64,
     /// Time until the first slots are filled; the part of storing that delays the next tile; and storing after the last
     /// tile.
     fill: f64,
@@ -223,7 +225,9 @@ impl Tile {
         self.products += part.trips * multiply;
         self.shared += part.trips * read;
         self.l2 += part.trips * feed;
-        self.latency += part.trips * (step - multiply.max(feed)).max(0.0);
+        let latency = part.trips * (step - multiply.max(feed)).max(0.0);
+        self.latency += latency;
+        self.awaited += if part.ahead > 0.0 { 0.0 } else { latency };
         self.fill = self.fill.max(landing);
     }
 
@@ -321,7 +325,18 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         ..Terms::default()
     };
     let blocks = shared.map_or(tiles, |s| s.blocks);
-    Time { seconds, terms, tiles, blocks, waves: blocks / places, bytes: traffic, least_bytes: launch.bytes }
+    let awaited = rounds * tile.awaited / clock;
+    Time {
+        seconds,
+        working: seconds - c.launch - (memory - working).max(0.0),
+        awaited,
+        terms,
+        tiles,
+        blocks,
+        waves: blocks / places,
+        bytes: traffic,
+        least_bytes: launch.bytes,
+    }
 }
 
 /// Sharing of tiles along the reduction: blocks of a cluster act as one, and share its tiles with other clusters.

@@ -337,7 +337,7 @@ fn predict(k: &Kernel, sizes: &Sizes, options: &Options) -> Option<Prediction> {
     let choice = choose::apply(&mut k, &options, &mut Sink::new()).ok()?;
     match choice {
         Some(choice) => Some(choice.prediction),
-        None => Predictor::new(&k, &options)?.predict(),
+        None => Predictor::new(&choose::modelled(&k, &options), &options)?.predict(),
     }
 }
 

@@ -98,6 +98,13 @@ pub fn apply(k: &mut Kernel, options: &Options, sink: &mut Sink) -> Result<Optio
     decide(k, &mut Cx::new(options, NAME, sink))
 }
 
+/// A kernel as the model sees it: operands of products that the target lacks are converted, as by `specialize`.
+pub fn modelled(k: &Kernel, options: &Options) -> Kernel {
+    let mut model = k.clone();
+    crate::narrow_products::convert(&mut model, &choice_independent::bound(k), options.target);
+    model
+}
+
 /// A specialised copy of a kernel with placeholder values for `auto` parameters. Properties that do not depend on these
 /// parameters hold for the kernel.
 ///
@@ -136,9 +143,7 @@ fn decide_for_all(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<Option<Choice>, Rep
         // `specialize` reports parameters without a value.
         return Ok(None);
     }
-    // What the model sees; `specialize` converts the operands in the program itself.
-    let mut model = k.clone();
-    crate::narrow_products::convert(&mut model, &choice_independent::bound(k), cx.options.target);
+    let model = modelled(k, cx.options);
     choice_independent::check(&model, cx, &autos)?;
     choice_dependence::check(k, cx, &autos)?;
     let mut reason = None;

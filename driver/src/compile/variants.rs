@@ -240,8 +240,9 @@ fn of_sizes(
 
 /// A rule for variants that differ in what was chosen.
 fn rule_of_variants(kernel: &Kernel, variants: &[VariantPlan], sizes: &[Sizes]) -> Vec<Branch> {
+    let models: Vec<Kernel> = variants.iter().map(|v| choose::modelled(&v.kernel, &v.options)).collect();
     let predictors: Option<Vec<Predictor<'_>>> =
-        variants.iter().map(|v| Predictor::new(&v.kernel, &v.options)).collect();
+        models.iter().zip(variants).map(|(model, v)| Predictor::new(model, &v.options)).collect();
     match predictors {
         Some(predictors) if variants.len() > 1 => choose::rule(kernel, &predictors, sizes),
         _ => (0..variants.len().min(1)).map(|variant| Branch { when: Vec::new(), variant }).collect(),
@@ -294,18 +295,19 @@ fn choose_for(
         }
         None => choose::apply(&mut kernel, options, sink)?,
     };
+    let model = choose::modelled(&kernel, options);
     let prediction = match &choice {
         Some(choice) => {
             let p = choice.prediction.clone();
-            Some(Predictor::new(&kernel, options).map_or(p.clone(), |of| of.located(p)))
+            Some(Predictor::new(&model, options).map_or(p.clone(), |of| of.located(p)))
         }
-        None => Predictor::new(&kernel, options).and_then(|p| p.predict()),
+        None => Predictor::new(&model, options).and_then(|p| p.predict()),
     };
-    let unseen = prediction.is_none().then(|| Predictor::unseen(&kernel, options)).flatten();
+    let unseen = prediction.is_none().then(|| Predictor::unseen(&model, options)).flatten();
     let parameters = values_of_parameters(&kernel);
     let open = |name: &String| autos.contains(name) && !options.defines.iter().any(|(given, _)| given == name);
     let chosen = parameters.iter().filter(|(name, _)| open(name)).cloned().collect();
-    let depth = prediction.as_ref().and_then(|p| choose::depth(&kernel, options, p));
+    let depth = prediction.as_ref().and_then(|p| choose::depth(&model, options, p));
     let options = Options { chosen: choice.is_some(), depth, ..options.clone() };
     let of = kernel.name.clone();
     Ok(VariantPlan {

@@ -10,6 +10,7 @@ use super::parameters::Auto;
 use super::prediction::{Added, Prediction};
 use super::search_result::Failed;
 use super::search_space::Space;
+use super::several_products::SeveralProducts;
 use super::work::{Env, Tensor};
 use crate::Options;
 use tilec_ir::entities::{Expr, Value};
@@ -26,7 +27,8 @@ pub struct Predictor<'a> {
 const NO_AUTOS: &[Auto] = &[];
 
 impl<'a> Predictor<'a> {
-    /// Analyses a kernel as it is after `choose`; `None` if the model cannot predict it.
+    /// Analyses a kernel as it is after `choose`, in the form that the model sees ([`super::modelled`]); `None` if the model
+    /// cannot predict it.
     pub fn new(kernel: &'a Kernel, options: &'a Options) -> Option<Predictor<'a>> {
         let space = Space::new(kernel, options, NO_AUTOS).ok()?;
         Some(Predictor { kernel, space })
@@ -39,12 +41,10 @@ impl<'a> Predictor<'a> {
             Err(Failed::Opaque(why) | Failed::Refused(why)) => return Some(why),
             Err(Failed::NoneLegal(why)) => return Some(why.why().to_owned()),
         };
-        let computed = space.work.products().find(|p| p.operands.iter().any(|o| o.computed));
-        if let Some(p) = computed {
-            let sums = &kernel.values[p.accumulator].name;
-            return Some(format!("an operand of the product that adds to `{sums}` is computed in registers"));
+        match space.work.has_several_products() {
+            true => SeveralProducts::of(&space).given().err(),
+            false => space.setting().cost(&space.env).err().map(|why| named(&space, why)),
         }
-        space.setting().cost(&space.env).err().map(|why| named(&space, why))
     }
 
     /// The prediction for the sizes of the options.
@@ -76,11 +76,15 @@ impl<'a> Predictor<'a> {
         self.timed(&sizes?)
     }
 
+    /// The same model as that of `choose` ([`super::search`]).
     fn whole(&self) -> Option<Prediction> {
-        self.sees_through().then(|| predict(&self.space, &mut self.space.env.clone()))?
+        match self.space.work.has_several_products() {
+            true => SeveralProducts::of(&self.space).given().ok(),
+            false => predict(&self.space, &mut self.space.env.clone()),
+        }
     }
 
-    /// Whether the rules for a single product hold for all products: their operands are tiles.
+    /// Whether times for other sizes need no passes: the operands of all products are tiles.
     fn sees_through(&self) -> bool {
         self.space.work.products().all(|p| p.operands.iter().all(|o| !o.computed))
     }

@@ -370,6 +370,20 @@ impl<'a> SeveralProducts<'a> {
         scheduled::time(card, &self.tiles(launch, 0.0), loops).seconds
     }
 
+    /// The prediction of a kernel without `auto` parameters.
+    ///
+    /// # Errors
+    /// The passes' message why its values are not legal.
+    pub(super) fn given(&self) -> Result<Prediction, String> {
+        let (work, options) = (&self.space.work, self.space.options);
+        let mut env = self.space.env.clone();
+        self.bind_values(&mut env, &[]);
+        let asked = run_trial(work, options, (self.space.card, true), AssumedPaths::default(), &env)?;
+        let candidate = self.timed_by(Vec::new(), asked, &mut env);
+        let compiled = (!candidate.asked.scheduled()).then(|| self.compiled(&candidate)).flatten();
+        Ok(self.predicted(&compiled.unwrap_or(candidate)))
+    }
+
     fn predicted(&self, c: &Candidate) -> Prediction {
         let k = self.space.work.k;
         let cost = &c.asked.cost;

@@ -123,10 +123,12 @@ pub(super) fn run_trial(
     let options = &bare(options);
     let mut k = with_values(work, env);
     quietly(options, specialize::NAME, |cx| specialize::run(&mut k, cx))?;
+    let specialized = k.clone();
     let mut whole = k.clone();
     quietly(options, select_mma::NAME, |cx| select_mma::run(&mut k, cx))?;
     let threads = k.schedule.threads.and_then(|e| k.as_int(e)).and_then(|t| u64::try_from(t).ok()).unwrap_or(128);
-    let reader = Reader { work, card, options, env, k: &k, threads, supposed };
+    let specialized = &specialized;
+    let reader = Reader { work, card, options, env, specialized, k: &k, threads, supposed };
     if !schedule_loops::is_scheduled(&k) {
         // Sharing between warps is determined before products become loops over slices.
         let sharing = quietly(options, select_mma::NAME, |cx| select_mma::sharing(&mut whole, cx));
@@ -136,7 +138,11 @@ pub(super) fn run_trial(
     reader.has_room(crowded)?;
     let (parts, shared) = (reader.parts(), reader.shared(&|_| pipeline::usual_slots(true, false)));
     let iterations = quietly(options, schedule_loops::NAME, |cx| schedule_loops::plan(&mut k, cx))?;
-    Ok(Reader { work, card, options, env, k: &k, threads, supposed }.of_warpgroups(parts, shared, &iterations))
+    Ok(Reader { work, card, options, env, specialized, k: &k, threads, supposed }.of_warpgroups(
+        parts,
+        shared,
+        &iterations,
+    ))
 }
 
 /// The smallest number of slots among channels with several slots.
@@ -153,19 +159,28 @@ struct Reader<'a> {
     card: &'a Card,
     options: &'a Options,
     env: &'a Env,
-    /// The kernel after `select-mma`.
+    /// The kernel in front of `select-mma`, and after it.
+    specialized: &'a Kernel,
     k: &'a Kernel,
     threads: u64,
     supposed: AssumedPaths<'a>,
 }
 
 impl Reader<'_> {
-    /// Warp instructions of a region, without products and memory copies.
+    /// Warp instructions of a region, without memory copies: of the statements beside products, and of operands that are
+    /// computed.
     fn issued(&self, region: &Region) -> f64 {
-        let products: Vec<Stmt> = region.products.iter().map(|p| p.at).collect();
-        let own = region.stmts.iter().filter(|s| !products.contains(s));
-        let clocks: u64 = own.map(|&s| issue_clocks(self.k, s, self.threads)).sum();
+        // `select-mma` makes tiles of the operands.
+        let operands = region.products.iter().map(|p| issue_clocks(self.specialized, p.at, self.threads));
+        let clocks = self.beside_products(region) + operands.sum::<u64>();
         clocks as f64 * (self.threads / u64::from(WARP)) as f64
+    }
+
+    /// Clocks in which a warp issues the statements of a region that are neither products nor memory copies.
+    fn beside_products(&self, region: &Region) -> u64 {
+        let is_product = |s: &&Stmt| region.products.iter().any(|p| p.at == **s);
+        let own = region.stmts.iter().filter(|s| !is_product(s));
+        own.map(|&s| issue_clocks(self.k, s, self.threads)).sum()
     }
 
     /// The part of a region without its products.
@@ -229,7 +244,7 @@ impl Reader<'_> {
         let tensor_cores = self.options.is_on(select_mma::NAME);
         let slots = |region: &Region| {
             let scheduled = self.work.k.schedule.stages.and_then(|e| self.work.extent(self.env, e));
-            let multiplies_only = self.issued(region) == 0.0;
+            let multiplies_only = self.beside_products(region) == 0;
             scheduled.unwrap_or(pipeline::usual_slots(target.has_asynchronous_copies(), multiplies_only))
         };
         let (mut parts, mut first) = (Vec::new(), None);

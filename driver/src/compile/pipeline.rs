@@ -274,7 +274,7 @@ impl Compiled {
 
     /// The predicted times of the programs of several launches.
     pub fn program_times(&self) -> Vec<ProgramTime> {
-        let seconds = |entry: &str| Some(self.kernel(entry)?.tile.prediction.as_ref()?.seconds);
+        let seconds = |entry: &str| self.kernel(entry)?.tile.prediction.as_ref()?.known_seconds();
         self.programs.iter().map(|program| program_times::of(program, seconds)).collect()
     }
 

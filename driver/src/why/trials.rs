@@ -59,7 +59,7 @@ pub(super) fn launched(program: &Compiled, kernel: usize) -> &[CompiledKernel] {
 
 /// The predicted seconds of all launches for a kernel.
 fn seconds(program: &Compiled, kernel: usize) -> Option<f64> {
-    launched(program, kernel).iter().map(|k| k.tile.prediction.as_ref().map(|p| p.seconds)).sum()
+    launched(program, kernel).iter().map(|k| k.tile.prediction.as_ref()?.known_seconds()).sum()
 }
 
 /// What a change does to the predicted time.

@@ -88,6 +88,11 @@ pub struct Prediction {
 }
 
 impl Prediction {
+    /// Seconds of a launch; `None`: a loop runs as often as data say, and counts once in [`Self::seconds`].
+    pub fn known_seconds(&self) -> Option<f64> {
+        self.unknown.is_none().then_some(self.seconds)
+    }
+
     /// Refines the prediction with known code. `times` gives the ratio of moved to used bytes of a copy, in sectors of
     /// a tensor.
     pub fn learn(&mut self, times: impl Fn(&Place) -> f64, of: &Learned) {

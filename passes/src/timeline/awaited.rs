@@ -104,3 +104,38 @@ fn iteration(time: &Timeline, at: Stmt) -> Option<u64> {
     steps.sort_unstable();
     steps.get(steps.len() / 2).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tilec_ir::diag::Sink;
+    use tilec_ir::target::Target;
+
+    /// The tensors that iterations of a product of 128x256x32 in f16 wait for, whose loop begins with these statements.
+    fn awaited(target: Target, schedule: &str, loads: &str) -> Vec<String> {
+        let source = format!(
+            "kernel g(A: gmem f16[M, K] multiple 8, B: gmem f16[K, N] multiple 8, C: gmem f16[M, N] multiple 8)\n\
+             grid (i: ceildiv(M, 128), j: ceildiv(N, 256)) schedule {{ warp_tile (64, 64) {schedule} }} {{\n\
+             let a = smem f16[128, 32]\nlet b = smem f16[32, 256]\nvar t = reg f16[128, 32]\n\
+             var acc = reg f32[128, 256] = 0\n\
+             for k in 0..K step 32 {{\n{loads}\ncopy B[k.., j * 256..] -> b\nacc = mma(a, b, acc)\n}}\n\
+             copy cast<f16>(acc) -> C[i * 128.., j * 256..]\n}}\n"
+        );
+        let (mut sink, options) = (Sink::new(), Options::new(target));
+        let mut k = tilec_ir::parser::parse(&source, &mut sink).expect("it parses").kernels.remove(0);
+        crate::run(&mut k, &options, &mut sink, &mut |_, _| {}).expect("it compiles");
+        awaited_loads(&k, &options).into_iter().flat_map(|own| own.loads).map(|load| load.tensor).collect()
+    }
+
+    /// Without roles a block is one role, and its unrolled loops are parts of an iteration. Loads that run ahead are not
+    /// awaited, whether by `cp.async` or through registers.
+    #[test]
+    fn kernels_without_roles_wait_too() {
+        let (copied, held) = ("copy A[i * 128.., k..] -> a", "copy A[i * 128.., k..] -> t\ncopy t * 2 -> a");
+        for target in [Target::Sm70, Target::Sm75, Target::Sm80] {
+            assert_eq!(awaited(target, "", copied), [""; 0], "{}", target.name());
+            assert_eq!(awaited(target, "", held), ["A"], "{}", target.name());
+            assert_eq!(awaited(target, "stages 1", copied), ["A", "B"], "{}", target.name());
+        }
+    }
+}

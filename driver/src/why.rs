@@ -27,6 +27,7 @@ mod road_end;
 mod said;
 mod scheduled;
 mod source_changes;
+mod steps;
 mod through_buffer;
 mod trials;
 mod tried;

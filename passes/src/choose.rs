@@ -11,11 +11,14 @@
 //! tiles.
 
 mod block;
+mod box_rows;
 mod cached;
 mod cards;
 mod choice_dependence;
 mod choice_independent;
 mod combinations;
+mod combined;
+mod combining;
 mod copied_elements;
 mod copies;
 mod cost;
@@ -53,7 +56,9 @@ mod trial;
 mod unit_work;
 mod work;
 
+pub use box_rows::BoxRows;
 pub use cards::{CARDS, Card, Rates};
+pub use combining::Combined;
 pub use copied_elements::{Place, Unknown};
 pub use dispatch_rule::{AtLeast, Branch, rule};
 pub use free_parameters::{FreeParameter, free_parameters};

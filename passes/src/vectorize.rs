@@ -29,7 +29,7 @@ use tilec_ir::atomics::combination;
 use tilec_ir::codes;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::diag::{Diagnostic, Reported, Span, counted, declare_where};
-use tilec_ir::entities::{Expr, Stmt};
+use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::{CopyAttrs, Kernel, Mechanism, StmtData};
 use tilec_ir::layout::RegLayout;
@@ -230,7 +230,8 @@ fn combined(k: &Kernel, cx: &Cx<'_>, attrs: &CopyAttrs, dst: Expr, width: Width)
     let most = combination(op, elem).and_then(|c| c.widest_in(space, cx.options.target)).unwrap_or(1);
     // Old values are returned one by one.
     let most = if attrs.old.is_some() { 1 } else { most };
-    if width.elems <= most {
+    // Wider accesses than the instruction has would not help.
+    if width.elems < most || most >= elem.per(MAX_ACCESS_BYTES) {
         return width;
     }
     let why = format!("an instruction combines {} of {} with memory", counted(most as usize, "element"), elem.name());
@@ -459,14 +460,52 @@ fn say(
         true => {
             let full = views.iter().filter_map(|v| elem_of(k, v.base)).map(|e| e.per(MAX_ACCESS_BYTES)).max();
             let refused = Refused::at(k.stmt_spans[s], provable.why.clone());
-            let refused = match fewer_threads(k, layout, full.unwrap_or(1)) {
+            let fewer = fewer_threads(k, layout, full.unwrap_or(1)).filter(|_| !combined_elsewhere(k, s));
+            let refused = match fewer {
                 Some(help) => refused.help(&help),
                 None => refused,
             };
             refused.report(k, cx, &what, (FastPath::Wide, Vec::new()));
         }
-        false => report_narrow(k, cx, s, &what, provable),
+        false => match provable.inside.filter(|&v| loads(k, s, v)) {
+            Some(v) => {
+                let refused = Refused::at(k.stmt_spans[s], provable.why.clone());
+                refused.help(&aligned_window(k, v, &provable.why)).report(k, cx, &what, (FastPath::Wide, Vec::new()));
+            }
+            None => report_narrow(k, cx, s, &what, provable),
+        },
     }
+}
+
+/// Whether the register tile that a copy fills is combined with memory, too: there lanes side by side are to hold
+/// elements side by side, so that they share sectors.
+fn combined_elsewhere(k: &Kernel, s: Stmt) -> bool {
+    let StmtData::Copy { dst, .. } = k.stmts[s] else { return false };
+    let Some(tile) = resolve_view(k, dst).map(|to| to.base).filter(|&v| k.tensor_ty(v).is_none()) else { return false };
+    k.statement_data().any(|s| match s {
+        StmtData::Copy { src, attrs, .. } if attrs.reduce.is_some() => {
+            let mut names = false;
+            crate::analysis::uses::for_each_ref(k, *src, &mut |v| names |= v == tile);
+            names
+        }
+        _ => false,
+    })
+}
+
+/// Whether a copy loads a window of a tensor.
+fn loads(k: &Kernel, s: Stmt, tensor: Value) -> bool {
+    match k.stmts[s] {
+        StmtData::Copy { src, .. } => resolve_view(k, src).is_some_and(|from| from.base == tensor),
+        _ => false,
+    }
+}
+
+/// How a window that begins inside of a full access is loaded in full ones.
+fn aligned_window(k: &Kernel, tensor: Value, why: &str) -> String {
+    let (name, full) = (&k.values[tensor].name, known_elem(k, tensor).per(MAX_ACCESS_BYTES));
+    format!(
+        "{why}: load the window of `{name}` from the multiple of {full} in front of it to its own end (`a..b`) into a buffer (`let s = smem ..`), and take its elements from there (`copy s[1..] -> ..`)"
+    )
 }
 
 /// The number of threads of which each holds as many elements as an access moves, if that is fewer than there are. Which

@@ -5,6 +5,7 @@
 //! emitter's report: bytes of a copy's window, wavefronts of an access to shared memory.
 
 use super::bank_conflicts::{self, Conflict};
+use super::demands::{box_rows, combined};
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::facts::contiguous_dim;
@@ -117,6 +118,8 @@ pub(super) fn of_term(k: &Kernel, report: &Report, p: &Prediction, term: Term) -
         Term::Copies | Term::Launch => Places::new(),
         Term::Memory | Term::L2 | Term::L1 => copies(p),
         Term::Sectors => wasteful_copies(p, report),
+        Term::Rows => box_rows::places(p),
+        Term::Combining => combined::places(p),
         Term::Conflicts => conflicts(k, report, p),
         Term::Issue => issuing(k, report, p),
         Term::Products => report.mma.iter().map(|m| (m.span, format!("`{}`", m.atom))).collect(),
@@ -242,6 +245,14 @@ pub(crate) fn divided(k: &Kernel, s: &tilec_ptx::report::SharedReport) -> Option
     })
 }
 
+/// Bytes of a block; `cut`: blocks at the edges of tensors have fewer.
+fn in_bytes(each: f64, cut: bool) -> String {
+    match cut {
+        true => format!("{each:.1} bytes on average"),
+        false => format!("{each:.0} bytes"),
+    }
+}
+
 /// Of the copies that are requested those with most bytes of tensors, and their shares of what all move.
 fn largest_copies(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let own: Vec<Place> = p.places.iter().filter(|place| place.global).cloned().collect();
@@ -250,7 +261,11 @@ fn largest_copies(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
     let all: f64 = own.iter().map(once).sum();
     let windows = by_size(own.clone(), |place| place.bytes);
     let text = |(place, bytes): (Place, f64)| {
-        let does = if place.store { "stores" } else { "loads" };
+        let does = match place.combined {
+            Some(_) => "combines",
+            None if place.store => "stores",
+            None => "loads",
+        };
         let (each, share) = (bytes / p.tiles.max(1.0), 100.0 * bytes / all);
         let unit = if p.blocks == p.tiles { "block" } else { "tile" };
         let same = |w: &&(Place, f64)| (w.0.span, w.0.store, &w.0.of) == (place.span, place.store, &place.of);
@@ -258,9 +273,15 @@ fn largest_copies(p: &Prediction, asked: impl Fn(&Place) -> bool) -> Places {
         let of = &place.of;
         let text = match whole > 1.001 * each {
             true => format!(
-                "windows of {whole:.0} bytes of `{of}` a {unit}; with what windows have in common once, {each:.0} bytes, {share:.1} % of what it moves"
+                "windows of {} of `{of}` a {unit}; with what windows have in common once, {}, {share:.1} % of what it moves",
+                in_bytes(whole, place.cut),
+                in_bytes(each, place.cut)
             ),
-            false => format!("{does} {each:.0} bytes of `{of}` a {unit}, {share:.1} % of what it moves"),
+            false => {
+                let often =
+                    place.combined.and_then(combined::often).map_or(String::new(), |often| format!(", {often}"));
+                format!("{does} {} of `{of}` a {unit}, {share:.1} % of what it moves{often}", in_bytes(each, place.cut))
+            }
         };
         (place.span, text)
     };
@@ -275,7 +296,10 @@ fn by_size(places: Vec<Place>, size: impl Fn(&Place) -> f64) -> Vec<(Place, f64)
         let same = |(p, _): &&mut (Place, f64)| (p.span, p.store, &p.of) == (place.span, place.store, &place.of);
         let own = size(&place);
         match out.iter_mut().find(same) {
-            Some((_, sum)) => *sum += own,
+            Some((first, sum)) => {
+                first.cut |= place.cut;
+                *sum += own;
+            }
             None => out.push((place, own)),
         }
     }

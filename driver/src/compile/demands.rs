@@ -3,7 +3,9 @@
 //! A demand that does not hold is an error, at the demand. The error also shows the statements that violate it, with
 //! the remarks of the passes about the missed fast path.
 
+pub(crate) mod box_rows;
 mod code;
+pub(crate) mod combined;
 mod figures;
 pub(crate) mod loop_copies;
 mod order;
@@ -14,7 +16,7 @@ mod wasted;
 pub(crate) mod way_out;
 
 pub(crate) use code::{CompiledKernel, declined};
-pub(crate) use figures::unknown;
+pub(crate) use figures::{estimated, unknown};
 
 use super::attribution;
 use super::report_json::Assembler;
@@ -59,7 +61,7 @@ pub(crate) fn judged(
     (assembler, source): (Option<&Assembler>, &SourceFile),
     what: What,
 ) -> DemandStatus {
-    if let Some(why) = unpredicted(tile, report, what) {
+    if let Some(why) = unpredicted(tile, what) {
         return DemandStatus::Unknown(why);
     }
     let code = Code::new(tile, report, assembler);
@@ -118,7 +120,7 @@ pub(super) fn broken(
 ) -> Vec<Diagnostic> {
     let code = Code::new(tile, report, None);
     let known = tile.kernel.demands.iter().filter(|d| !d.what.is_of_registers());
-    let judged = |d: &Demand| match unpredicted(tile, report, d.what) {
+    let judged = |d: &Demand| match unpredicted(tile, d.what) {
         Some(why) => Some(unchecked(tile, *d, why)),
         None => judge(&code, d.what).map(|broken| {
             let asked = asked_for(tile, &broken);
@@ -161,13 +163,13 @@ fn with_promises(mut d: Diagnostic, tried: &Tried, asked: bool) -> Diagnostic {
 }
 
 /// Why a demand about a prediction can neither hold nor be broken: there is none, or what it depends on is known at run time only.
-fn unpredicted(tile: CompiledKernel<'_>, report: &Report, what: What) -> Option<Broken> {
+fn unpredicted(tile: CompiledKernel<'_>, what: What) -> Option<Broken> {
     let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
     if !matches!(figure, Figure::Roofline | Figure::Bytes | Figure::Padding) {
         return None;
     }
     match tile.prediction {
-        Some(p) => unknown(report, p, what),
+        Some(p) => unknown(p, what),
         None => {
             let why = tile.unpredicted.map_or(String::new(), |why| format!(": {why}"));
             Some(Broken::new(format!("the model cannot predict this kernel{why}")))

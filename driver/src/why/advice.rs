@@ -148,6 +148,8 @@ pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, mut all: Vec<Adv
         seen.push(advice.text.clone());
         is_new
     });
+    // A change that was found by search, and is advised with a reason too.
+    all.retain(|advice| !seen.iter().any(|other| other.starts_with(&format!("{}: ", advice.text))));
     let rank = |advice: &Advice| match advice.gain() {
         Some((now, then)) if printed(then) == printed(now) => (SAME, 1.0),
         Some((now, then)) if then < now => (0, then / now),

@@ -15,6 +15,7 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_ir::roles::{all_warps, first_warp, replicas};
 use tilec_ir::target::WARP;
 use tilec_ir::typing::resolve_view;
+use tilec_passes::choose::Term;
 use tilec_passes::{RegisterTile, register_tiles};
 
 /// Places, and ways out, that are shown of each loss; the question about it alone shows all.
@@ -77,7 +78,10 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             }
             0 if faster.is_some() => format!("`{name}`: {checks} of {checks} checks pass"),
             0 => format!("`{name}`: no loss found; {checks} of {checks} checks pass"),
-            _ if failed == 0 => format!("`{name}`: {checks} of {checks} checks pass, and operands are copied"),
+            _ if failed == 0 && !kernel.tile.copied.is_empty() => {
+                format!("`{name}`: {checks} of {checks} checks pass, and operands are copied")
+            }
+            _ if failed == 0 => format!("`{name}`: {checks} of {checks} checks pass, and other work costs time"),
             _ if failed == 1 => format!("`{name}`: 1 of {checks} checks fails"),
             _ => format!("`{name}`: {failed} of {checks} checks fail"),
         });
@@ -161,7 +165,38 @@ fn judged(known: &Known<'_>, kernel: &CompiledKernel) -> Judged {
         let title = format!("{}: `{}`: {message}", costs::in_words(kernel, us), kernel.tile.kernel.name);
         all.losses.push(Costs { us, part: Part { title, facts, decisions: Vec::new() } });
     }
+    all.losses.extend([Term::Rows, Term::Combining].into_iter().filter_map(|term| of_term(known, kernel, term)));
     all
+}
+
+/// A term of the predicted time for which no property stands: rows of TMA boxes that take longer than their bytes, and atomic
+/// operations.
+fn of_term(known: &Known<'_>, kernel: &CompiledKernel, term: Term) -> Option<Costs> {
+    let p = kernel.tile.whole().filter(|p| p.unknown.is_none())?;
+    let us = p.budget().part(term);
+    let (message, places, ways) = match term {
+        Term::Rows => (
+            "rows of TMA boxes are short, or cross lines",
+            demands::box_rows::places(p),
+            demands::box_rows::ways_out(&kernel.tile.specialized, p),
+        ),
+        _ => (
+            "atomic operations take longer than what other units do",
+            demands::combined::places(p),
+            demands::combined::ways_out(p),
+        ),
+    };
+    if us < costs::SHOWN || places.is_empty() {
+        return None;
+    }
+    let advice = ways.iter().flat_map(|way| ways_out::of_way_out(known, kernel, way)).collect();
+    let lines = advice::tried(known, kernel, advice, Given::NotSlower);
+    let mut facts = said::places_of(known, &places);
+    facts.extend(lines.facts);
+    facts.extend(lines.ways.into_iter().take(SHOWN).map(|text| format!("{WAY_OUT}{text}")));
+    let (cost, name) = (costs::in_words(kernel, Some(us)), &kernel.tile.kernel.name);
+    let title = format!("{cost}: `{name}`: {message}");
+    Some(Costs { us: Some(us), part: Part { title, facts, decisions: Vec::new() } })
 }
 
 fn is_of_bytes(what: What) -> bool {

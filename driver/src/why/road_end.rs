@@ -1,7 +1,7 @@
 //! The end of the road: that nothing is left which lowers the predicted time, what binds, and how fast it can be at all.
 
 use super::answer::Part;
-use crate::compile::CompiledKernel;
+use crate::compile::{CompiledKernel, demands};
 use crate::xray::peak;
 use tilec_passes::choose::{Card, Prediction, Term};
 
@@ -12,6 +12,7 @@ pub(super) fn of(kernel: &CompiledKernel, tried: Vec<String>, open: bool) -> Opt
     let card = Card::from_name(p.card)?;
     let name = &kernel.tile.kernel.name;
     let mut facts = vec![binds(p, card, kernel)];
+    facts.extend(demands::estimated(p));
     facts.extend(limit(p, card, kernel));
     facts.push(format!("the prediction is {}", p.budget()));
     facts.extend(tried);

@@ -16,7 +16,6 @@ use tilec_ir::types::ElemRef;
 use tilec_ir::typing::type_of;
 use tilec_passes::choose::{Card, Prediction, Term};
 use tilec_passes::occupancy::Occupancy;
-use tilec_ptx::report::Report;
 
 const LEFT: f64 = 210.0;
 const WIDTH: f64 = 560.0;
@@ -313,7 +312,7 @@ pub(crate) fn peak(card: &Card, k: &Kernel) -> Option<(f64, String)> {
 }
 
 /// Of a kernel without products the roof is the memory's: bytes a second.
-fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Option<&Measured>) -> (String, String) {
+fn bandwidth(p: &Prediction, card: &Card, measured: Option<&Measured>) -> (String, String) {
     // Bytes that are used.
     let rate = |seconds: f64| p.terms.memory * card.dram / seconds;
     let share = |gb: f64| format!("{gb:.0} GB/s, {:.0} %", 100.0 * gb / card.dram);
@@ -341,14 +340,14 @@ fn bandwidth(p: &Prediction, card: &Card, kernel: &CompiledKernel, measured: Opt
         p.bytes,
         p.bytes / p.least_bytes.max(1.0)
     ));
-    svg.note(busiest(p, &kernel.lowered));
+    svg.note(busiest(p));
     padding_of(p).into_iter().for_each(|text| svg.note(text));
     (title, svg.done())
 }
 
 /// What a demand on the roofline compares.
-fn busiest(p: &Prediction, report: &Report) -> String {
-    if let Some(why) = demands::unknown(report, p, What::AtLeast(Figure::Roofline, 0.0)) {
+fn busiest(p: &Prediction) -> String {
+    if let Some(why) = demands::unknown(p, What::AtLeast(Figure::Roofline, 0.0)) {
         return format!(
             "The prediction is a guess, and `require predicted >= .. roofline` is not judged: {}.",
             why.message
@@ -360,7 +359,7 @@ fn busiest(p: &Prediction, report: &Report) -> String {
     format!(
         "The busiest unit ({unit}), at the rate that kernels reach, works {percent} % of the predicted time: `require predicted >= {} roofline` holds.",
         percent / 100.0
-    )
+    ) + &demands::estimated(p).map_or_else(String::new, |text| format!(" It is {text}."))
 }
 
 /// The roofline of the card, with the kernel's place: operations over bytes of memory.
@@ -374,7 +373,7 @@ fn roofline(
         return None;
     }
     if p.flops <= 0.0 {
-        return Some(bandwidth(p, card, kernel, measured));
+        return Some(bandwidth(p, card, measured));
     }
     const HEIGHT: f64 = 260.0;
     let (peak, unit) = peak(card, &kernel.tile.kernel)?;
@@ -428,7 +427,7 @@ fn roofline(
         svg.diamond((x(intensity), y(at.min(10f64.powf(y1) * 1e9))), BAD);
         svg.key(Key::Diamond(BAD), format!("measured: {}{above}", place(at)));
     }
-    svg.note(busiest(p, &kernel.lowered));
+    svg.note(busiest(p));
     padding_of(p).into_iter().for_each(|text| svg.note(text));
     Some((title, svg.done()))
 }

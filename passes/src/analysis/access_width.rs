@@ -23,6 +23,8 @@ pub struct Width {
     pub missing: String,
     /// Whether an access moves all elements that a thread has.
     pub all_of_thread: bool,
+    /// The tensor whose window begins inside of a full access, whatever sizes and tiles are.
+    pub inside: Option<Value>,
 }
 
 /// The element type of a place or tensor, once specialised.
@@ -97,7 +99,7 @@ pub(crate) fn global_width_up_to(
     let mut limits = Limits::new(full);
     let mut limit =
         |elems: u64, why: &dyn Fn() -> String, missing: &dyn Fn() -> String| limits.limit(elems, why, missing);
-    let mut beside = None;
+    let (mut beside, mut inside) = (None, None);
     if let Some(align) = k.tensor_ty(view.base).and_then(|t| t.align) {
         limit(u64::from(elem.per(align)), &|| format!("`{name}` is declared with `align {align}`"), &String::new);
     }
@@ -149,6 +151,7 @@ pub(crate) fn global_width_up_to(
                 limit(facts.divisor(k, e).min(full), &why, &String::new);
                 if facts.divisor(k, e) < full {
                     beside = beside.or(never(k, e, full));
+                    inside = inside.or(begins_inside(k, e, full).then_some(view.base));
                 }
             }
             // Within the innermost mode, elements are neighbours.
@@ -177,7 +180,7 @@ pub(crate) fn global_width_up_to(
             None => limit(1, &|| format!("the strides of `{name}` are not known"), &String::new),
         }
     }
-    limits.width(beside)
+    Width { inside, ..limits.width(beside) }
 }
 
 /// Collects the limits of an access.
@@ -236,17 +239,23 @@ fn never(k: &Kernel, e: Expr, full: u64) -> Option<String> {
         return None;
     }
     let text = print_expr(k, e);
-    let step = match &k.exprs[e] {
-        ExprData::Op { op: Op::Mul, args } => {
-            args.iter().find_map(|&a| k.as_int(a)).and_then(|n| u64::try_from(n).ok())
-        }
-        _ => None,
-    };
-    let near = step.filter(|&n| n > full && !n.is_multiple_of(full)).map(|n| {
+    let near = nearest(k, e, full).map(|n| {
         let below = n / full * full;
         format!(": with {below} or {} for {n} it is", below + full)
     });
     Some(format!("`{text}` is not always a multiple of {full}{}", near.unwrap_or_default()))
+}
+
+/// Whether an index is no multiple of `full`, with any sizes and tiles.
+fn begins_inside(k: &Kernel, e: Expr, full: u64) -> bool {
+    is_of_indices(k, e) && nearest(k, e, full).is_none()
+}
+
+/// The extent of tiles that an index multiplies, if multiples of `full` near it would make the index one.
+fn nearest(k: &Kernel, e: Expr, full: u64) -> Option<u64> {
+    let ExprData::Op { op: Op::Mul, args } = &k.exprs[e] else { return None };
+    let step = args.iter().find_map(|&a| k.as_int(a)).and_then(|n| u64::try_from(n).ok());
+    step.filter(|&n| n > full && !n.is_multiple_of(full))
 }
 
 /// Whether an index consists only of numbers, block indices and loop variables, so that no precondition helps.

@@ -235,6 +235,7 @@ impl SearchContext<'_> {
         if self.products().next().is_none() {
             self.serve_from_caches(env, cost);
         }
+        self.combine(env, cost);
         for part in cost.parts.iter_mut().filter(|p| p.synchronised) {
             part.ahead = match stages {
                 1 => 0.0,

@@ -4,6 +4,7 @@
 //! So the windows of a tensor are compared as boxes: those of one iteration, those of all loops of a block, and those
 //! of neighbouring blocks along each axis of the grid.
 
+use super::cards::Card;
 use super::cost::Cost;
 use super::model::launch::L2_SHARE;
 use super::search_context::SearchContext;
@@ -37,19 +38,30 @@ fn distinct(around: &Elements, count: f64) -> f64 {
     if count > 0.0 { (around.count() / count).min(1.0) } else { 1.0 }
 }
 
-/// The loads of a tensor by a block, if the places of all windows are known.
-struct Loaded {
-    /// Loads: region, copy in the region, bytes in all iterations.
+/// The windows that copies of a block access, if the places of all are known.
+pub(super) struct Touched {
+    /// Copies: region, copy in the region, bytes in all iterations.
     by: Vec<(usize, usize, f64)>,
     /// The share of the bytes of each region that its windows have not in common.
     near: BTreeMap<usize, f64>,
     /// The share of what remains that all loops of the block have not in common.
     far: f64,
-    /// The elements that the block loads.
+    /// The elements that the block accesses.
     around: Elements,
 }
 
-impl Loaded {
+impl Touched {
+    /// The share of the bytes of the block that are distinct.
+    pub(super) fn distinct(&self) -> f64 {
+        let all: f64 = self.by.iter().map(|(_, _, bytes)| bytes).sum();
+        self.far * self.near_bytes() / all.max(1.0)
+    }
+
+    /// The share of its elements that another block accesses too.
+    pub(super) fn in_common(&self, other: &Touched) -> f64 {
+        self.around.common(&other.around).count() / self.around.count()
+    }
+
     /// Bytes of the block, each once in an iteration.
     fn near_bytes(&self) -> f64 {
         self.by.iter().map(|&(region, _, bytes)| bytes * self.near_share(region)).sum()
@@ -71,8 +83,9 @@ impl SearchContext<'_> {
         let copied: Vec<Vec<f64>> = cost.parts.iter().map(|part| part.copied.clone()).collect();
         let trips: Vec<f64> = cost.parts.iter().map(|part| part.trips).collect();
         let tensors: Vec<Value> = work.tensors.iter().map(|tensor| tensor.value).collect();
-        let loaded = |env: &Env| -> Vec<Option<Loaded>> {
-            tensors.iter().map(|&v| work.loaded(env, v, &copied, &trips)).collect()
+        let loaded = |env: &Env| -> Vec<Option<Touched>> {
+            let loads = |v: Value| move |m: &Move| m.load && m.tensor == v;
+            tensors.iter().map(|&v| work.touched(env, &loads(v), &copied, &trips)).collect()
         };
         let mut of = loaded(env);
         let counts: Vec<i64> = work.k.grid.iter().map(|axis| work.int(env, axis.extent).unwrap_or(1).max(1)).collect();
@@ -80,10 +93,11 @@ impl SearchContext<'_> {
         let active = blocks.min(f64::from(card.sms) * cost.resident as f64);
         let room = L2_SHARE * card.l2_size * 1e6;
         let stored: f64 = cost.parts.iter().map(|part| part.trips * part.stores).sum();
+        self.serve_gathers(env, cost, &of);
         let unknown: f64 = cost.parts.iter().map(|part| part.trips * part.loads).sum::<f64>()
             - of.iter().flatten().flat_map(|t| &t.by).map(|(_, _, bytes)| bytes).sum::<f64>();
         // Blocks that run at the same time share the cache.
-        let footprint = |of: &[Option<Loaded>]| -> f64 { of.iter().flatten().map(|t| t.far * t.near_bytes()).sum() };
+        let footprint = |of: &[Option<Touched>]| -> f64 { of.iter().flatten().map(|t| t.far * t.near_bytes()).sum() };
         if active * footprint(&of) > room {
             of.iter_mut().flatten().for_each(|t| t.far = 1.0);
         }
@@ -97,7 +111,7 @@ impl SearchContext<'_> {
                 next[axis.index] = Some(count / 2 + 1);
                 for ((t, other), share) in of.iter().zip(loaded(&next)).zip(&mut across) {
                     let (Some(t), Some(other)) = (t, other) else { continue };
-                    let common = t.around.common(&other.around).count() / t.around.count();
+                    let common = t.in_common(&other);
                     *share *= (1.0 + (count - 1) as f64 * (1.0 - common)) / count as f64;
                 }
             }
@@ -115,21 +129,69 @@ impl SearchContext<'_> {
     }
 }
 
+impl SearchContext<'_> {
+    /// Loads of tensors of which indices from memory say the elements. `of`: what is known of each tensor.
+    fn serve_gathers(&self, env: &Env, cost: &mut Cost, of: &[Option<Touched>]) {
+        let work = self.work;
+        let blocks: f64 =
+            work.k.grid.iter().map(|axis| work.int(env, axis.extent).unwrap_or(1).max(1) as f64).product();
+        for (tensor, _) in work.tensors.iter().zip(of).filter(|(_, known)| known.is_none()) {
+            let own = |m: &Move| m.load && m.tensor == tensor.value;
+            if !work.moves().any(|m| own(m) && m.window.is_none()) {
+                continue;
+            }
+            let whole = tensor.elem.traffic(work.elements(env, &tensor.shape).unwrap_or(0) as f64);
+            let missed = missed_at_random(self.card, whole, blocks * bytes_of(work, cost, &own));
+            for (region, part) in work.regions.iter().zip(&mut cost.parts) {
+                for (i, _) in region.moves.iter().enumerate().filter(|(_, m)| own(m)) {
+                    part.cached += part.copied[i] * (1.0 - missed);
+                    part.fetched[i] = part.copied[i] * missed;
+                }
+            }
+        }
+    }
+}
+
+/// The share of accesses at random places of a tensor that memory serves: it has `whole` bytes, and `all` are accessed.
+pub(super) fn missed_at_random(card: &Card, whole: f64, all: f64) -> f64 {
+    let often = all / whole.max(1.0);
+    let first = if often > 0.0 { (1.0 - (-often).exp()) / often } else { 1.0 };
+    // The share of what was accessed before that the cache still holds.
+    let held = (L2_SHARE * card.l2_size * 1e6 / whole.max(1.0)).min(1.0);
+    1.0 - (1.0 - first) * held
+}
+
+/// Bytes that copies of a block move.
+pub(super) fn bytes_of(work: &Work<'_>, cost: &Cost, own: &dyn Fn(&Move) -> bool) -> f64 {
+    let parts = work.regions.iter().zip(&cost.parts);
+    parts
+        .map(|(region, part)| {
+            let all = region.moves.iter().zip(&part.copied).filter(|(m, _)| own(m));
+            part.trips * all.map(|(_, bytes)| bytes).sum::<f64>()
+        })
+        .sum()
+}
+
 impl Work<'_> {
-    /// The loads of a tensor by the block of `env`; `None`: there are none, or the place of a window is not known.
-    /// `copied`: bytes of each copy of each region. `trips`: iterations of each region.
-    fn loaded(&self, env: &Env, tensor: Value, copied: &[Vec<f64>], trips: &[f64]) -> Option<Loaded> {
+    /// The windows of a tensor that copies `of` it access in the block of `env`; `None`: there are none, or the place of a
+    /// window is not known. `copied`: bytes of each copy of each region. `trips`: iterations of each region.
+    pub(super) fn touched(
+        &self,
+        env: &Env,
+        of: &dyn Fn(&Move) -> bool,
+        copied: &[Vec<f64>],
+        trips: &[f64],
+    ) -> Option<Touched> {
         let (mut by, mut near, mut around, mut all) = (Vec::new(), BTreeMap::new(), None, 0.0);
         for (r, region) in self.regions.iter().enumerate().filter(|&(r, _)| trips[r] > 0.0) {
-            let own = region.moves.iter().enumerate().filter(|(_, m)| m.load && m.tensor == tensor);
+            let own = region.moves.iter().enumerate().filter(|(_, m)| of(m));
             let before = by.len();
             by.extend(own.map(|(i, _)| (r, i, trips[r] * copied[r][i])));
             if by.len() == before {
                 continue;
             }
             let (first, last) = self.iterations(env, region)?;
-            let ((one, count), (end, _)) =
-                (self.windows_of(&first, region, tensor)?, self.windows_of(&last, region, tensor)?);
+            let ((one, count), (end, _)) = (self.windows_of(&first, region, of)?, self.windows_of(&last, region, of)?);
             let share = distinct(&one, count);
             all += trips[r] * count * share;
             near.insert(r, share);
@@ -137,20 +199,20 @@ impl Work<'_> {
             around = Some(around.map_or_else(|| swept.clone(), |around: Elements| around.around(&swept)));
         }
         let around = around?;
-        Some(Loaded { by, near, far: distinct(&around, all), around })
+        Some(Touched { by, near, far: distinct(&around, all), around })
     }
 
     /// The share of what a region loads from a tensor in an iteration that its windows have not in common.
     pub(super) fn loaded_once(&self, env: &Env, region: &Region, tensor: Value) -> f64 {
         let first = self.iterations(env, region).map(|(first, _)| first);
-        let windows = first.and_then(|env| self.windows_of(&env, region, tensor));
+        let windows = first.and_then(|env| self.windows_of(&env, region, &|m| m.load && m.tensor == tensor));
         windows.map_or(1.0, |(around, count)| distinct(&around, count))
     }
 
-    /// The box around all windows of a tensor that a region loads, and the sum of their elements.
-    fn windows_of(&self, env: &Env, region: &Region, tensor: Value) -> Option<(Elements, f64)> {
+    /// The box around all windows of a tensor that copies `of` it access in a region, and the sum of their elements.
+    fn windows_of(&self, env: &Env, region: &Region, of: &dyn Fn(&Move) -> bool) -> Option<(Elements, f64)> {
         let (mut around, mut count): (Option<Elements>, f64) = (None, 0.0);
-        for m in region.moves.iter().filter(|m| m.load && m.tensor == tensor) {
+        for m in region.moves.iter().filter(|m| of(m)) {
             let own = self.window(env, m)?;
             count += own.count();
             around = Some(around.map_or_else(|| own.clone(), |around| around.around(&own)));
@@ -190,6 +252,18 @@ mod tests {
 
     fn along(x: (f64, f64), y: (f64, f64)) -> Elements {
         Elements(vec![x, y])
+    }
+
+    #[test]
+    fn what_random_places_have_in_common_is_in_the_cache() {
+        let card = Card::from_name("A100").expect("a card");
+        let missed = |whole, all| missed_at_random(card, whole, all);
+        // A small table is loaded once, however often it is read; of a few rows each comes from memory.
+        assert!((missed(1e6, 1e9) - 1e-3).abs() < 1e-6);
+        assert!(missed(1e12, 1e6) > 0.999_999);
+        // Of a tensor of which the cache holds a tenth, a tenth of what was read before is there.
+        let whole = 10.0 * L2_SHARE * card.l2_size * 1e6;
+        assert!((missed(whole, 1e3 * whole) - 0.9).abs() < 1e-3);
     }
 
     #[test]

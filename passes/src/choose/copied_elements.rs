@@ -1,6 +1,9 @@
 //! Elements that each copy moves in a launch, times its executions: elements inside of tensors, or tiles of shared
 //! memory.
 
+use super::box_rows::BoxRows;
+use super::combining::Combined;
+use super::cost::Part;
 use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
@@ -22,6 +25,21 @@ pub struct Place {
     pub bytes: f64,
     /// The share of them that no other load of the same iteration has in common.
     pub once: f64,
+    /// The rows of its boxes, if TMA may load it.
+    pub rows: Option<BoxRows>,
+    /// Whether windows at the edges of the tensor have fewer elements: `bytes` is a sum of unequal windows.
+    pub cut: bool,
+    /// Indices from memory say where its elements are.
+    pub gathered: bool,
+    /// Its atomic operations.
+    pub combined: Option<Combined>,
+}
+
+impl Place {
+    /// Bytes between memory and the second-level cache, if all bytes of sectors are used.
+    pub(super) fn memory_bytes(&self) -> f64 {
+        self.combined.map_or(self.bytes * self.once, |combined| combined.moved(self.bytes))
+    }
 }
 
 /// A loop whose number of iterations depends on data.
@@ -69,21 +87,32 @@ fn mean(values: &Values, width: i64, end: i64) -> f64 {
 }
 
 impl Work<'_> {
-    /// The traffic of each copy in a launch of `blocks` blocks.
-    pub(super) fn places(&self, env: &Env, blocks: f64) -> Vec<Place> {
+    /// The traffic of each copy in a launch of `blocks` blocks. `parts`: those of a block, in the order of the regions.
+    pub(super) fn places(&self, env: &Env, blocks: f64, parts: &[Part]) -> Vec<Place> {
         let k = self.k;
         let place = |at: Stmt, v: Value, global, store, bytes| {
             let (span, of) = (k.stmt_spans[at], k.values[v].name.clone());
-            Place { span, of, global, store, bytes, once: 1.0 }
+            Place { span, of, global, store, bytes, once: 1.0, rows: None, cut: false, gathered: false, combined: None }
         };
         let mut out: Vec<Place> = Vec::new();
-        for region in &self.regions {
+        for (r, region) in self.regions.iter().enumerate() {
             let often = blocks * self.trips(env, region);
-            let moved = region.moves.iter().map(|m| {
-                let elements = self.elements(env, &m.shape).unwrap_or(0) as f64 * self.inside(env, region, m);
+            let combined = |i: usize| parts.get(r).and_then(|part| *part.combined.get(i)?);
+            let moved = region.moves.iter().enumerate().map(|(i, m)| {
+                let inside = self.inside(env, region, m);
+                let elements = self.elements(env, &m.shape).unwrap_or(0) as f64 * inside;
                 let once = if m.load { self.loaded_once(env, region, m.tensor) } else { 1.0 };
                 let span = self.statement_of(m);
-                Place { once, span, ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements)) }
+                let rows = self.box_rows(env, m).filter(|_| m.load && m.buffer.is_some());
+                Place {
+                    once,
+                    span,
+                    rows,
+                    cut: inside < 1.0,
+                    gathered: m.window.is_none(),
+                    combined: combined(i),
+                    ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements))
+                }
             });
             let accessed = region.accesses.iter().map(|a| {
                 let elements = self.elements(env, &a.shape).unwrap_or(0) as f64;

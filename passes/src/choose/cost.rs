@@ -1,5 +1,6 @@
 //! Cost of one block of a candidate: work for each unit of a multiprocessor.
 
+use super::combining::Combined;
 use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;
@@ -30,12 +31,21 @@ pub(super) struct Part {
     /// Bytes read from global memory, and written.
     pub(super) loads: f64,
     pub(super) stores: f64,
-    /// For kernels without products: of the bytes read, those that a cache serves, and of these those that an iteration
+    /// Bytes that pass the second-level cache in whole lines in the time that its loads take: more than `loads`, if
+    /// rows of TMA boxes are short, or cross lines.
+    pub(super) full_rows: f64,
+    /// Bytes of each copy. For kernels without products: of the bytes read, those that a cache serves, and of these those that an iteration
     /// reads again from the first-level cache; the bytes of each copy, and those of them that come from memory.
     pub(super) cached: f64,
     pub(super) near: f64,
     pub(super) copied: Vec<f64>,
     pub(super) fetched: Vec<f64>,
+    /// The atomic operations of each copy; the bytes that they combine, which are among those written; those that pass
+    /// between memory and the cache for them; and the sectors.
+    pub(super) combined: Vec<Option<Combined>>,
+    pub(super) adds: f64,
+    pub(super) swapped: f64,
+    pub(super) sectors: f64,
     /// Bytes of each operand from memory, if one is converted: a partly used line serves the next iteration. And bytes
     /// of a row of the operands that are multiplied. (16x8192x8192 of W4A16 on an H100 without arithmetic: 16.9 us, in
     /// steps of 64 and of 128 4-bit elements.)
@@ -71,7 +81,7 @@ impl Part {
 
     /// Bytes between memory and the second-level cache, for kernels without products.
     pub(super) fn moved(&self) -> f64 {
-        self.loads - self.cached + self.stores
+        self.loads - self.cached + self.stores - self.adds + self.swapped
     }
 
     /// Bytes of an iteration from memory.
@@ -140,6 +150,18 @@ impl Cost {
                 part.ahead = 0.0;
             }
         }
+    }
+
+    /// The same if rows of TMA boxes took no longer than their bytes.
+    pub(super) fn with_full_rows(&self) -> Cost {
+        let parts = self.parts.iter().map(|part| Part { full_rows: part.loads, across: false, ..part.clone() });
+        Cost { parts: parts.collect(), ..self.clone() }
+    }
+
+    /// The same if atomic operations took no time of the cache.
+    pub(super) fn without_combining(&self) -> Cost {
+        let parts = self.parts.iter().map(|part| Part { sectors: 0.0, ..part.clone() });
+        Cost { parts: parts.collect(), ..self.clone() }
     }
 
     /// The cost of a kernel with known parts, which no longer depends on the number of stages.

@@ -23,6 +23,7 @@ pub(crate) mod stream_k;
 pub(super) mod warpgroups;
 
 use super::cards::Card;
+use super::combined;
 use super::cost::{Cost, Part};
 use launch::{L2_PORT, Launch, SCHEDULERS, SHARED, Terms, Time, traffic};
 
@@ -111,7 +112,11 @@ fn trip(card: &Card, c: &Constants, part: &Part, warps: f64, per_sm: f64, active
 
 /// The time that blocks of this cost take on a card.
 pub(super) fn time(card: &Card, cost: &Cost, launch: &Launch) -> Time {
-    time_with(card, &FITTED, cost, launch)
+    let time = time_with(card, &FITTED, cost, launch);
+    // The cache combines values while other units work.
+    let combining = combined::seconds(card, cost, launch);
+    let seconds = time.seconds.max(time.terms.launch + combining);
+    Time { seconds, terms: Terms { combining, ..time.terms }, ..time }
 }
 
 /// [`time`] with other constants.

@@ -11,6 +11,10 @@ use std::fmt;
 pub struct Added {
     /// Unused bytes of sectors, beside products.
     pub sectors: f64,
+    /// Rows of TMA boxes that are short, or cross lines.
+    pub rows: f64,
+    /// Atomic operations of the second-level cache.
+    pub combining: f64,
     /// Bank conflicts.
     pub conflicts: f64,
 }
@@ -114,6 +118,7 @@ impl Prediction {
         let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
         let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
         let used: f64 = all(true).map(|place| place.bytes * place.once).sum();
+        let from_memory: f64 = all(true).map(Place::memory_bytes).sum();
         let moved: f64 = all(true).map(|place| place.bytes * place.once * times(place)).sum();
         let cache = L2_PORT.min(card.l2 / sms) * sms * clock;
         // Elements that an iteration loads more than once: sectors with all of them pass the first-level cache.
@@ -124,12 +129,12 @@ impl Prediction {
         };
         let (l1, all_l1) = (first(&|_| 1.0), first(&times));
         // Neighbouring blocks usually share a sector that is read once: memory moves what the model says.
-        let memory = self.bytes.min(used).max(self.least_bytes) / (card.dram * 1e9);
+        let memory = self.bytes.min(from_memory).max(self.least_bytes) / (card.dram * 1e9);
         let needed = memory.max(used / cache).max(l1);
         let sectors = (self.terms.memory.max(moved / cache).max(all_l1) - needed).max(0.0);
         self.terms = Terms { memory, l1, l2: used / cache, sectors, ..self.terms };
         self.seconds = self.seconds.max(self.started(needed + sectors));
-        self.added = Added { conflicts: self.wasted(Term::Shared, Term::Conflicts), ..Added::default() };
+        self.added = Added { conflicts: self.wasted(Term::Shared, Term::Conflicts), ..self.added };
     }
 
     /// Adds the waste of copies for a kernel with products. Copies overlap with products, so the bottleneck stays the
@@ -173,6 +178,7 @@ impl Prediction {
         match self.added {
             _ if !self.has_products() => None,
             Added { conflicts, .. } if conflicts > 0.0 => Some(Term::Conflicts),
+            Added { rows, .. } if rows > 0.0 => Some(Term::Rows),
             Added { sectors, .. } if sectors > 0.0 => Some(Term::Sectors),
             _ => None,
         }
@@ -389,6 +395,10 @@ mod tests {
             of: "A".to_owned(),
             bytes: 1e9,
             once: 1.0,
+            rows: None,
+            cut: false,
+            gathered: false,
+            combined: None,
             store: false,
             global,
         };

@@ -56,8 +56,9 @@ impl<'a> Predictor<'a> {
     #[must_use]
     pub fn located(&self, p: Prediction) -> Prediction {
         let (env, work) = (&self.space.env, &self.space.work);
+        let parts = self.space.setting().cost(env).map_or_else(|_| Vec::new(), |cost| cost.parts);
         Prediction {
-            places: work.places(env, p.blocks),
+            places: work.places(env, p.blocks, &parts),
             unknown: work.unknown_loop(env),
             padding: work.padding(env),
             ..p
@@ -121,6 +122,9 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
     let mut launch = space.launch(env, space.bytes(env));
     space.raster(env, &cost, &mut launch);
     let time = model::time(space.card, &cost, &launch);
+    // The same launch if rows of boxes took no longer than their bytes.
+    let full = model::time(space.card, &cost.with_full_rows(), &launch);
+    let apart = model::time(space.card, &cost.without_combining(), &launch);
     let k = space.work.k;
     let given = |v: Value| space.options.sizes.iter().any(|(name, _)| *name == k.values[v].name);
     Some(Prediction {
@@ -135,7 +139,11 @@ pub(super) fn predict(space: &Space<'_>, env: &mut Env) -> Option<Prediction> {
         reads: reads(space, env, &cost, launch.grid.iter().product()),
         flops: 2.0 * cost.macs * time.tiles,
         terms: time.terms,
-        added: Added::default(),
+        added: Added {
+            rows: (time.seconds - full.seconds).max(0.0),
+            combining: (time.seconds - apart.seconds).max(0.0),
+            ..Added::default()
+        },
         tiles: time.tiles,
         blocks: time.blocks,
         waves: time.waves,

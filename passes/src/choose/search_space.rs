@@ -176,7 +176,8 @@ impl<'a> Space<'a> {
         let extent = |i: usize| work.k.grid.get(i).and_then(|g| work.extent(env, g.extent)).unwrap_or(1) as f64;
         let whole = [0, 1].map(|i| self.divided(env, i).map_or(0.0, |n| n as f64));
         let distinct = distinct::distinct_fraction(work.k, &|e| work.int(env, e));
-        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, distinct, whole }
+        let combined = work.least_combined(env);
+        Launch { grid: [extent(0), extent(1), extent(2)], raster: 1.0, bytes, combined, distinct, whole }
     }
 
     /// The extent that an axis of the grid divides into tiles.
@@ -188,9 +189,10 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// Bytes of all tensors that the launch accesses.
+    /// Bytes of all tensors that the launch accesses: what values are combined with in both directions.
     pub(super) fn bytes(&self, env: &Env) -> f64 {
-        self.work.tensors.iter().map(|tensor| self.work.needed(env, tensor)).sum()
+        let once: f64 = self.work.tensors.iter().map(|tensor| self.work.needed(env, tensor)).sum();
+        once + self.work.least_combined(env) / 2.0
     }
 
     /// Sets the best, or the given, number of columns for rasterisation.

@@ -45,8 +45,10 @@ impl TimeBudget {
         take(&all_of(&[busiest]));
         take(&all_of(&[Term::Launch]));
         // Waste adds what nothing hides of it. Without products, nothing hides unused bytes of sectors.
-        take(&[(Term::Sectors, p.added.sectors), (Term::Conflicts, p.added.conflicts)]);
-        let alone = [Term::Copies, Term::Issue, busiest, Term::Launch, Term::Conflicts];
+        let added = p.added;
+        take(&[(Term::Sectors, added.sectors), (Term::Conflicts, added.conflicts)]);
+        take(&[(Term::Rows, added.rows), (Term::Combining, added.combining)]);
+        let alone = [Term::Copies, Term::Issue, busiest, Term::Launch, Term::Rows, Term::Combining, Term::Conflicts];
         let taken = |t: Term| alone.contains(&t) || t == Term::Sectors && p.has_products();
         let others = || Term::ALL.into_iter().filter(|&t| !taken(t));
         // What waits is hidden by the busiest unit alone, and what other units work by waiting too.

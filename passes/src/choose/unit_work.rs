@@ -1,5 +1,6 @@
 //! Work of a region of a block on each unit of a multiprocessor.
 
+use super::box_rows::BoxRows;
 use super::cost::Part;
 use super::product::{Shape, slice};
 use super::search_context::SearchContext;
@@ -7,7 +8,7 @@ use super::stream_k;
 use super::work::{Env, Product, Region};
 use crate::schedule_loops::lag::FRAGMENT_REGISTERS;
 use crate::select_mma::warpgroup;
-use crate::tile_scheduler::cluster::{LINE, Sharing, Sums, choose as choose_cluster, open_axes};
+use crate::tile_scheduler::cluster::{Sharing, Sums, choose as choose_cluster, open_axes};
 use tilec_ir::entities::Value;
 use tilec_ir::target::{ASYNCHRONOUS_COPY_BYTES, WARP, WARPGROUP};
 
@@ -62,7 +63,7 @@ impl SearchContext<'_> {
         }
         let mut direct = self.target.has_asynchronous_copies()
             || region.moves.iter().any(|m| m.buffer.is_some() && self.shifted(env, m, shapes));
-        let (mut across, mut fetched_by, mut brought) = (false, Vec::new(), Vec::new());
+        let (mut across, mut passed_by, mut brought) = (false, Vec::new(), Vec::new());
         for m in &region.moves {
             let elements = self.elements(env, m) as f64;
             let bytes = m.elem.traffic(elements);
@@ -87,21 +88,18 @@ impl SearchContext<'_> {
             let plain = self.products().next().is_none();
             let inside = if plain { self.work.inside(env, region, m) } else { 1.0 };
             let mut fetched = bytes * inside * (32.0 / run as f64).max(1.0);
-            // A TMA load requests two lines if a row of the tile crosses a line boundary.
-            let pitch = m.pitch.and_then(|e| self.work.int(env, e)).unwrap_or(0).unsigned_abs();
+            let mut full_rows = fetched;
             if self.warpgroups.is_some() && fills {
-                // A single row requests one more line at most.
-                let several = self.work.elements(env, &m.shape)
-                    != m.contiguous.and_then(|d| self.work.extent(env, *m.shape.get(d)?));
-                let lies_across = several && !m.elem.makes_up(pitch, LINE);
-                across |= lies_across;
-                // TMA requests whole lines, even if it uses only a part.
-                fetched = bytes * (LINE as f64 / run as f64).max(1.0) * if lies_across { 2.0 } else { 1.0 };
-                fetched_by.push((m.buffer, fetched));
+                let rows = self.work.box_rows(env, m);
+                across |= rows.is_some_and(|rows| rows.crosses);
+                fetched = bytes;
+                full_rows = bytes * rows.map_or(1.0, BoxRows::times);
+                passed_by.push((m.buffer, full_rows));
                 brought.push((m.buffer, bytes));
             }
             *(if m.load { &mut part.loads } else { &mut part.stores }) += fetched;
-            part.copied.extend(plain.then_some(fetched));
+            part.full_rows += if m.load { full_rows } else { 0.0 };
+            part.copied.push(fetched);
             if self.warpgroups.is_some() && !m.load && access < 16 {
                 part.pieces += elements;
             }
@@ -123,8 +121,8 @@ impl SearchContext<'_> {
             // Blocks of a cluster share operands: blocks that are neighbours along columns share the rows' operand.
             let [down, right] = self.cluster(env, shape, across);
             for (operand, blocks) in product.operands.iter().zip([right, down]) {
-                let own = fetched_by.iter().find(|(buffer, _)| *buffer == operand.buffer);
-                part.loads -= own.map_or(0.0, |(_, fetched)| fetched * (1.0 - 1.0 / blocks as f64));
+                let own = passed_by.iter().find(|(buffer, _)| *buffer == operand.buffer);
+                part.full_rows -= own.map_or(0.0, |(_, passed)| passed * (1.0 - 1.0 / blocks as f64));
             }
         }
         part.across = across;

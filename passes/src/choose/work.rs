@@ -6,6 +6,7 @@
 //! `specialize`. The two share entity numbers, so an extent is an expression of the original kernel.
 
 mod expressions;
+mod written_shapes;
 
 use crate::analysis::access_width::{elem_of, global_width, window_contiguous_dim};
 use crate::analysis::contiguous_dim::smem_contiguous;
@@ -30,6 +31,8 @@ use tilec_ir::names::Parts;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, ViewDim, fixed_shape, let_init, resolve_view, type_of};
+pub(super) use written_shapes::product_shapes;
+use written_shapes::{operand_shape, written_shape};
 
 /// Values of compile-time parameters and sizes.
 pub(super) type Env = SecondaryMap<Value, Option<i64>>;
@@ -87,6 +90,8 @@ pub(super) struct Move {
     /// The tensor.
     pub(super) tensor: Value,
     pub(super) load: bool,
+    /// A store that combines values with those in memory, atomically.
+    pub(super) combines: bool,
     /// Extents of the tile.
     pub(super) shape: Vec<Expr>,
     /// The dimension along which it is contiguous in global memory.
@@ -371,54 +376,6 @@ impl<'k> Work<'k> {
     }
 }
 
-/// The products of a kernel as written: rows, columns and depth, if the text fixes them.
-pub(super) fn product_shapes(k: &Kernel) -> Vec<[Option<Expr>; 3]> {
-    let mut found = Vec::new();
-    k.walk(k.body, &mut |k, _, s| {
-        let StmtData::Assign { dst, src } = k.stmts[s] else { return };
-        let ExprData::Mma(mma) = k.exprs[src] else { return };
-        let acc = k.tile_ty(dst).map(|t| t.shape.clone()).unwrap_or_default();
-        let a = operand_shape(k, mma.a).and_then(|s| *s.get(1)?);
-        let b = || operand_shape(k, mma.b).and_then(|s| *s.first()?);
-        found.push([acc.first().copied(), acc.get(1).copied(), a.or_else(b)]);
-    });
-    found
-}
-
-/// The extents of an operand, if they are those of a tile.
-fn operand_shape(k: &Kernel, e: Expr) -> Option<Vec<Option<Expr>>> {
-    written_shape(k, k, e)
-}
-
-/// Extents as they are written; `None`: unknown.
-type WrittenShape = Option<Vec<Option<Expr>>>;
-
-/// The extents of an operand of `sketch`, as they are written in `k`.
-fn written_shape(k: &Kernel, sketch: &Kernel, e: Expr) -> WrittenShape {
-    sketch.by_names(e, |e, known| shape_by_names(k, sketch, e, known))
-}
-
-/// The same, with those of the names in `e`.
-fn shape_by_names(k: &Kernel, sketch: &Kernel, e: Expr, known: &BTreeMap<Value, WrittenShape>) -> WrittenShape {
-    let whole = |v: Value| k.tile_ty(v).map(|t| t.shape.iter().map(|&e| Some(e)).collect());
-    let of = |e: Expr| shape_by_names(k, sketch, e, known);
-    match &sketch.exprs[e] {
-        ExprData::Ref(v) => whole(*v).or_else(|| known.get(v).cloned().flatten()),
-        ExprData::View(view) if view.ranges.is_empty() => whole(view.base),
-        ExprData::Transpose(inner) => of(*inner).map(|s| s.into_iter().rev().collect()),
-        ExprData::Cast { arg, .. }
-        | ExprData::Bits { arg, .. }
-        | ExprData::Round { arg, .. }
-        | ExprData::Lookup { index: arg, .. } => of(*arg),
-        ExprData::Op { args, .. } => args.iter().filter_map(|&arg| of(arg)).reduce(|x, y| {
-            let of_both =
-                |(x, y): (Option<Expr>, Option<Expr>)| if x.is_some_and(|e| k.as_int(e) == Some(1)) { y } else { x };
-            if x.len() == y.len() { x.into_iter().zip(y).map(of_both).collect() } else { x }
-        }),
-        _ => None,
-    }
-}
-
 /// An evaluator of expressions with given values; each name is evaluated once.
 struct Valued<'a> {
     work: &'a Work<'a>,
@@ -661,7 +618,9 @@ impl Reader<'_> {
         match to.space(self.sketch) {
             space if space.has_bounds() => {
                 let computed = self.computed(src, &mut BTreeSet::new());
-                region.moves.extend(self.moved((s, false), dst, &shape, written).map(|m| Move { computed, ..m }));
+                let combines = attrs.reduce.is_some();
+                let moved = self.moved((s, false), dst, &shape, written);
+                region.moves.extend(moved.map(|m| Move { computed, combines, ..m }));
             }
             // A buffer that is filled from global memory is counted with the move.
             s if s.is_of_block() && loads == 0 => region.shared.push((shape, self.size(to.base))),
@@ -751,7 +710,9 @@ impl Reader<'_> {
         if (0..view.dims.len()).any(|d| repeats(self.sketch, view.base, d)) {
             return None;
         }
-        let contiguous = window_contiguous_dim(self.sketch, &view);
+        // Indices from memory put neighbours anywhere.
+        let gathered = |&d: &usize| matches!(view.dims[view.base_dims()[d]], ViewDim::Gather(_));
+        let contiguous = window_contiguous_dim(self.sketch, &view).filter(|d| !gathered(d));
         let elem = self.size(view.base);
         let modes = self
             .sketch
@@ -778,6 +739,7 @@ impl Reader<'_> {
             span: self.sketch.expr_spans[e],
             tensor: view.base,
             load,
+            combines: false,
             shape: shape.to_vec(),
             contiguous,
             elem,

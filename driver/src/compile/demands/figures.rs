@@ -2,7 +2,7 @@
 
 use super::code::{Broken, Code, compared};
 use super::way_out::{By, WayOut};
-use super::{order, roofline};
+use super::{combined, order, roofline};
 use crate::compile::attribution;
 use crate::compile::report_json::Assembler;
 use crate::console::render::SourceFile;
@@ -14,7 +14,6 @@ use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_passes::MAX_SLOTS;
 use tilec_passes::choose::Prediction;
 use tilec_passes::occupancy::Occupancy;
-use tilec_ptx::report::Report;
 
 /// What registers have a part in: as assembled, else as estimated.
 pub(super) fn with_registers(
@@ -229,20 +228,11 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
     Some(broken)
 }
 
-/// What keeps a figure from being predicted: indices in memory, or loops that run as often as data say.
-pub(crate) fn unknown(report: &Report, p: &Prediction, what: What) -> Option<Broken> {
+/// What keeps a figure from being predicted: loops that run as often as data say.
+pub(crate) fn unknown(p: &Prediction, what: What) -> Option<Broken> {
     let (What::AtMost(figure, _) | What::AtLeast(figure, _)) = what else { return None };
     if figure == Figure::Padding {
         return super::padding::by_data(p, what);
-    }
-    let gathered: Vec<_> = report.copies.iter().filter(|c| c.gathered).collect();
-    if let Some(first) = gathered.first() {
-        let what = format!(
-            "elements of `{}` are gathered by indices in memory, so the bytes moved are not known",
-            first.tensor
-        );
-        let at = gathered.iter().map(|c| (c.span, format!("`{}` is gathered", c.tensor))).collect();
-        return Some(Broken { places: at, ..Broken::new(what) });
     }
     let of = p.unknown.filter(|of| of.moves || figure == Figure::Roofline)?;
     let what = match of.moves {
@@ -252,6 +242,15 @@ pub(crate) fn unknown(report: &Report, p: &Prediction, what: What) -> Option<Bro
         false => "the number of iterations of a loop is known at run time only, so its time is not known",
     };
     Some(Broken { places: vec![(of.span, "runs as often as data say".to_owned())], ..Broken::new(what) })
+}
+
+/// That bytes of gathered elements are estimated.
+pub(crate) fn estimated(p: &Prediction) -> Option<String> {
+    let first = p.places.iter().find(|place| place.gathered)?;
+    Some(format!(
+        "estimated: indices in memory say which elements of `{}` are accessed, and they count as random",
+        first.of
+    ))
 }
 
 /// A demand on what the model predicts.
@@ -274,6 +273,9 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
         _ => unreachable!("bug: nothing predicted"),
     }?;
     let sizes: Vec<String> = p.sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    if figure != Figure::Padding {
+        broken.notes.extend(estimated(p));
+    }
     let way = code.tile.caller.sizes();
     let given = if p.sizes_given { String::new() } else { format!("; {way} gives others") };
     broken.notes.push(match sizes[..] {
@@ -282,6 +284,9 @@ pub(super) fn predicted(code: &Code<'_>, figure: Figure, what: What) -> Option<B
     });
     Some(broken)
 }
+
+/// The share of a launch's bytes from which on partly used sectors of a store are said.
+const LITTLE: f64 = 0.01;
 
 /// Reads of a tensor beyond which it is said how often it is read.
 const AGAIN: f64 = 1.01;
@@ -296,8 +301,13 @@ fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
     for (tensor, times) in p.reads.iter().filter(|(_, times)| *times > AGAIN) {
         let unused = moved_for_used(code, p, tensor).min(*times);
         let reads = times / unused;
-        repeats |= reads > AGAIN;
-        if reads > AGAIN {
+        let gathered = p.places.iter().any(|place| place.gathered && !place.store && place.of == *tensor);
+        repeats |= reads > AGAIN && !gathered;
+        if reads > AGAIN && gathered {
+            notes.push(format!(
+                "`{tensor}` is read {reads:.2} times from memory: of what indices name again, the cache holds a part"
+            ));
+        } else if reads > AGAIN {
             notes.push(format!("`{tensor}` is read {reads:.2} times from memory"));
         }
         if unused > AGAIN {
@@ -309,10 +319,32 @@ fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
             wider.extend(own.filter_map(|c| order::wider(code.tile.kernel, c)));
         }
     }
+    let mut change: Vec<WayOut> = Vec::new();
+    let (again, ways) = combined::again(p);
+    let mut together = Vec::new();
+    if !again.is_empty() {
+        for (span, note, way) in combined::added_together(code.tile.specialized, p) {
+            together.push((span, note));
+            change.push(WayOut::by_hand(way));
+        }
+    }
+    notes.extend(again);
+    let stores = p.places.iter().filter(|place| place.global && place.store && place.combined.is_none());
+    for place in stores.filter(|place| attribution::times(code.report, place) > AGAIN) {
+        let unused = attribution::times(code.report, place);
+        if place.bytes * (unused - 1.0) > LITTLE * p.bytes {
+            notes.push(format!(
+                "stores to `{}` use {:.0} % of the bytes of their sectors, and move all of them",
+                place.of,
+                100.0 / unused
+            ));
+            let own = code.report.copies.iter().filter(|c| (c.span, &c.tensor) == (place.span, &place.of));
+            wider.extend(own.filter_map(|c| order::wider(code.tile.kernel, c)));
+        }
+    }
     // Of windows that overlap, nothing is loaded twice in a block.
     let edges = p.places.iter().any(|place| place.global && place.once < 1.0);
-    let mut change: Vec<WayOut> = Vec::new();
-    for way in wider {
+    for way in ways.into_iter().chain(wider) {
         change.extend((!change.contains(&way)).then_some(way));
     }
     match (what, p.atom) {
@@ -320,12 +352,13 @@ fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
             let text = "larger blocks: of windows that overlap, a smaller share is beyond the edges of a block";
             change.push(WayOut::new(text, By::Parameters));
         }
-        (What::AtMost(..), None) if repeats || notes.is_empty() => {
+        (What::AtMost(..), None) if repeats => {
             change.push(WayOut::by_hand("load each tensor once, and keep what is used again in registers"));
         }
         _ => {}
     }
-    Some(Broken { places: attribution::copies(p), notes, change, ..broken })
+    let places = together.into_iter().chain(attribution::copies(p)).collect();
+    Some(Broken { places, notes, change, ..broken })
 }
 
 /// Bytes of the sectors that loads of a tensor touch, for each byte that they use.

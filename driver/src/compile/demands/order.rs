@@ -7,7 +7,7 @@ use tilec_ir::facts::contiguous_dim;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{ElemRef, Order};
-use tilec_ir::typing::{ResolvedView, copy_shape, resolve_view};
+use tilec_ir::typing::{ResolvedView, ViewDim, copy_shape, resolve_view};
 use tilec_ptx::report::CopyReport;
 
 /// Why accesses use a part of their sectors, and what would use more.
@@ -58,7 +58,10 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
     let rank = tensor.shape.len();
     let kept = view.base_dims();
     let extent = |d: usize| kept.iter().position(|&kept| kept == d).map_or(1, |i| shape[i]);
-    let widest = (0..rank).filter(|d| !tensor.repeats.contains(d)).max_by_key(|&d| extent(d))?;
+    // Along a dimension with indices from memory, neighbours in the window are none in memory.
+    let gathered = |d: &usize| matches!(view.dims[*d], ViewDim::Gather(_));
+    let others = || (0..rank).filter(|d| !tensor.repeats.contains(d) && !gathered(d));
+    let widest = others().max_by_key(|&d| extent(d))?;
     let name = &c.tensor;
     let Some(own) = contiguous_dim(k, v) else {
         let way = format!(
@@ -98,7 +101,7 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
     if few || 2 * apart < c.lanes.len() {
         return None;
     }
-    let along = (0..rank).filter(|&d| d != own && extent(d) > 1).max_by_key(|&d| extent(d))?;
+    let along = others().filter(|&d| d != own && extent(d) > 1).max_by_key(|&d| extent(d))?;
     let way =
         format!("`{name}` declared {}, in the order of the other access; or go through shared memory", other(along));
     Some((

@@ -1,16 +1,17 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
-use super::loop_copies::{self, depends_on};
+use super::loop_copies;
 use super::way_out::{By, WayOut};
+use super::{box_rows, combined};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Span, counted};
-use tilec_ir::entities::{Expr, Value};
+use tilec_ir::entities::Expr;
 use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
-use tilec_ir::typing::{ViewDim, resolve_view, type_of};
+use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::choose::{Card, Prediction, Term, TimeBudget};
 use tilec_passes::occupancy::Occupancy;
 
@@ -38,7 +39,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         notes.push(note);
         change.push(WayOut::by_hand(way));
     }
-    for (span, note, way) in added_together(code.tile.specialized, p) {
+    for (span, note, way) in combined::added_together(code.tile.specialized, p) {
         places.push((span, note));
         change.push(WayOut::by_hand(way));
     }
@@ -91,35 +92,6 @@ fn idle(p: &Prediction) -> Option<(String, String)> {
     })
 }
 
-/// Stores to which several blocks along an axis of the grid add, although the launch has enough blocks without it.
-fn added_together(k: &Kernel, p: &Prediction) -> Vec<(Span, String, String)> {
-    let mut out = Vec::new();
-    k.walk(k.body, &mut |k, _, s| {
-        let StmtData::Copy { dst, attrs, .. } = &k.stmts[s] else { return };
-        let Some(view) = resolve_view(k, *dst).filter(|view| attrs.reduce.is_some() && k.tensor_ty(view.base).is_some())
-        else {
-            return;
-        };
-        let reads = |v: Value| view.dims.iter().flat_map(ViewDim::starts).any(|&e| depends_on(k, e, v));
-        for axis in k.grid.iter().filter(|axis| !reads(axis.index)) {
-            let Some(count) = k.as_int(axis.extent).filter(|&n| n > 1) else { continue };
-            let waves = p.waves / count as f64;
-            if waves < 1.0 {
-                continue;
-            }
-            let (index, tensor) = (&k.values[axis.index].name, &k.values[view.base].name);
-            out.push((
-                k.stmt_spans[s],
-                format!("{count} blocks along `{index}` add to the same elements of `{tensor}`"),
-                format!(
-                    "fewer blocks along `{index}`: without it the launch still has {waves:.1} waves, and stores `{tensor}` once"
-                ),
-            ));
-        }
-    });
-    out
-}
-
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.
 fn iterations(code: &Code<'_>) -> Vec<(Span, String)> {
     let of = |pace: &IterationTime| {
@@ -153,7 +125,7 @@ fn missed_path(code: &Code<'_>, term: Term) -> Option<FastPath> {
         Term::Ends => &[FastPath::StagedStores],
         Term::Conflicts => &[FastPath::Banks],
         Term::L1 | Term::L2 | Term::Memory | Term::Barriers | Term::Uneven => &[],
-        Term::Sectors | Term::Issue | Term::Copies | Term::Launch => &[],
+        Term::Sectors | Term::Rows | Term::Combining | Term::Issue | Term::Copies | Term::Launch => &[],
     };
     paths.iter().copied().find(|&path| declined(code.tile, path).next().is_some())
 }
@@ -172,6 +144,9 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
                 "{:.2} times the bytes of the tensors are moved: tiles load elements again",
                 p.bytes / p.least_bytes.max(1.0)
             ));
+        }
+        Term::Combining => {
+            "the second-level cache combines values with memory: a limited number of sectors per clock, and those of one address one after the other"
         }
         Term::Copies => "operands are copied by launches in front of the kernel (`align-rows`)",
         Term::Barriers => "warps synchronise in every iteration",
@@ -227,6 +202,8 @@ fn ways_out(code: &Code<'_>, p: &Prediction, term: Term) -> Vec<WayOut> {
                 By::Question,
             )]
         }
+        Term::Rows => box_rows::ways_out(code.tile.specialized, p),
+        Term::Combining => combined::ways_out(p),
         Term::Issue => {
             vec![WayOut::by_hand(
                 "instruction issue takes longer than memory: fewer instructions for each element are faster (wider accesses, packed 16-bit types, less arithmetic)",

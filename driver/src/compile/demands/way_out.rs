@@ -1,5 +1,6 @@
 //! Ways out: what would have a demand hold, and how that can be tried.
 
+use tilec_ir::diag::Span;
 use tilec_ir::types::Order;
 
 /// A way out.
@@ -22,6 +23,8 @@ pub(crate) enum By {
     Schedule(&'static str, u64),
     /// So many blocks on a multiprocessor, by whatever means.
     Resident(u64),
+    /// The loop around the copy at this place takes steps of so many elements.
+    Step(Span, u64),
     /// A tensor is declared in this order.
     Order(String, Order),
     /// Loops load to shared memory, and not straight to registers.

@@ -21,6 +21,8 @@ pub(in crate::choose) struct Launch {
     pub(in crate::choose) raster: f64,
     /// Bytes of all tensors, each read or written once.
     pub(in crate::choose) bytes: f64,
+    /// Of these, bytes of tensors that values are combined with.
+    pub(in crate::choose) combined: f64,
     /// Distinct bytes divided by indexed bytes: windows of a convolution overlap.
     pub(in crate::choose) distinct: f64,
     /// Extents that the first two grid axes divide into tiles; 0 if they divide nothing.
@@ -41,6 +43,8 @@ pub enum Term {
     Ends,
     Uneven,
     Sectors,
+    Rows,
+    Combining,
     Conflicts,
     Issue,
     Copies,
@@ -52,7 +56,7 @@ impl Term {
     pub const UNITS: [Term; 5] = [Term::Products, Term::Shared, Term::L1, Term::L2, Term::Memory];
 
     /// All, units of the card first.
-    pub const ALL: [Term; 14] = [
+    pub const ALL: [Term; 16] = [
         Term::Products,
         Term::Shared,
         Term::L1,
@@ -63,6 +67,8 @@ impl Term {
         Term::Ends,
         Term::Uneven,
         Term::Sectors,
+        Term::Rows,
+        Term::Combining,
         Term::Conflicts,
         Term::Issue,
         Term::Copies,
@@ -82,6 +88,8 @@ impl Term {
             Term::Ends => "filling and storing",
             Term::Uneven => "uneven waves",
             Term::Sectors => "unused bytes of sectors",
+            Term::Rows => "rows of TMA boxes",
+            Term::Combining => "atomic operations",
             Term::Conflicts => "bank conflicts",
             Term::Issue => "instruction issue",
             Term::Copies => "copies of operands",
@@ -113,6 +121,10 @@ pub struct Terms {
     pub uneven: f64,
     /// Additional time for sectors whose bytes are partly unused, if the code is known.
     pub sectors: f64,
+    /// Additional time of rows of TMA boxes that are short, or cross lines.
+    pub rows: f64,
+    /// Atomic operations of the second-level cache.
+    pub combining: f64,
     /// Bank conflicts, if the code is known.
     pub conflicts: f64,
     /// The time by which issuing instructions exceeds all else, if the code is known.
@@ -137,6 +149,8 @@ impl Terms {
             Term::Ends => self.ends,
             Term::Uneven => self.uneven,
             Term::Sectors => self.sectors,
+            Term::Rows => self.rows,
+            Term::Combining => self.combining,
             Term::Conflicts => self.conflicts,
             Term::Issue => self.issue,
             Term::Copies => self.copies,
@@ -145,13 +159,14 @@ impl Terms {
     }
 
     /// Their names and values.
-    pub fn list(&self) -> [(&'static str, f64); 14] {
+    pub fn list(&self) -> [(&'static str, f64); 16] {
         Term::ALL.map(|t| (t.name(), self.of(t)))
     }
 
-    /// [`Self::list`] without terms of known code that are 0.
+    /// [`Self::list`] without terms of waste and of known code that are 0.
     pub fn shown(&self) -> impl Iterator<Item = (Term, f64)> + use<> {
-        let (all, of_code) = (*self, [Term::L1, Term::Sectors, Term::Conflicts, Term::Issue, Term::Copies]);
+        let (all, of_code) =
+            (*self, [Term::L1, Term::Sectors, Term::Rows, Term::Combining, Term::Conflicts, Term::Issue, Term::Copies]);
         let shown = Term::ALL.into_iter().filter(move |t| !of_code.contains(t) || all.of(*t) > 0.0);
         shown.map(move |t| (t, all.of(t)))
     }
@@ -210,5 +225,7 @@ pub(super) fn traffic(card: &Card, cost: &Cost, launch: &Launch, blocks: f64) ->
     let [own, other] = part.map_or([1.0; 2], |part| part.weights(tile));
     let share = (down * own + across * other) / (wave * (own + other));
     let loads: f64 = cost.parts.iter().map(|p| p.trips * p.taken()).sum();
-    (loads * blocks * share.min(1.0) * launch.distinct).max(launch.bytes)
+    let swapped: f64 = blocks * cost.parts.iter().map(|p| p.trips * p.swapped).sum::<f64>();
+    (loads * blocks * share.min(1.0) * launch.distinct).max(launch.bytes - launch.combined)
+        + swapped.max(launch.combined)
 }

@@ -175,6 +175,8 @@ struct Tile {
     products: f64,
     shared: f64,
     l2: f64,
+    /// The time of short rows beyond that of their bytes.
+    rows: f64,
     latency: f64,
     /// The part of it that is for loads that do not run ahead.
     awaited: f64,
@@ -185,8 +187,9 @@ struct Tile {
     behind: f64,
     /// Clocks by the power limit of the card.
     all: f64,
-    /// Bytes from memory, and clocks for boxes outside of tensors, during which nothing else is requested.
-    loads: f64,
+    /// Bytes of whole lines that take as long as what is requested from memory, and clocks for boxes outside of tensors, during which nothing else is
+    /// requested.
+    requested: f64,
     zeros: f64,
 }
 
@@ -207,11 +210,14 @@ impl Tile {
             true => (product + groups * part.behind + BEHIND).max(CHAIN + CHAINED * product / groups),
             false => (product / c.peak + groups * part.added).max(alone + part.between),
         };
-        let feed = passed(part, cost) / of.from_cache;
+        let (feed, beyond) = passed(part, cost);
+        let (feed, beyond) = (feed / of.from_cache, beyond / of.from_cache);
         let zeros = c.outside * of.outside * per_row(part, cost) / LINE;
         let loaded = part.loads * of.from_memory;
-        let landing = c.landing + feed.max(loaded / of.dram.min(c.supply.memory_rate(card, of.active)));
-        self.loads += part.trips * loaded;
+        // The limit of a multiprocessor is a number of outstanding requests.
+        let requested = part.full_rows * of.from_memory;
+        let landing = c.landing + feed.max(loaded / of.dram).max(requested / c.supply.memory_rate(card, of.active));
+        self.requested += part.trips * requested;
         self.zeros += part.trips * zeros;
         let read = part.shared / SHARED;
         // A slot is requested, lands, and is multiplied by all warpgroups before it is free: with few slots, none is
@@ -224,7 +230,8 @@ impl Tile {
         self.loops += part.trips * step;
         self.products += part.trips * multiply;
         self.shared += part.trips * read;
-        self.l2 += part.trips * feed;
+        self.l2 += part.trips * (feed - beyond);
+        self.rows += part.trips * beyond;
         let latency = part.trips * (step - multiply.max(feed)).max(0.0);
         self.latency += latency;
         self.awaited += if part.ahead > 0.0 { 0.0 } else { latency };
@@ -299,13 +306,13 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
     let allowed = (busy + c.resting * (rounds - busy).max(0.0)) * tile.all + ends;
     // Each block loads at its rate from memory, with fewer active blocks in the last round.
     let supplied = match shared {
-        Some(s) => s.rounds * tile.loads / supply.memory_rate(card, s.busy),
-        None => supply.rounds(card, tile.loads, taken, places),
+        Some(s) => s.rounds * tile.requested / supply.memory_rate(card, s.busy),
+        None => supply.rounds(card, tile.requested, taken, places),
     };
     let supplied = supplied + rounds * tile.zeros;
     let working = (rounds * loops + ends).max(supplied + ends).max(allowed) / clock;
     let memory = (traffic + c.crossing * crossing(cost, launch)) / (c.read * card.dram * 1e9);
-    let memory = memory + c.passing * rounds * tile.l2 / clock;
+    let memory = memory + c.passing * rounds * (tile.l2 + tile.rows) / clock;
     // A single warpgroup has half as many outstanding accesses when partial sums are exchanged (64x4096x14336 of e4m3
     // on an H200: 22.9 us with one warpgroup for 64x128, 19.9 us with two).
     let alone = shared.filter(|s| groups < 2.0 && !s.paired).and(cost.tile);
@@ -316,6 +323,7 @@ pub(in crate::choose) fn time(card: &Card, c: &Constants, cost: &Cost, launch: &
         products: (rounds * tile.products).max(tiles / places * tile.all) / clock,
         shared: rounds * tile.shared / clock,
         l2: rounds * tile.l2 / clock,
+        rows: rounds * tile.rows / clock,
         memory,
         latency: rounds * tile.latency / clock,
         barriers: 0.0,
@@ -351,7 +359,7 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         tiles: taken / each,
         steps: part.trips,
         shape: (rows, cols),
-        bytes: part.loads,
+        bytes: part.full_rows,
         row: part.sides.map_or(part.loads / (rows + cols), |_| part.row),
         computed: part.computes,
         operands: batch * (down * own + across * other) * part.trips * part.taken() / (own + other),
@@ -368,9 +376,9 @@ fn shared(card: &Card, c: &Constants, cost: &Cost, launch: &Launch, (taken, plac
         .filter(|s| cost.stream_k.unwrap_or(s.gains))
 }
 
-/// Bytes that an iteration loads for a row of the tile.
+/// Bytes of whole lines that take as long as what an iteration loads for a row of the tile.
 fn per_row(part: &Part, cost: &Cost) -> f64 {
-    cost.tile.map_or(0.0, |(rows, cols)| part.loads / (rows + cols) as f64)
+    cost.tile.map_or(0.0, |(rows, cols)| part.full_rows / (rows + cols) as f64)
 }
 
 /// Rows and columns of a tile outside of the output, as far as they delay the launch: those of the last tiles along an
@@ -389,17 +397,16 @@ fn outside(cost: &Cost, launch: &Launch, at_once: bool) -> f64 {
     of(0, rows) + of(1, cols)
 }
 
-/// Bytes of an iteration that pass the second-level cache: blocks of a cluster share an operand. If rows cross lines,
-/// `loads` includes that already.
-fn passed(part: &Part, cost: &Cost) -> f64 {
+/// Bytes of whole lines that pass the second-level cache in the time of an iteration's loads, and those of them beyond
+/// what it loads: blocks of a cluster share an operand. If rows cross lines, `full_rows` includes that already.
+fn passed(part: &Part, cost: &Cost) -> (f64, f64) {
     let [down, right] = cost.cluster.map(|c| c as f64);
-    match cost.tile.filter(|_| !part.across) {
-        Some(tile) => {
-            let [own, other] = part.weights(tile);
-            part.loads * (own / right + other / down) / (own + other)
-        }
-        None => part.loads,
-    }
+    let share = cost.tile.map_or(1.0, |tile| {
+        let [own, other] = part.weights(tile);
+        (own / right + other / down) / (own + other)
+    });
+    let passed = part.full_rows * if part.across { 1.0 } else { share };
+    (passed, (passed - part.loads * share).max(0.0))
 }
 
 /// Bytes of the operands, times the base-two logarithm of the number of tiles that load them; blocks of a cluster count

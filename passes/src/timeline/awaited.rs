@@ -8,9 +8,8 @@ use super::data::Timeline;
 use super::program::{LoopOfLoads, Program};
 use super::run::run;
 use crate::Options;
-use crate::graph::accesses::Accesses;
 use tilec_ir::diag::Span;
-use tilec_ir::entities::Stmt;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{Kernel, StmtData};
 
 /// A loop that waits for what threads load in its iterations.
@@ -79,11 +78,11 @@ pub fn awaited_loads(k: &Kernel, options: &Options) -> Vec<AwaitedLoads> {
     loops.iter().filter_map(of_loop).collect()
 }
 
-/// What a step loads: each tensor that it reads.
+/// What a step loads, of each tensor.
 fn of_step(k: &Kernel, program: &Program, step: usize) -> Vec<AwaitedLoad> {
-    let (s, stored) = (program.stmt(step), program.is_held(step));
-    let read = Accesses::of(k, s).touches.into_iter().filter(|t| t.reads && k.tensor_ty(t.value).is_some());
-    read.map(|t| AwaitedLoad { span: k.stmt_spans[s], tensor: k.values[t.value].name.clone(), stored }).collect()
+    let (span, stored) = (k.stmt_spans[program.stmt(step)], program.is_held(step));
+    let name = |v: Value| k.values[v].name.clone();
+    program.tensors(step).iter().map(|&v| AwaitedLoad { span, tensor: name(v), stored }).collect()
 }
 
 fn variable(k: &Kernel, at: Stmt) -> Option<Span> {

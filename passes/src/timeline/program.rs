@@ -34,9 +34,10 @@ pub(super) enum Act {
         pending: u32,
     },
     Channel(ChannelOp, Vec<Value>),
-    /// Into the slot of a channel, a buffer or registers; `held`: the warps hold the elements in between. `threads`:
-    /// they load the elements to registers in any case.
+    /// From windows of tensors into the slot of a channel, a buffer or registers; `held`: the warps hold the elements in
+    /// between. `threads`: they load the elements to registers in any case.
     Load {
+        from: Vec<Value>,
         into: Value,
         bytes: u64,
         held: bool,
@@ -196,6 +197,14 @@ impl Program {
         matches!(self.steps[step].act, Act::Load { held: true, .. })
     }
 
+    /// The tensors that a step loads from.
+    pub(super) fn tensors(&self, step: usize) -> &[Value] {
+        match &self.steps[step].act {
+            Act::Load { from, .. } => from,
+            _ => &[],
+        }
+    }
+
     /// The same with loads that land at once.
     pub(super) fn landed(&self, loads: impl Iterator<Item = usize>) -> Program {
         let mut program = self.clone();
@@ -353,7 +362,7 @@ impl Maker<'_> {
                 }
                 let held = !attrs.lands_later() && !matches!(k.values[into].def, ValueDef::Var(_));
                 let threads = !attrs.lands_later() && !attrs.is_prefetch();
-                self.load(*src, elements).map_or(Act::Other, |bytes| Act::Load { into, bytes, held, threads })
+                self.load(*src, (into, elements), (held, threads))
             }
             // A name of a window loads nothing.
             StmtData::Let { init, .. } if resolve_view(k, *init).is_some() => Act::Other,
@@ -366,23 +375,30 @@ impl Maker<'_> {
     /// A value whose expression may load windows.
     fn computed(&self, e: Expr, into: Value) -> Act {
         let elements = fixed_shape(self.k, e).map_or(0, |shape| shape.iter().product());
-        let act = |bytes| Act::Load { into, bytes, held: false, threads: true };
-        self.load(e, elements).map_or(Act::Other, act)
+        self.load(e, (into, elements), (false, true))
     }
 
-    /// Bytes that an expression of so many elements loads from tensors; `None`: it has no window of one.
-    fn load(&self, e: Expr, elements: u64) -> Option<u64> {
+    /// The load of an expression's windows, if it has any.
+    fn load(&self, e: Expr, (into, elements): (Value, u64), (held, threads): (bool, bool)) -> Act {
+        let mut windows = Vec::new();
+        self.windows(e, elements, &mut windows);
+        let (from, bytes): (Vec<Value>, Vec<u64>) = windows.into_iter().unzip();
+        if from.is_empty() { Act::Other } else { Act::Load { from, into, bytes: bytes.iter().sum(), held, threads } }
+    }
+
+    /// The windows of tensors that an expression of so many elements has, each with its bytes.
+    fn windows(&self, e: Expr, elements: u64, out: &mut Vec<(Value, u64)>) {
         let k = self.k;
         // Of the operand of an `iota` only the extents matter.
         if matches!(k.exprs[e], ExprData::Iota { .. }) {
-            return None;
+            return;
         }
         if let Some(view) = resolve_view(k, e) {
             let own = || fixed_shape(k, e).map(|shape| shape.iter().product()).unwrap_or(elements);
-            return k.tensor_ty(view.base).map(|_| of_elements(k, view.base, own()));
+            out.extend(k.tensor_ty(view.base).map(|_| (view.base, of_elements(k, view.base, own()))));
+            return;
         }
-        let inside = k.children(e).into_iter().filter_map(|e| self.load(e, elements));
-        inside.reduce(|all, bytes| all + bytes)
+        k.children(e).into_iter().for_each(|e| self.windows(e, elements, out));
     }
 
     /// Says what each step waits for.

@@ -8,6 +8,7 @@ mod answer;
 mod by_parameters;
 mod chain;
 mod costs;
+mod element_types;
 mod faster;
 mod figures;
 mod larger_tiles;

@@ -62,7 +62,7 @@ pub use combining::Combined;
 pub use copied_elements::{Place, Unknown};
 pub use dispatch_rule::{AtLeast, Branch, rule};
 pub use free_parameters::{FreeParameter, free_parameters};
-pub use issue_counts::{Runs, launched, runs};
+pub use issue_counts::{Runs, known_int, launched, most_on_multiprocessor, runs};
 pub use literal_extents::{LiteralExtent, literal_extents};
 pub use model::launch::{Term, Terms};
 pub(crate) use model::stream_k;

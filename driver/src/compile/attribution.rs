@@ -143,7 +143,10 @@ pub(super) fn waves(p: &Prediction) -> String {
     let tiles = format!("{:.0} {}", p.tiles, if p.tiles == 1.0 { "tile" } else { "tiles" });
     match p.blocks > p.tiles {
         true => format!("{tiles}, shared by {:.0} blocks, are {:.2} waves", p.blocks, p.waves),
-        false => format!("{tiles} are {:.2} waves", p.waves),
+        false => {
+            let are = if p.tiles == 1.0 { "is" } else { "are" };
+            format!("{tiles} {are} {:.2} waves", p.waves)
+        }
     }
 }
 

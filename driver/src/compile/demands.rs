@@ -7,11 +7,13 @@ pub(crate) mod box_rows;
 mod code;
 pub(crate) mod combined;
 mod figures;
+pub(crate) mod loaded_again;
 pub(crate) mod loop_copies;
 mod order;
 pub(crate) mod padding;
 pub(crate) mod promises;
 mod roofline;
+pub(crate) mod tensor_core_types;
 mod wasted;
 pub(crate) mod way_out;
 
@@ -255,7 +257,12 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let at = products(&|row| !row.tensor_core);
             let note = "`tilec explain W0401` says what tensor cores take".to_owned();
             let message = "not every `mma` runs on tensor cores".to_owned();
-            (!at.is_empty()).then(|| Broken { places: at, notes: vec![note], ..Broken::new(message) })
+            (!at.is_empty()).then(|| Broken {
+                places: at,
+                notes: vec![note],
+                change: tensor_core_types::ways_out(code),
+                ..Broken::new(message)
+            })
         }
         Property::Tma => {
             // What goes through registers fills shared memory in the program alone.

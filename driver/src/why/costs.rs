@@ -1,6 +1,7 @@
 //! What a loss costs: microseconds of the predicted time.
 
 use crate::compile::CompiledKernel;
+use tilec_ir::atoms::Atom;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::missed_paths::FastPath;
 use tilec_passes::choose::Term;
@@ -19,6 +20,12 @@ pub(super) fn of_loss(kernel: &CompiledKernel, what: What) -> Option<f64> {
         What::Has(Property::NoBankConflicts) => {
             // Of accesses whose executions are not known there is no number.
             (p.terms.conflicts > 0.0).then(|| budget.part(Term::Conflicts))
+        }
+        // Scalar products are all that is counted as products.
+        What::Has(Property::TensorCores)
+            if p.atom.is_some_and(|name| Atom::from_name(name).is_some_and(|atom| !atom.row().tensor_core)) =>
+        {
+            Some(budget.part(Term::Products))
         }
         What::Has(Property::Wgmma | Property::TensorCores) => missed(kernel, &[FastPath::Wgmma]),
         // Of the latency, what is for loads that do not run ahead.

@@ -12,6 +12,7 @@ use crate::compile::unrepeated::unrepeated;
 use crate::xray::registers_of;
 use tilec_ir::demands::{Figure, Property, What};
 use tilec_ir::diag::counted;
+use tilec_passes::choose::{Card, most_on_multiprocessor};
 use tilec_passes::occupancy::Occupancy;
 
 /// The answer to `--not WHAT`: of each kernel whether it holds, and why not.
@@ -141,16 +142,23 @@ pub(super) fn resident(known: &Known<'_>, kernel: &CompiledKernel) -> Part {
             _ => format!("{name}: room for {n}{limit}"),
         }
     }));
+    let p = kernel.tile.prediction.as_ref();
+    let card = p.and_then(|p| Card::from_name(p.card)).unwrap_or_else(|| Card::of(known.program.target));
+    let launched = most_on_multiprocessor(&kernel.tile.kernel, card).filter(|&n| n < o.resident());
+    let resident = launched.unwrap_or(o.resident());
+    facts.extend(launched.map(|n| {
+        format!("the persistent grid has {} for each multiprocessor of {}", counted(n as usize, "block"), card.name)
+    }));
     facts.push(format!(
         "resident on a multiprocessor of {}: {}",
         known.program.target.name(),
-        counted(o.resident() as usize, "block")
+        counted(resident as usize, "block")
     ));
-    let predicted = kernel.tile.prediction.as_ref().map(|p| p.resident).filter(|&n| n != o.resident());
-    facts.extend(predicted.map(|n| {
-        let blocks = counted(n as usize, "block");
+    facts.extend(p.filter(|p| p.resident != resident).map(|p| {
         format!(
-            "the model, which was asked before there was code, predicted {blocks}: it estimates registers from tiles"
+            "the prediction is for {} of {}, as the model assumes before there is code",
+            counted(p.resident as usize, "block"),
+            counted(p.threads as usize, "thread")
         )
     }));
     Part { title: "What limits the resident blocks of a multiprocessor".to_owned(), facts, decisions: Vec::new() }

@@ -71,13 +71,17 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let Judged { holds, unknown, open, failed, losses: own } = judged(known, kernel);
         let checks = holds.len() + failed;
         let faster = faster::of_auto(known, kernel);
+        let far = road_end::far(known, kernel).filter(|_| own.is_empty());
         about.push(match own.len() {
             0 if !unknown.is_empty() => {
                 let have = if open == 1 { "has" } else { "have" };
                 format!("`{name}`: {checks} of {} checks pass, and {open} {have} no result", checks + open)
             }
             0 if faster.is_some() => format!("`{name}`: {checks} of {checks} checks pass"),
-            0 => format!("`{name}`: no loss found; {checks} of {checks} checks pass"),
+            0 => match &far {
+                Some((binds, _)) => format!("`{name}`: {checks} of {checks} checks pass; {binds}"),
+                None => format!("`{name}`: no loss found; {checks} of {checks} checks pass"),
+            },
             _ if failed == 0 && !kernel.tile.copied.is_empty() => {
                 format!("`{name}`: {checks} of {checks} checks pass, and operands are copied")
             }
@@ -98,7 +102,9 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             front.push(part("Values given for `auto` parameters of", vec![faster]));
         } else if !helps {
             let open = own.iter().any(|loss| loss.us.is_none() && loss.has_way_out());
-            parts.extend(road_end::of(kernel, source_changes::in_words(known, kernel), open));
+            parts.extend(road_end::of(known, kernel, source_changes::in_words(known, kernel), open));
+        } else {
+            parts.extend(far.map(|(_, part)| part));
         }
         losses.extend(own);
         parts.push(part("Other values of parameters and extents of", others));

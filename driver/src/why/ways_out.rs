@@ -3,7 +3,7 @@
 use super::advice::{Advice, printed};
 use super::answer::Known;
 use super::programs::Change;
-use super::{by_parameters, moved, numbers, operands, steps, through_buffer};
+use super::{by_parameters, element_types, moved, numbers, operands, steps, through_buffer};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::way_out::{By, WayOut};
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
@@ -24,6 +24,10 @@ pub(super) fn of_way_out(known: &Known<'_>, kernel: &CompiledKernel, way: &WayOu
         By::Resident(blocks) => resident(known, kernel, blocks),
         By::Step(copy, count) => vec![steps::advice(known, kernel, (copy, count), &way.text)],
         By::Order(ref tensor, order) => vec![of_order(kernel, (tensor, order), &way.text)],
+        By::Elements(from, to) => vec![match element_types::change(known, kernel, (from, to)) {
+            Some((option, change)) => Advice::by(format!("{option}{}", way.text), Some(change)),
+            None => Advice::by_hand(&way.text),
+        }],
         By::Buffer => {
             through_buffer::change(known, kernel).into_iter().map(|c| Advice::by(&way.text, Some(c))).collect()
         }

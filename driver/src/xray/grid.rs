@@ -81,7 +81,14 @@ pub(super) fn pictures(
             let all = extents.0.saturating_mul(extents.1);
             let range = |wave: i64| (wave * at_once, (wave + 1).saturating_mul(at_once).min(all) - 1);
             let ranges = order.values().map(|&(_, wave)| (wave, range(wave))).collect();
-            (order, Waves { ranges, how: format!("One block a tile. {fits}") })
+            let blocks = match layers[..] {
+                [] => "One block a tile.".to_owned(),
+                _ => format!(
+                    "One block for each tile and `{}`. Drawn: the tiles of the first of these.",
+                    layers.join("`, `")
+                ),
+            };
+            (order, Waves { ranges, how: format!("{blocks} {fits}") })
         }
     };
     if order.is_empty() {

@@ -125,17 +125,19 @@ pub struct LayoutParseError {
     pub message: String,
     /// The supported spelling, if it is known.
     pub instead: Option<String>,
+    /// Where the text ends, if it reads as a layout and is none.
+    pub end: Option<usize>,
 }
 
 impl LayoutParseError {
     /// A mistake at a byte.
     pub(crate) fn new(offset: usize, message: impl Into<String>) -> LayoutParseError {
-        LayoutParseError { offset, message: message.into(), instead: None }
+        LayoutParseError { offset, message: message.into(), instead: None, end: None }
     }
 
     /// Text that reads as a layout, and is none.
-    pub(crate) fn no_layout(offset: usize, e: LayoutError) -> LayoutParseError {
-        LayoutParseError { offset, message: e.message, instead: e.instead }
+    pub(crate) fn no_layout((offset, end): (usize, Option<usize>), e: LayoutError) -> LayoutParseError {
+        LayoutParseError { offset, message: e.message, instead: e.instead, end }
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn cute(c: &mut Cursor<'_>) -> Result<CuteLayout, LayoutParseError> {
     let shape = tuple(c, 0)?;
     c.expect(':')?;
     let stride = tuple(c, 0)?;
-    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError::no_layout(start, e))
+    CuteLayout::new(shape, stride).map_err(|e| LayoutParseError::no_layout((start, None), e))
 }
 
 fn tuple(c: &mut Cursor<'_>, depth: usize) -> Result<IntTuple, LayoutParseError> {

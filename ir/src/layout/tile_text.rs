@@ -71,7 +71,7 @@ fn reg_layout(c: &mut Cursor<'_>) -> Result<RegLayout, LayoutParseError> {
     let offset = c.offset();
     if !c.eat_word("bits") {
         let layout = cute(c)?;
-        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError::no_layout(offset, e));
+        return RegLayout::from_cute(&layout).map_err(|e| LayoutParseError::no_layout((offset, Some(c.offset())), e));
     }
     let out_bits = c.small("number of tile bits")?;
     let thread = named_list(c, "thread")?;
@@ -108,7 +108,7 @@ fn smem_layout(c: &mut Cursor<'_>) -> Result<SmemLayout, LayoutParseError> {
     };
     c.rewind(if is_swizzle { at_swizzle } else { end });
     let swizzle = if is_swizzle { Some(swizzle(c)?) } else { None };
-    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError::no_layout(offset, e))
+    SmemLayout::from_cute(swizzle, &layout).map_err(|e| LayoutParseError::no_layout((offset, Some(c.offset())), e))
 }
 
 fn smem_bits(c: &mut Cursor<'_>, offset: usize) -> Result<SmemLayout, LayoutParseError> {

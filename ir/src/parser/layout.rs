@@ -6,6 +6,9 @@ use crate::diag::{Diagnostic, Span};
 use crate::layout::{LayoutParseError, RegLayout, SmemLayout, parse_reg_layout_prefix, parse_smem_layout_prefix};
 use crate::parser::reader::{Parsed, Parser};
 
+/// A layout of every kind.
+const ANY: &str = "(1):(0)";
+
 impl Parser<'_, '_> {
     /// A register or thread layout, right after `layout` or `threads`.
     pub(super) fn reg_layout(&mut self) -> Parsed<RegLayout> {
@@ -28,6 +31,15 @@ impl Parser<'_, '_> {
                 self.marks.layouts.push(Span::new(start, start + used));
                 self.skip_bytes(start + used);
                 Ok(layout)
+            }
+            // Where the text alone counts, any layout will do.
+            Err(LayoutParseError { end: Some(end), .. })
+                if self.text_alone
+                    && let Ok((any, _)) = parse(ANY) =>
+            {
+                self.marks.layouts.push(Span::new(start, start + end));
+                self.skip_bytes(start + end);
+                Ok(any)
             }
             Err(e) => {
                 let at = (start + e.offset).min(self.source.len());

@@ -1,5 +1,6 @@
 //! Numbers of executions of statements after the passes, for counting issued instructions.
 
+use super::cards::Card;
 use crate::roles::threads_of;
 use std::collections::BTreeMap;
 use tilec_ir::ctas::ctas;
@@ -7,6 +8,7 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, OfKernel};
 use tilec_ir::kernel::{ENDLESS, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::ops::Op;
 use tilec_ir::target::WARP;
 
 /// The number of executions of a statement.
@@ -37,6 +39,27 @@ pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
     let reader = Reader { k, sizes, all: &mut BTreeMap::new() };
     let counted: Option<f64> = k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product();
     counted.map(|n| n * ctas(k) as f64)
+}
+
+/// Blocks that a multiprocessor of a card gets at most, because the grid is limited (a persistent grid): more are never
+/// resident. `None`: the grid grows with the sizes.
+pub fn most_on_multiprocessor(k: &Kernel, card: &Card) -> Option<u64> {
+    let most: Option<i64> = k.grid.iter().try_fold(1i64, |all, axis| all.checked_mul(at_most(k, axis.extent)?));
+    let blocks = u64::try_from(most?.checked_mul(i64::from(ctas(k)))?).ok()?;
+    Some(blocks.div_ceil(u64::from(card.sms)).max(1))
+}
+
+/// A bound of an index that holds for all sizes.
+fn at_most(k: &Kernel, e: Expr) -> Option<i64> {
+    match &k.exprs[e] {
+        ExprData::Op { op: Op::Min, args } => args.iter().filter_map(|&arg| at_most(k, arg)).min(),
+        _ => k.as_int(e),
+    }
+}
+
+/// The value of an index of the header with these sizes; `None`: it depends on run-time values.
+pub fn known_int(k: &Kernel, e: Expr, sizes: &[(String, i64)]) -> Option<i64> {
+    Reader { k, sizes, all: &mut BTreeMap::new() }.int(e)
 }
 
 struct Reader<'a> {
@@ -107,6 +130,20 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use tilec_ir::diag::Sink;
+
+    /// A grid with a limit gives each multiprocessor no more than its part of it, for any sizes.
+    #[test]
+    fn limited_grids_limit_the_blocks_of_a_multiprocessor() {
+        let most = |extent: &str| {
+            let source = format!(
+                "kernel k(Y: gmem f32[N]) grid (i: {extent}) {{ for t in i..ceildiv(N, 64) step 264 {{ copy 1.0 -> Y[t..+1] }} }}"
+            );
+            let module = tilec_ir::parser::parse(&source, &mut Sink::new()).expect("it parses");
+            most_on_multiprocessor(&module.kernels[0], Card::from_name("H200").expect("a card"))
+        };
+        assert_eq!(most("min(ceildiv(N, 64), 132)"), Some(1));
+        assert_eq!((most("min(N, 264)"), most("265"), most("ceildiv(N, 64)")), (Some(2), Some(3), None));
+    }
 
     /// An index of the grid stands for all blocks that share a tile: each of them issues instructions.
     #[test]

@@ -52,8 +52,10 @@ pub(crate) fn remarks_to_warnings(k: &Kernel, options: &Options, first: usize, s
         let share = with / without - 1.0;
         if share > WORTH {
             let longer = (share * 100.0).round();
-            let note =
-                format!("by the model a launch takes {longer}% longer because of this {}", launch.circumstances());
+            let note = format!(
+                "estimated before there is code: a launch takes {longer}% longer because of this {}",
+                launch.circumstances()
+            );
             sink.warn_of(*i, code(loss.path), note);
         }
     }

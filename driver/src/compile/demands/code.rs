@@ -11,7 +11,8 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::Prediction;
+use tilec_passes::choose::{Card, Prediction, most_on_multiprocessor};
+use tilec_passes::occupancy::Occupancy;
 use tilec_passes::timeline::{AwaitedLoad, AwaitedLoads};
 use tilec_ptx::report::Report;
 
@@ -44,12 +45,31 @@ pub(super) struct Code<'a> {
     pub(super) report: &'a Report,
     /// Registers of a thread: as assembled, else as estimated.
     pub(super) registers: u32,
+    /// Whether an assembler counted them.
+    pub(super) assembled: bool,
 }
 
 impl<'a> Code<'a> {
     pub(super) fn new(tile: CompiledKernel<'a>, report: &'a Report, assembler: Option<&Assembler>) -> Code<'a> {
         let registers = assembler.map_or(report.estimated_registers, |by| by.registers);
-        Code { tile, report, registers }
+        Code { tile, report, registers, assembled: assembler.is_some() }
+    }
+
+    /// What the resources of a multiprocessor have room for.
+    pub(super) fn occupancy(&self) -> Occupancy {
+        let (threads, registers) = (u64::from(self.report.threads), u64::from(self.registers));
+        Occupancy::new(self.tile.target, threads, registers, self.report.smem_bytes)
+    }
+
+    /// Blocks that the grid has at most for each multiprocessor, if it is limited.
+    pub(super) fn launched(&self) -> Option<u64> {
+        let predicted = self.tile.prediction.and_then(|p| Card::from_name(p.card));
+        most_on_multiprocessor(self.tile.kernel, predicted.unwrap_or_else(|| Card::of(self.tile.target)))
+    }
+
+    /// Blocks that are resident on a multiprocessor: for which there is room, and which are launched.
+    pub(super) fn resident(&self) -> u64 {
+        self.occupancy().resident().min(self.launched().unwrap_or(u64::MAX))
     }
 
     /// The statements for which a pass has missed this fast path.

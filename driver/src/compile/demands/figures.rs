@@ -181,11 +181,18 @@ fn resident(code: &Code<'_>, assembler: Option<&Assembler>, what: What) -> Optio
         None => (report.estimated_registers, "estimated"),
     };
     let (target, threads, smem) = (code.tile.target, u64::from(report.threads), report.smem_bytes);
-    let is = Occupancy::new(target, threads, registers.into(), smem);
-    let mut broken = compared(what, is.resident() as f64, |x| {
-        let limits = is.limits().join(" and ");
+    let is = code.occupancy();
+    let few = code.launched().filter(|&n| n < is.resident());
+    let mut broken = compared(what, code.resident() as f64, |x| {
+        let limits = if few.is_some() { "the grid".to_owned() } else { is.limits().join(" and ") };
         format!("{} of {threads} threads on a multiprocessor, limited by {limits}", counted(x as usize, "block"))
     })?;
+    broken.notes.extend(few.map(|n| {
+        format!(
+            "there is room for {}, and the persistent grid has {n} for each multiprocessor",
+            counted(is.resident() as usize, "block")
+        )
+    }));
     broken
         .notes
         .push(format!("a thread has {registers} registers ({from}), and a block {smem} bytes of shared memory"));

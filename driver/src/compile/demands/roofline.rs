@@ -1,6 +1,7 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
 use super::code::{Broken, Code, declined};
+use super::loaded_again;
 use super::loop_copies;
 use super::way_out::{By, WayOut};
 use super::{box_rows, combined};
@@ -17,6 +18,8 @@ use tilec_passes::occupancy::Occupancy;
 
 /// Share of the time beyond the busiest unit from which on places and ways out of a term are said.
 const ADVISED: f64 = 0.2;
+/// How many times the minimum of bytes are moved from which on it is said that elements are loaded again.
+const AGAIN: f64 = 1.05;
 /// Share of the predicted time from which on the launch itself is what takes long.
 const LAUNCH: f64 = 0.5;
 
@@ -48,6 +51,12 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         change.push(WayOut::by_hand(way));
     }
     places.extend(iterations(code));
+    // The busiest unit, too, has work that larger tiles would not have.
+    let repeats =
+        |term: &Term| *term == Term::L2 && p.atom.is_some() || *term == Term::Memory && p.bytes > AGAIN * p.least_bytes;
+    if large.iter().chain([&busiest]).any(repeats) {
+        places.extend(loaded_again::by_blocks(code.tile.specialized, p));
+    }
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
         let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
@@ -61,12 +70,30 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         if term == Term::Copies {
             places.extend(code.tile.copied.iter().map(|o| (o.span, o.reason())));
         }
-        places.extend(own.into_iter().filter(|&(span, _)| term != Term::Latency || !paced(span) && !awaits(span)));
+        // Of loads that are repeated it is said why.
+        let said = repeats(&term);
+        let own = own.into_iter().filter(|_| !said);
+        places.extend(own.filter(|&(span, _)| term != Term::Latency || !paced(span) && !awaits(span)));
         path = path.or_else(|| missed_path(code, term));
         notes.extend(reason(code, p, term));
+        notes.extend(assumed(code, p).filter(|_| matches!(term, Term::Ends | Term::Latency)));
         change.extend(ways_out(code, p, term));
     }
     Broken { notes, places, change, path, ..broken }
+}
+
+/// The resident blocks on which the time rests that blocks wait, if the code has others.
+fn assumed(code: &Code<'_>, p: &Prediction) -> Option<String> {
+    let is = code.resident();
+    (code.assembled && is != p.resident).then(|| {
+        format!(
+            "this waiting is predicted for {} of {} on a multiprocessor, as the model assumes before there is code: by the code there are {} of {}",
+            counted(p.resident as usize, "resident block"),
+            counted(p.threads as usize, "thread"),
+            counted(is as usize, "resident block"),
+            counted(code.report.threads as usize, "thread"),
+        )
+    })
 }
 
 /// The predicted time as a sum, which says where work of a unit overlaps with others.
@@ -139,7 +166,7 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
         }
         Term::L1 => "a block loads the same elements again, for other elements of its result",
         Term::L2 if p.atom.is_some() => "a block loads its rows and columns of the operands for itself",
-        Term::Memory if p.bytes > 1.05 * p.least_bytes => {
+        Term::Memory if p.bytes > AGAIN * p.least_bytes => {
             return Some(format!(
                 "{:.2} times the bytes of the tensors are moved: tiles load elements again",
                 p.bytes / p.least_bytes.max(1.0)
@@ -228,9 +255,7 @@ const MANY: u64 = 8;
 
 /// One block more than are resident, if a multiprocessor has places for it and the launch has blocks for it.
 fn one_more_block(code: &Code<'_>, p: &Prediction) -> Option<u64> {
-    let report = code.report;
-    let (threads, registers) = (u64::from(report.threads), u64::from(code.registers));
-    let is = Occupancy::new(code.tile.target, threads, registers, report.smem_bytes);
+    let is = code.occupancy();
     let more = is.resident() + 1;
     (more <= is.warps.min(is.blocks).min(MANY) && p.waves > 1.0).then_some(more)
 }

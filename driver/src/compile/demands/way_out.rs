@@ -1,7 +1,7 @@
 //! Ways out: what would have a demand hold, and how that can be tried.
 
 use tilec_ir::diag::Span;
-use tilec_ir::types::Order;
+use tilec_ir::types::{Elem, Order};
 
 /// A way out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub(crate) enum By {
     Step(Span, u64),
     /// A tensor is declared in this order.
     Order(String, Order),
+    /// Operands of products of one type are declared of another one.
+    Elements(Elem, Elem),
     /// Loops load to shared memory, and not straight to registers.
     Buffer,
     /// Other values of parameters, which `tilec why` tries itself.

@@ -1,0 +1,42 @@
+//! Elements that several blocks load: how often, along which axis of the grid, and because of which tile.
+
+use super::loop_copies::depends_on;
+use tilec_ir::diag::Span;
+use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData};
+use tilec_ir::loop_ends::meaning;
+use tilec_ir::ops::Op;
+use tilec_ir::typing::{ViewDim, resolve_view};
+use tilec_passes::choose::{Prediction, known_int};
+
+/// The loads of each tensor that blocks along an axis of the grid share, those that are repeated most in front.
+pub(crate) fn by_blocks(k: &Kernel, p: &Prediction) -> Vec<(Span, String)> {
+    let mut found: Vec<(i64, Span, String)> = Vec::new();
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::Copy { src, .. } = k.stmts[s] else { return };
+        let Some(view) = resolve_view(k, src).filter(|view| k.tensor_ty(view.base).is_some()) else { return };
+        let moves = |axis: &GridAxis| view.dims.iter().flat_map(ViewDim::starts).any(|&e| depends_on(k, e, axis.index));
+        for axis in k.grid.iter().filter(|axis| !moves(axis)) {
+            let Some(count) = known_int(k, axis.extent, &p.sizes).filter(|&n| n > 1) else { continue };
+            let (index, tensor) = (&k.values[axis.index].name, &k.values[view.base].name);
+            let tiles = tile(k, axis).map_or(String::new(), |n| {
+                format!(", whose tiles have {n} elements: with twice as many it is half as often")
+            });
+            let text = format!(
+                "each element of `{tensor}` is loaded {count} times, once by each block along `{index}`{tiles}"
+            );
+            if found.iter().all(|(.., other)| *other != text) {
+                found.push((count, k.stmt_spans[s], text));
+            }
+        }
+    });
+    found.sort_by_key(|(count, ..)| std::cmp::Reverse(*count));
+    found.into_iter().map(|(_, span, text)| (span, text)).collect()
+}
+
+/// The extent of the tiles that an axis counts.
+fn tile(k: &Kernel, axis: &GridAxis) -> Option<i64> {
+    match &k.exprs[meaning(k, axis.extent)] {
+        ExprData::Op { op: Op::CeilDiv | Op::Div, args } => k.as_int(args[1]),
+        _ => None,
+    }
+}

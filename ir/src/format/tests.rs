@@ -216,14 +216,13 @@ kernel k(A: gmem f32[M, N],  // read
     assert_eq!(formatted(&text.replace("  //", "      //")), text);
 }
 
-/// What reads as a layout is formatted, also if it is none: strides of padded rows, of a buffer and of a register tile.
+/// What reads as a layout of a buffer is formatted, also if it is none: strides of padded rows.
 #[test]
 fn texts_of_layouts_that_are_none_are_formatted() {
     let text = "\
 kernel k(A: gmem f32[M]) {
     let s = smem f32[16, 4] layout (16,4):(5,1)
     let t = smem f32[16, 4] layout (16,4):(5,1) swizzle<1,2,3>
-    var x = reg f32[32] layout (32,3):(5,1) = 0.0
 }
 ";
     assert_eq!(formatted(&text.replace("    ", "  ")), text);

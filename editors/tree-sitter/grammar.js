@@ -85,6 +85,7 @@ module.exports = grammar({
                 optional(choice('scratch', 'signals')),
                 optional(seq('multiple', $._expression)),
                 optional(seq('align', $.integer)),
+                optional('constant'),
             ),
         cluster_memory: ($) => seq('dsmem', $._element, '[', optional(commas($._expression)), ']'),
         strides: ($) =>

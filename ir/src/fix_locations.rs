@@ -17,6 +17,8 @@ pub enum FixLocation {
     Scratch,
     /// `multiple n` of a tensor, with the blanks in front.
     Multiple,
+    /// `constant` of a tensor, with the blanks in front.
+    Constant,
     /// All of a tensor's type that is in front of `multiple`.
     Tensor,
     /// The kind of a compile-time parameter.

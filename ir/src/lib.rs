@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod codes;
 pub mod combine;
 pub mod commutative;
+pub mod constant_loads;
 pub mod contraction;
 pub mod ctas;
 pub mod deferred_lets;

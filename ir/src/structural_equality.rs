@@ -148,6 +148,7 @@ impl Pair<'_> {
         check("array of pointers", &a.pointers, &b.pointers)?;
         check("scratch memory", &a.scratch, &b.scratch)?;
         check("alignment", &a.align, &b.align)?;
+        check("constant contents", &a.constant, &b.constant)?;
         self.options(a.multiple, b.multiple)?;
         match (&a.strides, &b.strides) {
             (Strides::Ordered(OrderRef::Param(x)), Strides::Ordered(OrderRef::Param(y))) => self.values(*x, *y),

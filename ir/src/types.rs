@@ -223,6 +223,8 @@ pub struct TensorTy {
     /// of `n`, so that aligned groups of `n` elements are inside the tensor or outside. `None` once specialised, when
     /// preconditions say it.
     pub multiple: Option<Expr>,
+    /// Launches that may still run when one of this kernel begins do not write it. So it may be loaded before the kernel waits for them.
+    pub constant: bool,
 }
 
 impl TensorTy {

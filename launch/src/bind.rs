@@ -544,6 +544,7 @@ mod tests {
             shape,
             strides,
             reads_gaps: false,
+            constant: false,
             scratch: None,
             may_alias,
         }

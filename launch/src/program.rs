@@ -30,6 +30,17 @@ impl Program {
                 }
             }
         }
+        let constant =
+            |c: &&Contract, name: &str| c.param(name).and_then(|p| p.kind.tensor()).is_some_and(|t| t.constant);
+        for contract in launches {
+            let written = contract.params.iter().filter(|p| p.kind.tensor().is_some_and(|t| t.access.writes()));
+            for name in written.map(|p| &p.name) {
+                if let Some(reader) = launches.iter().find(|c| constant(c, name)) {
+                    let (of, by) = (&reader.entry, &contract.entry);
+                    misfits.push(format!("`{name}` is `constant` in `{of}`, and `{by}` writes it"));
+                }
+            }
+        }
         if !misfits.is_empty() {
             misfits.dedup();
             return Err(misfits);
@@ -297,6 +308,12 @@ mod tests {
         scalar(&mut other, "beta", Some(2.0));
         let misfits = Program::new("p", &[&other, &second]).expect_err("two defaults");
         assert_eq!(misfits, ["`beta` of `second` and of `gemm` have different defaults"]);
+        let mut kept = second.clone();
+        if let Some(ParamKind::Tensor(tensor)) = kept.params.iter_mut().find(|p| p.name == "C").map(|p| &mut p.kind) {
+            tensor.constant = true;
+        }
+        let misfits = Program::new("p", &[&first, &kept]).expect_err("written in front of it");
+        assert_eq!(misfits, ["`C` is `constant` in `second`, and `gemm` writes it"]);
         second.params[0].name = "M".to_owned();
         let misfits = Program::new("p", &[&first, &second]).expect_err("a size is not a tensor");
         assert_eq!(misfits[0], "`M` of `second` and of `gemm` have nothing but the name in common");

@@ -183,8 +183,10 @@ impl Memory {
         for (plan, placed) in plans.iter().zip(&self.tensors).filter(|(_, placed)| placed.under.is_none()) {
             let mut over = plans.iter().zip(&self.tensors).filter(|(_, p)| p.under.as_ref() == Some(&plan.name));
             let read_only = !written(&plan.name) && !over.any(|(plan, _)| written(&plan.name));
+            let constant = contract.param(&plan.name).and_then(|p| p.kind.tensor()).is_some_and(|t| t.constant);
             for part in &placed.parts {
                 self.device.set_read_only(*part, read_only)?;
+                self.device.set_unchanging(*part, constant && read_only)?;
             }
         }
         Ok(())

@@ -103,6 +103,8 @@ pub enum ParamKind {
         scratch: Option<Scratch>,
         /// Accesses also read the gaps between elements and drop what they read.
         reads_gaps: bool,
+        /// It may be loaded before launches in front of this one have ended.
+        constant: bool,
         /// Read-only tensors that may have the same address as this output, if their strides are equal too.
         may_alias: Vec<String>,
     },

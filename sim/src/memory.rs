@@ -42,6 +42,8 @@ pub(crate) struct Alloc {
     pub(crate) constant: bool,
     /// Whether stores are errors: it is a constant, or the launch only reads it.
     pub(crate) read_only: bool,
+    /// Nobody writes it while the launch may run, not even a launch in front of it.
+    pub(crate) unchanging: bool,
     words: Vec<AtomicU32>,
     /// One bit for each byte.
     init: Vec<AtomicU32>,
@@ -64,7 +66,17 @@ impl Alloc {
         words.resize_with(n, AtomicU32::default);
         let mut init = Vec::new();
         init.resize_with(n.div_ceil(8), AtomicU32::default);
-        Alloc { base, head, bytes: head + bytes, constant, read_only: constant, words, init, gaps: Vec::new() }
+        Alloc {
+            base,
+            head,
+            bytes: head + bytes,
+            constant,
+            read_only: constant,
+            unchanging: false,
+            words,
+            init,
+            gaps: Vec::new(),
+        }
     }
 
     /// The address of its first byte, and its size.
@@ -296,6 +308,16 @@ impl Device {
     /// When the address is in no allocation.
     pub fn set_read_only(&mut self, address: u64, read_only: bool) -> Result<(), Box<Report>> {
         self.span_mut(address, 0)?.read_only = read_only;
+        Ok(())
+    }
+
+    /// Sets whether no launch that may overlap those from now on writes the allocation that contains `address`, so that loads of it need not wait for
+    /// the launches in front.
+    ///
+    /// # Errors
+    /// When the address is in no allocation.
+    pub fn set_unchanging(&mut self, address: u64, unchanging: bool) -> Result<(), Box<Report>> {
+        self.span_mut(address, 0)?.unchanging = unchanging;
         Ok(())
     }
 

@@ -263,9 +263,11 @@ impl Executable {
             *extent = u32::try_from(terms.integer(text)?).map_err(|e| format!("`{text}`: {e}"))?;
         }
         for placed in &*placed {
-            let writes = contract.param(&placed.meant.name).and_then(|p| p.kind.tensor()).map(|t| t.access.writes());
+            let tensor = contract.param(&placed.meant.name).and_then(|p| p.kind.tensor());
+            let (writes, constant) = (tensor.map(|t| t.access.writes()), tensor.is_some_and(|t| t.constant));
             for part in &placed.parts {
                 device.set_read_only(*part, writes != Some(true)).map_err(|e| e.to_string())?;
+                device.set_unchanging(*part, constant).map_err(|e| e.to_string())?;
             }
         }
         let entry = contract.entry.clone();

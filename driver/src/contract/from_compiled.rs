@@ -46,7 +46,18 @@ pub(crate) fn stored(kernel: &Kernel) -> BTreeSet<String> {
 
 fn param(param: &launch::LaunchParam) -> Param {
     let kind = match &param.kind {
-        launch::ParamKind::Tensor { elem, align, access, shape, strides, pointers, scratch, reads_gaps, may_alias } => {
+        launch::ParamKind::Tensor {
+            elem,
+            align,
+            access,
+            shape,
+            strides,
+            pointers,
+            scratch,
+            reads_gaps,
+            constant,
+            may_alias,
+        } => {
             let tensor = TensorParam {
                 elem: *elem,
                 align: *align,
@@ -58,6 +69,7 @@ fn param(param: &launch::LaunchParam) -> Param {
                 shape: shape.iter().cloned().map(Dimension::from).collect(),
                 strides: strides.iter().cloned().map(Dimension::from).collect(),
                 reads_gaps: *reads_gaps,
+                constant: *constant,
                 scratch: scratch.map(|scratch| match scratch {
                     tilec_ir::types::Scratch::Elements => Scratch::Elements,
                     tilec_ir::types::Scratch::Signals => Scratch::Signals,

@@ -50,6 +50,7 @@ const PARAM_FIELDS: &[&str] = &[
     "shape",
     "strides",
     "reads_gaps",
+    "constant",
     "scratch",
     "may_alias",
     "packed",
@@ -412,6 +413,7 @@ mod tests {
                 shape: strings(&["n", "3", "m"]),
                 strides: strings(&["(3) * (m)", "m", "1"]),
                 reads_gaps: false,
+                constant: false,
                 scratch: None,
                 may_alias: Vec::new(),
             })

@@ -20,6 +20,7 @@ pub(crate) fn gemm() -> Contract {
             pointers: false,
             scratch: None,
             reads_gaps: false,
+            constant: false,
             may_alias: Vec::new(),
         },
     };

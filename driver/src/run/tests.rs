@@ -32,6 +32,7 @@ fn contract() -> Contract {
         name: name.to_owned(),
         kind: ParamKind::Tensor(TensorParam {
             reads_gaps: false,
+            constant: false,
             scratch: None,
             elem,
             align: 16,

@@ -37,7 +37,7 @@
 ] @keyword
 
 [
-  "gmem" "dsmem" "smem" "const" "reg" "channel" "layout" "partial" "row" "col" "strides" "padded" "pointers" "scratch" "signals" "multiple" "align" "int" "swizzle"
+  "gmem" "dsmem" "smem" "const" "reg" "channel" "layout" "partial" "row" "col" "strides" "padded" "pointers" "scratch" "signals" "multiple" "align" "constant" "int" "swizzle"
 ] @keyword
 
 (copy_attribute) @keyword

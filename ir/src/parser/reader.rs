@@ -34,6 +34,7 @@ pub(crate) const CLAUSES: &[&str] = &[
     "signals",
     "multiple",
     "align",
+    "constant",
     "swizzle",
     "pending",
 ];
@@ -45,8 +46,8 @@ pub(super) fn clause_position(word: &str) -> Option<String> {
         "where" | "grid" | "schedule" | "require" => {
             format!("`{word}` is between the parameters of a kernel and its `{{`: first end the clause in front of it")
         }
-        "strides" | "pointers" | "scratch" | "signals" | "multiple" | "align" => {
-            "after the shape of a tensor come, in this order: `row`, `col` or `strides (..)`; `pointers`; `scratch` or `signals`; `multiple n`; `align n`".to_owned()
+        "strides" | "pointers" | "scratch" | "signals" | "multiple" | "align" | "constant" => {
+            "after the shape of a tensor come, in this order: `row`, `col` or `strides (..)`; `pointers`; `scratch` or `signals`; `multiple n`; `align n`; `constant`".to_owned()
         }
         "step" | "unroll" => format!("`{word}` comes after the range of a loop: `for k in 0..K step 32 unroll {{ .. }}`"),
         "warps" | "registers" => {

@@ -24,7 +24,8 @@ enum Dim {
 }
 
 /// Words that may follow the shape of a tensor.
-pub(crate) const AFTER_SHAPE: &[&str] = &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align"];
+pub(crate) const AFTER_SHAPE: &[&str] =
+    &["strides", "padded", "pointers", "scratch", "signals", "multiple", "align", "constant"];
 
 impl Parser<'_, '_> {
     /// A known element type. Unknown ones are reported.
@@ -147,7 +148,7 @@ impl Parser<'_, '_> {
         Some(order)
     }
 
-    /// `T[..] [row | col | LA | strides (..) [padded (..)]] [pointers] [scratch | signals] [multiple n] [align n]`, after `gmem`; `name` is the tensor's.
+    /// `T[..] [row | col | LA | strides (..) [padded (..)]] [pointers] [scratch | signals] [multiple n] [align n] [constant]`, after `gmem`; `name` is the tensor's.
     pub(super) fn tensor(&mut self, name: &str, name_span: Span) -> Parsed<TensorTy> {
         let elem = self.elem_ref()?;
         let dims = self.declaring(Unknown::Size, |p| p.tensor_shape())?;
@@ -224,7 +225,10 @@ impl Parser<'_, '_> {
         let multiple = if self.eat_word("multiple") { Some(self.expr()?) } else { None };
         self.noted(FixLocation::Multiple, blanks, multiple.is_some());
         let align = if self.eat_word("align") { Some(self.small_int("an alignment in bytes")?) } else { None };
-        Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple })
+        let blanks = self.blanks();
+        let constant = self.eat_word("constant");
+        self.noted(FixLocation::Constant, blanks, constant);
+        Ok(TensorTy { elem, shape, repeats, strides, padded, ld, pointers, scratch, align, multiple, constant })
     }
 
     /// `T[..]`, after `dsmem`: contiguous, the last dimension innermost.
@@ -251,6 +255,7 @@ impl Parser<'_, '_> {
             scratch: Some(Scratch::Cluster),
             align: None,
             multiple: None,
+            constant: false,
         })
     }
 
@@ -371,6 +376,7 @@ impl Parser<'_, '_> {
         match self.peek() {
             Tok::Word("multiple") if !self.names_value("multiple") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("align") if matches!(self.peek_at(1), Tok::Int(_)) => Ok(OrderRef::Known(Order::Row)),
+            Tok::Word("constant") if !self.names_value("constant") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word("pointers") if !self.names_value("pointers") => Ok(OrderRef::Known(Order::Row)),
             Tok::Word(word)
                 if !self.names_value(word)

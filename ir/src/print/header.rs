@@ -153,6 +153,9 @@ impl Printer<'_> {
         if let Some(bytes) = t.align {
             self.put(&format!(" align {bytes}"));
         }
+        if t.constant {
+            self.put(" constant");
+        }
     }
 
     fn tuple(&mut self, modes: &[Mode], part: impl Fn(&Mode) -> Expr) {

@@ -78,12 +78,15 @@
 //!     the indices, or one with the tile's extents an index for each element. Only copies use such windows, not
 //!     reductions or products.
 //!
+//! 37. A constant tensor is no scratch memory, and no copy writes it (`constant.rs`).
+//!
 //! Contents (`definite_assignment.rs`)
 //!
 //! 24. No register variable is read before it can have been written.
 
 mod atomics;
 mod cluster_memory;
+mod constant;
 mod context;
 mod copies;
 mod ctas;
@@ -135,6 +138,7 @@ pub fn verify(k: &Kernel, sink: &mut Sink) -> Result<(), Reported> {
     ordered::check(&mut cx);
     lanes::check(&mut cx);
     pointers::check(&mut cx);
+    constant::check(&mut cx);
     gathers::elsewhere(&mut cx);
     definite_assignment::check(&mut cx);
     cx.last.map_or(Ok(()), Err)

@@ -144,6 +144,7 @@ mod tests {
             shape: dims(shape),
             strides: dims(strides),
             reads_gaps: false,
+            constant: false,
             scratch: None,
             may_alias: Vec::new(),
         }

@@ -144,6 +144,9 @@ pub struct TensorParam {
     /// The kernel also reads what is between the elements, and throws it away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads_gaps: bool,
+    /// Nobody writes it while a launch may run, also not the launch in front of it in the stream: the kernel may load it before that one has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub constant: bool,
     /// Memory that the host provides, and that is not an input and no result: see [`Scratch`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scratch: Option<Scratch>,

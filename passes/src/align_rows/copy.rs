@@ -154,6 +154,7 @@ impl Import<'_> {
             strides,
             ld: ld?,
             pointers: false,
+            constant: false,
             scratch: None,
             align: ty.align,
             multiple,

@@ -72,6 +72,7 @@ pub(super) fn aligned(elem: ElemRef, shape: Vec<Expr>, order: OrderRef, ld: Vec<
         scratch: None,
         align: None,
         multiple: Some(multiple),
+        constant: false,
     }
 }
 

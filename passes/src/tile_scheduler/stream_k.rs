@@ -436,6 +436,7 @@ pub(super) fn tensor(
         scratch: Some(scratch),
         align: None,
         multiple: None,
+        constant: false,
     };
     let value = k.value(name, span, ValueDef::Tensor(ty));
     k.params.push(value);

@@ -36,6 +36,7 @@ impl Lower<'_> {
                     pointers: t.pointers,
                     scratch: t.scratch,
                     reads_gaps: self.reads_gaps(v),
+                    constant: t.constant,
                     may_alias: may_alias(v),
                 },
                 ValueDef::Scalar { default, .. } => {

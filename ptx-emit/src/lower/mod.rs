@@ -39,6 +39,7 @@ mod dependent_launch;
 mod dims;
 mod distinct_tiles;
 mod divide;
+mod early_loads;
 mod elements;
 mod elementwise;
 mod emit;

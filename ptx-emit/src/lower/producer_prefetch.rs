@@ -10,6 +10,8 @@
 //! for k in begin..end step 64 { copy W[k.., n..] -> fill.w }
 //! ```
 //!
+//! If the role loads constant tensors, it does that instead ([`super::early_loads`]).
+//!
 //! Loops of many steps have no prefetch: TMA would spend as much time on it as it saves. Loads that depend on memory are not prefetched, nor are multicast loads and im2col loads.
 
 use super::ranged_ints::Int;
@@ -20,7 +22,7 @@ use crate::module::Item;
 use crate::ops::Op as P;
 use tilec_ir::diag::Reported;
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::StmtData;
+use tilec_ir::kernel::{ChannelOp, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::padded::im2col;
 
@@ -42,11 +44,12 @@ impl Lower<'_> {
     /// must run the role, and places and bounds must be computed from sizes: memory must not be read in front of the
     /// wait.
     pub(super) fn prefetches_first(&mut self, role: Stmt) {
-        self.prefetched = None;
+        (self.prefetched, self.early) = (None, None);
         if self.follows && self.steps_ahead().is_some() && self.is_elected(role) && self.is_made_of_sizes(role) {
             let asked = self.emit.mutable(Class::B32);
             self.emit.push(P::MovB32, [asked.into(), Operand::Imm(0)]);
             self.prefetched = Some(asked);
+            self.early = self.early_loads(role);
         }
     }
 
@@ -71,13 +74,21 @@ impl Lower<'_> {
     /// Begins the prefetch code, which runs once in a role. Statements are not executed until [`Self::end_prefetch`].
     pub(super) fn begin_prefetch(&mut self) -> Option<Prefetch> {
         let (asked, steps) = (self.prefetched?, self.steps_ahead().filter(|&steps| steps > 0)?);
-        self.emit.comment("the second-level cache is asked for what is loaded first");
+        let steps = self.early_steps(steps);
+        self.emit.comment(match self.early {
+            Some(_) => "constant tensors are loaded while the launches in front of this one run",
+            None => "the second-level cache is asked for what is loaded first",
+        });
         let again = self.emit.def(Class::Pred, P::SetpNeS32, [asked.into(), Operand::Imm(0)]);
         let done = self.emit.label("asked");
         self.emit.push_frame();
         self.emit.push(P::MovB32, [asked.into(), Operand::Imm(1)]);
         self.prefetch_step = Some(steps);
-        Some(Prefetch { again, done, rings: self.rings.clone() })
+        let rings = self.rings.clone();
+        if self.early.is_some() {
+            self.early_positions();
+        }
+        Some(Prefetch { again, done, rings })
     }
 
     /// Ends the prefetch code.
@@ -99,6 +110,16 @@ impl Lower<'_> {
                 Ok(self.reads_no_memory(start) && self.reads_no_memory(end))
             }
             StmtData::If { cond, .. } => Ok(self.reads_no_memory(cond)),
+            StmtData::Copy { src, .. } if self.early.is_some() => {
+                if self.is_early(s) {
+                    self.load_tensor(s, src)?;
+                }
+                Ok(false)
+            }
+            StmtData::Channel { op: ChannelOp::Publish, ref channels, .. } if self.early.is_some() => {
+                self.end_early_step(s, &channels.clone());
+                Ok(false)
+            }
             StmtData::Copy { src, ref attrs, .. } if attrs.is_tensor() && self.reads_no_memory_in(src) => {
                 self.prefetch_boxes(s, src)?;
                 Ok(false)
@@ -111,6 +132,10 @@ impl Lower<'_> {
     /// is not prefetched, because TMA would spend as much time on it as it saves.
     pub(super) fn end_ahead(&mut self, (start, end): (Int, Int), step: i64) -> Int {
         let Some(steps) = self.prefetch_step else { return end };
+        if self.early.is_some() {
+            let some = step.checked_mul(steps).and_then(|some| self.int_op(Op::Add, start, Int::constant(some)));
+            return some.and_then(|some| self.int_op(Op::Min, end, some)).unwrap_or(start);
+        }
         self.first_steps((start, end), step, steps).unwrap_or(start)
     }
 

@@ -75,14 +75,7 @@ impl Lower<'_> {
                 ChannelOp::Acquire | ChannelOp::Release => {}
             }
         }
-        let mut rings: Vec<usize> = Vec::new();
-        for &c in channels {
-            let r = self.placed[c].and_then(|p| p.ring).expect("every channel is placed, in a ring");
-            if !rings.contains(&r) {
-                rings.push(r);
-            }
-        }
-        for r in rings {
+        for r in self.rings_of(channels) {
             if op == ChannelOp::Wait && self.rings[r].holds_several {
                 let ring = self.rings[r].clone();
                 self.rings[r].get = self.advance(&ring, ring.get, ring.get_turn);
@@ -111,7 +104,22 @@ impl Lower<'_> {
                 ChannelOp::Acquire | ChannelOp::Wait => {}
             }
         }
+        if op == ChannelOp::Publish {
+            self.count_early_step(s);
+        }
         Ok(())
+    }
+
+    /// The rings of channels, each once.
+    pub(super) fn rings_of(&self, channels: &[Value]) -> Vec<usize> {
+        let mut rings: Vec<usize> = Vec::new();
+        for &c in channels {
+            let r = self.placed[c].and_then(|p| p.ring).expect("every channel is placed, in a ring");
+            if !rings.contains(&r) {
+                rings.push(r);
+            }
+        }
+        rings
     }
 
     /// Checks that the bytes that the text expects are those of the TMA loads since the slot was acquired.
@@ -124,7 +132,7 @@ impl Lower<'_> {
         Err(self.unfit_at(span, "a slot whose TMA copies are issued in some branches or iterations only"))
     }
 
-    fn advance(&mut self, ring: &Ring, at: Position, turn: Option<OrderedBarrier>) -> Position {
+    pub(super) fn advance(&mut self, ring: &Ring, at: Position, turn: Option<OrderedBarrier>) -> Position {
         match at {
             Position::Reg(r) if turn.is_some() => {
                 let wrap = (ring.slots > 1).then(|| {
@@ -178,7 +186,7 @@ impl Lower<'_> {
         }
     }
 
-    fn in_register(&mut self, ring: &Ring, at: Position) -> Position {
+    pub(super) fn in_register(&mut self, ring: &Ring, at: Position) -> Position {
         match at {
             Position::Slot(i) => {
                 let reg = self.emit.mutable(Class::B32);

@@ -92,6 +92,8 @@ pub(crate) struct Lower<'a> {
     pub(super) follows: bool,
     /// If a role prefetches before it waits: the register that says whether it has done so.
     pub(super) prefetched: Option<Reg>,
+    /// The present role's loads of constant tensors, which need not wait.
+    pub(super) early: Option<super::early_loads::EarlyLoads>,
     /// The present statements only prefetch what this many steps of them load.
     pub(super) prefetch_step: Option<i64>,
     /// Tensor maps, a parameter each.
@@ -178,6 +180,7 @@ impl<'a> Lower<'a> {
             asks: None,
             follows: false,
             prefetched: None,
+            early: None,
             prefetch_step: None,
             maps: Vec::new(),
             draws: Vec::new(),

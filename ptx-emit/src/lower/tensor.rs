@@ -428,7 +428,7 @@ impl Lower<'_> {
         };
         let end = self.own_end_of(&map, &from)?;
         let sharers = multicasts.map(|apart| self.sharers(apart));
-        let asks = self.elected_guard(s);
+        let asks = self.unless_early(s).or(self.elected_guard(s));
         for (start, offset) in &map.boxes.places {
             let to = Operand::at(root, (placed.offset + offset) as i64);
             let mut operands = vec![to];

@@ -41,13 +41,17 @@ impl Cta<'_> {
             if !matches!(op.direction, Direction::Prefetch) {
                 self.check_room(lane, shared[lane], 1)?;
             }
-            if matches!(op.direction, Direction::Load { .. } | Direction::Store | Direction::Reduce { .. }) {
-                self.after_other_grids(who)?;
-            }
             let plan = match &op.direction {
                 Direction::Between { .. } => self.plan_between(w, who, &op.global, shared[lane])?,
                 way => self.plan(w, who, &op.global, shared[lane], matches!(way, Direction::Store | Direction::Reduce { .. }))?,
             };
+            let accesses = matches!(op.direction, Direction::Load { .. } | Direction::Store | Direction::Reduce { .. });
+            if accesses && let Err(early) = self.after_other_grids(who) {
+                let unchanging = matches!(op.direction, Direction::Load { .. }) && self.loads_unchanging(&plan);
+                if !unchanging {
+                    return Err(early);
+                }
+            }
             let bytes = u64::from(plan.span.1);
             let counts = &mut self.counts[pc];
             counts.boxes += 1;
@@ -76,6 +80,12 @@ impl Cta<'_> {
             }
         });
         Ok(())
+    }
+
+    /// Whether all that a copy loads is in memory that nobody changes while the launch may run.
+    fn loads_unchanging(&self, plan: &Plan) -> bool {
+        let mut read = plan.pieces.iter().filter(|piece| piece.from < piece.to);
+        read.all(|piece| self.device.find(piece.global).is_some_and(|alloc| alloc.unchanging))
     }
 
     /// The two sides of a copy of a run of bytes.

@@ -112,8 +112,11 @@ impl Cta<'_> {
         noted: bool,
     ) -> Result<[u32; 4], Box<Fail>> {
         let lane = who.lane;
-        self.after_other_grids(who)?;
+        let early = self.after_other_grids(who);
         let alloc = self.global(lane, address, bytes)?;
+        if !alloc.unchanging {
+            early?;
+        }
         let start = (address - alloc.base) as usize;
         let mut out = [0; 4];
         let n = bytes.min(4) as usize;

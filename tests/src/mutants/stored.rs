@@ -158,6 +158,7 @@ impl Stored {
                     shape: texts(shape),
                     strides: texts(strides),
                     reads_gaps: false,
+                    constant: false,
                     scratch: None,
                     may_alias: Vec::new(),
                 }),

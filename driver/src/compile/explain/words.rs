@@ -210,6 +210,11 @@ pub(super) const ALL: &[(&str, &str, &str)] = &[
         "A precondition, checked at launch: the address of the tensor is a multiple of so many bytes.",
     ),
     (
+        "constant",
+        "W: gmem f16[K, N] constant",
+        "A promise: nobody writes the tensor while the kernel may run. On sm_90a it is loaded before the launches in front have ended.",
+    ),
+    (
         "strides",
         "A: gmem f16[M, K] strides (lda, 1)",
         "Strides in elements, one for each dimension, instead of packed rows or columns; 0 broadcasts.",

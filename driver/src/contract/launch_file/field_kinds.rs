@@ -41,6 +41,7 @@ const PARAM: &[(&str, Kind)] = &[
     ("align", Kind::Count),
     ("access", Kind::Word(&["read", "write", "read_write"])),
     ("reads_gaps", Kind::Flag),
+    ("constant", Kind::Flag),
     ("scratch", Kind::Word(&["elements", "signals"])),
     ("may_alias", Kind::Texts),
     ("packed", Kind::Text),

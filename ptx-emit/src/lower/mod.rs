@@ -88,6 +88,7 @@ mod register_limit;
 mod relayout;
 mod replicas;
 mod reshape;
+mod ring_positions;
 mod rings;
 mod roles;
 mod round_random;

@@ -14,25 +14,13 @@
 //!
 //! The text of the program has each load once, where the loop has it. All slots of a role must be published in one loop, so that its steps are counted alike.
 
+use super::rings::{EarlyLoads, Position};
 use super::state::Lower;
-use crate::inst::{Class, Guard, Operand, Reg};
+use crate::inst::{Class, Guard, Operand};
 use crate::ops::Op as P;
 use tilec_ir::constant_loads::ConstantLoads;
 use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::kernel::{ChannelOp, StmtData};
-
-/// The loads of a role that need not wait.
-#[derive(Clone)]
-pub(super) struct EarlyLoads {
-    /// The copies.
-    copies: Vec<Stmt>,
-    /// The `publish` that ends a step.
-    ends_step: Stmt,
-    /// Slots of the ring with the fewest.
-    slots: i64,
-    /// The register with the number of steps whose loads were issued in front of the wait, and whose slots are not published yet.
-    steps: Reg,
-}
 
 impl Lower<'_> {
     /// The loads of a role of one lane that need not wait, if there are any. Their number begins at zero.
@@ -61,7 +49,7 @@ impl Lower<'_> {
         for r in 0..self.rings.len() {
             let ring = self.rings[r].clone();
             if ring.put_turn.is_some() {
-                self.rings[r].put = self.in_register(&ring, super::rings::Position::Slot(0));
+                self.rings[r].put = self.in_register(&ring, Position::Slot(0));
                 self.rings[r].put_turn = self.first_turn(&ring, ChannelOp::Publish);
             }
         }

@@ -10,9 +10,9 @@
 //! The addresses of the barriers and their arrival counts follow from the IR: for each ring first the `full` barriers,
 //! then the `empty` ones.
 
-use super::rings::{Barriers, OrderedBarrier, Ring};
+use super::rings::{Barriers, Ring};
 use super::state::Lower;
-use crate::inst::{Class, Guard, Operand, Reg};
+use crate::inst::{Class, Guard, Operand};
 use crate::module::Item;
 use crate::ops::Op as P;
 use crate::report::{ClusterBarrier, MbarrierKind, MbarrierReport};
@@ -85,60 +85,6 @@ impl Lower<'_> {
     fn meet_at_start(&mut self) {
         self.emit.push(P::BarSync, [Operand::Imm(0)]);
         self.report.barriers += 1;
-    }
-
-    /// Initial barrier address and parity of one side of a ring. The producer's parity is one phase ahead. A consumer
-    /// that holds several slots begins one phase ahead at the last slot, because its first `wait` advances it.
-    pub(super) fn first_turn(&mut self, ring: &Ring, op: ChannelOp) -> Option<OrderedBarrier> {
-        let Barriers { offset, .. } = ring.barriers?;
-        let (barrier, parity) = (self.emit.mutable(Class::B32), self.emit.mutable(Class::B32));
-        let holds_several = ring.holds_several && op != ChannelOp::Publish;
-        let start =
-            self.barrier_address(if holds_several { offset + (ring.slots - 1) * BARRIER_BYTES } else { offset });
-        self.emit.push(P::MovB32, [barrier.into(), start.into()]);
-        let ahead = i64::from(holds_several || op == ChannelOp::Publish);
-        self.emit.push(P::MovB32, [parity.into(), Operand::Imm(ahead)]);
-        Some(OrderedBarrier { barrier, parity })
-    }
-
-    /// A register with the `full` barrier of the slot that is released next, if several slots are held.
-    pub(super) fn first_oldest(&mut self, ring: &Ring) -> Option<Reg> {
-        let Barriers { offset, .. } = ring.barriers.filter(|_| ring.holds_several)?;
-        let oldest = self.emit.mutable(Class::B32);
-        let start = self.barrier_address(offset);
-        self.emit.push(P::MovB32, [oldest.into(), start.into()]);
-        Some(oldest)
-    }
-
-    /// Advances `oldest` after a release.
-    pub(super) fn next_oldest(&mut self, ring: &Ring, oldest: Reg) {
-        let Barriers { offset, .. } = ring.known_barriers();
-        self.emit.push(P::AddS32, [oldest.into(), oldest.into(), Operand::Imm(BARRIER_BYTES as i64)]);
-        let end = self.barrier_address(offset + ring.slots * BARRIER_BYTES);
-        let wrap = self.emit.def(Class::Pred, P::SetpEqS32, [oldest.into(), end.into()]);
-        let start = self.barrier_address(offset);
-        self.emit.push_if(Some(Guard { reg: wrap, negated: false }), P::MovB32, [oldest.into(), start.into()]);
-    }
-
-    pub(super) fn barrier_address(&mut self, offset: u64) -> Reg {
-        let base = self.emit.pure(Class::B32, P::MovSharedU32, [Operand::SharedSym(0)]);
-        self.emit.pure(Class::B32, P::AddS32, [base.into(), Operand::Imm(offset as i64)])
-    }
-
-    /// Advances to the next slot. The ring wraps if `wrap` holds.
-    pub(super) fn next_turn(&mut self, ring: &Ring, turn: OrderedBarrier, wrap: Option<Reg>) {
-        let Barriers { offset, .. } = ring.known_barriers();
-        let flip = vec![turn.parity.into(), turn.parity.into(), Operand::Imm(1)];
-        let Some(wrap) = wrap else {
-            self.emit.push(P::XorB32, flip);
-            return;
-        };
-        let step = Operand::Imm(BARRIER_BYTES as i64);
-        self.emit.push(P::AddS32, [turn.barrier.into(), turn.barrier.into(), step]);
-        let start = self.barrier_address(offset);
-        let guard = Some(Guard { reg: wrap, negated: false });
-        self.emit.push_if(guard, P::MovB32, [turn.barrier.into(), start.into()]);
-        self.emit.push_if(guard, P::XorB32, flip);
     }
 
     /// The channel operation itself, in front of the advance to the next slot. `asks` guards the lane that publishes

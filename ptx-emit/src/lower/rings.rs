@@ -2,7 +2,7 @@
 
 use super::ranged_ints::Int;
 use crate::inst::Reg;
-use tilec_ir::entities::Value;
+use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::handover::Fill;
 use tilec_ir::kernel::Next;
 
@@ -107,4 +107,17 @@ pub(super) struct Draws {
     pub(super) end: Int,
     /// The tile number that this iteration took from the counter or read from a slot.
     pub(super) tile_number: Option<Reg>,
+}
+
+/// The loads of a role that need not wait.
+#[derive(Clone)]
+pub(super) struct EarlyLoads {
+    /// The copies.
+    pub(super) copies: Vec<Stmt>,
+    /// The `publish` that ends a step.
+    pub(super) ends_step: Stmt,
+    /// Slots of the ring with the fewest.
+    pub(super) slots: i64,
+    /// The register with the number of steps whose loads were issued in front of the wait, and whose slots are not published yet.
+    pub(super) steps: Reg,
 }

@@ -93,7 +93,7 @@ pub(crate) struct Lower<'a> {
     /// If a role prefetches before it waits: the register that says whether it has done so.
     pub(super) prefetched: Option<Reg>,
     /// The present role's loads of constant tensors, which need not wait.
-    pub(super) early: Option<super::early_loads::EarlyLoads>,
+    pub(super) early: Option<super::rings::EarlyLoads>,
     /// The present statements only prefetch what this many steps of them load.
     pub(super) prefetch_step: Option<i64>,
     /// Tensor maps, a parameter each.

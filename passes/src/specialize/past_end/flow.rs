@@ -5,6 +5,7 @@ use crate::analysis::facts::Facts;
 use crate::analysis::inequalities::{Given, Inequalities, Outside};
 use crate::analysis::past_end::{Pad, bounds, operator};
 use crate::analysis::uses::stmt_exprs;
+use crate::analysis::views::memory_views;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use tilec_ir::atomics::Combining;
@@ -212,11 +213,11 @@ impl<'f, 'k> Flow<'f, 'k> {
         }
     }
 
-    /// The elements of `e` along a dimension, as a tile of these extents. Expressions of windows alone are operands of
-    /// tiles, which have such elements as well.
+    /// The elements of `e` along a dimension, as a tile of these extents. Of an expression of several windows alone, which may end at different
+    /// places, the analysis does not follow such elements.
     fn along(&self, e: Expr, shape: &[u64], axis: usize) -> Along {
         let along = self.elements(e, shape, axis);
-        let lost = resolve_view(self.k, e).is_none() && is_of_windows(self.k, e);
+        let lost = is_of_windows(self.k, e) && memory_views(self.k, e).len() > 1;
         if lost { Along { past: None, ..along } } else { along }
     }
 

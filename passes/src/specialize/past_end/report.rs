@@ -6,7 +6,7 @@ use super::found::{Consumer, Past, TaintedExpr};
 use crate::Options;
 use crate::analysis::facts::Facts;
 use crate::analysis::past_end::bounds;
-use crate::analysis::uses::{all_stmts, for_each_ref};
+use crate::analysis::uses::{all_stmts, for_each_ref, stmt_exprs};
 use std::collections::BTreeSet;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Span};
@@ -70,7 +70,12 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, options: &Options, found: &Tain
     };
     d = match found.taker {
         Consumer::Reduction { op, axis, arg } => {
-            d.with_note(mask(&written, &within(arg, axis), (op, arg), copied_by(k, window, arg).is_some()))
+            let place = match copied_by(k, window, arg) {
+                _ if !reaches(k, starts, found.at) => Place::Earlier,
+                Some(_) => Place::Copy,
+                None => Place::Operand,
+            };
+            d.with_note(mask(&written, &within(arg, axis), (op, arg), place))
         }
         Consumer::Product => d.with_note("give these elements of an operand the value 0, with `select`"),
         Consumer::Mean => match end.map(&print) {
@@ -190,8 +195,29 @@ fn print(k: &Kernel) -> impl Fn(Expr) -> String + use<'_> {
     move |e| print_expr(k, e)
 }
 
-/// What gives elements past the end a neutral value. `filled`: the copy of the tile can.
-fn mask(k: &Kernel, within: &str, (op, arg): (ReduceOp, Expr), filled: bool) -> String {
+/// Where elements past the end of the operand of a reduction can get a neutral value.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Place {
+    /// In the operand.
+    Operand,
+    /// There, or in the copy that loads the operand.
+    Copy,
+    /// Only in the loop that reads the window: the reduction is behind it.
+    Earlier,
+}
+
+/// Whether the loops by whose variables a window moves are around an expression.
+fn reaches(k: &Kernel, starts: &[Expr], at: Expr) -> bool {
+    let holds = |e: Expr| k.has_part(e, |part| part == at);
+    all_stmts(k, k.body).into_iter().all(|s| {
+        let StmtData::For { var, body, .. } = k.stmts[s] else { return true };
+        let moves = |&e: &Expr| k.has_part(e, |part| matches!(k.exprs[part], ExprData::Ref(v) if v == var));
+        !starts.iter().any(moves) || all_stmts(k, body).into_iter().any(|s| stmt_exprs(k, s).into_iter().any(holds))
+    })
+}
+
+/// What gives elements past the end a neutral value.
+fn mask(k: &Kernel, within: &str, (op, arg): (ReduceOp, Expr), place: Place) -> String {
     let x = print_expr(k, arg);
     let elem = type_of(k, arg).ok().and_then(|ty| ty.elem());
     // What the type has.
@@ -214,13 +240,16 @@ fn mask(k: &Kernel, within: &str, (op, arg): (ReduceOp, Expr), filled: bool) -> 
     };
     let select = format!("`select({within}, {x}, {neutral})`");
     match op {
+        _ if place == Place::Earlier => format!(
+            "give them the value {neutral} where the window is read: load it by `copy .. fill {neutral}`, or mask what is computed of it by `select`"
+        ),
         ReduceOp::Any => format!("leave them out: `any({within} && {x})`"),
         ReduceOp::All => format!("leave them out: `all({within} && {x} || !({within}))`"),
         ReduceOp::Sum => {
             format!("mask the operand: {select}; for a sum of exponentials `fill -inf` in the copy is enough")
         }
         ReduceOp::Product => format!("mask the operand: {select}"),
-        ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin if filled => {
+        ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin if place == Place::Copy => {
             format!("give them the neutral value: `fill {neutral}` in the copy to `{x}`, or {select}")
         }
         ReduceOp::Maximum | ReduceOp::Minimum | ReduceOp::ArgMax | ReduceOp::ArgMin => {

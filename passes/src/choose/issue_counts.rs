@@ -45,7 +45,7 @@ pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
 /// resident. `None`: the grid grows with the sizes.
 pub fn most_on_multiprocessor(k: &Kernel, card: &Card) -> Option<u64> {
     let most: Option<i64> = k.grid.iter().try_fold(1i64, |all, axis| all.checked_mul(at_most(k, axis.extent)?));
-    let blocks = u64::try_from(most?.checked_mul(i64::from(ctas(k)))?).ok()?;
+    let blocks = u64::try_from(most?.checked_mul(ctas(k))?).ok()?;
     Some(blocks.div_ceil(u64::from(card.sms)).max(1))
 }
 

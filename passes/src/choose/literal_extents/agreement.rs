@@ -299,7 +299,10 @@ impl<'k> Agreement<'k> {
                         true => self.part_of_tile((view.base, d), dim),
                         false => {
                             // What does not move by its extent has a prescribed one.
-                            let moves = dim.starts().iter().fold(false, |any, &start| self.tie(start, own) || any);
+                            let mut moves = false;
+                            for &start in dim.starts() {
+                                moves |= self.tie(start, own);
+                            }
                             self.fix((!moves).then_some(Some(own)));
                         }
                     }

@@ -70,12 +70,7 @@ pub(super) fn warning(k: &Kernel, facts: &Facts, options: &Options, found: &Tain
     };
     d = match found.taker {
         Consumer::Reduction { op, axis, arg } => {
-            let place = match copied_by(k, window, arg) {
-                _ if !reaches(k, starts, found.at) => Place::Earlier,
-                Some(_) => Place::Copy,
-                None => Place::Operand,
-            };
-            d.with_note(mask(&written, &within(arg, axis), (op, arg), place))
+            d.with_note(mask(&written, &within(arg, axis), (op, arg), Place::of(k, (window, starts), (found.at, arg))))
         }
         Consumer::Product => d.with_note("give these elements of an operand the value 0, with `select`"),
         Consumer::Mean => match end.map(&print) {
@@ -204,6 +199,17 @@ enum Place {
     Copy,
     /// Only in the loop that reads the window: the reduction is behind it.
     Earlier,
+}
+
+impl Place {
+    /// The place for a window that begins at `starts`, and the operand of a reduction.
+    fn of(k: &Kernel, (window, starts): (Expr, &[Expr]), (reduction, operand): (Expr, Expr)) -> Place {
+        match copied_by(k, window, operand) {
+            _ if !reaches(k, starts, reduction) => Place::Earlier,
+            Some(_) => Place::Copy,
+            None => Place::Operand,
+        }
+    }
 }
 
 /// Whether the loops by whose variables a window moves are around an expression.

@@ -90,7 +90,7 @@ fn every_fix_is_offered() {
         let fix = of_code(&now, code).find_map(|d| d.fix.clone()).unwrap_or_else(|| panic!("{code} has a fix"));
         let client = clients.entry(target.name()).or_insert_with(|| Client::new(json!({ "target": target.name() })));
         // A file of its own: what is said of another program is not taken for what is said of this one.
-        let uri = &format!("file:///work/{code}.tile");
+        let uri = &format!("file:///{code}.tile");
         client.open(uri, &program);
         let everything = json!({ "start": place(&program, 0), "end": place(&program, program.len()) });
         let ask = json!({ "textDocument": { "uri": uri }, "range": everything, "context": { "diagnostics": [] } });

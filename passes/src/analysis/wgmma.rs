@@ -56,6 +56,9 @@ pub(crate) const COLUMNS: u64 = 256;
 /// A column count that is no power of two must be a multiple of this.
 pub(crate) const COLUMN_UNIT: u64 = 8;
 
+/// Bytes of an operand along the reduction of an instruction, of every type (PTX ISA, "wgmma": shapes).
+pub(crate) const DEPTH_BYTES: u32 = 32;
+
 /// Rows of an instruction.
 pub(crate) const ROWS: u64 = 64;
 

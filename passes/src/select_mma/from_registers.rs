@@ -30,15 +30,12 @@ use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP};
 use tilec_ir::types::{Elem, ElemRef, TileTy};
-use tilec_ir::typing::{fixed_shape, resolve_view, type_of};
+use tilec_ir::typing::{fixed_shape, operand_shape, resolve_view, type_of};
 
 /// Computes operands that are expressions to register tiles, in front of the product `s`.
 pub(super) fn name(k: &mut Kernel, s: Stmt, mma: &mut Mma) {
-    let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
-    // The extents of windows follow from the other operand and the sums.
-    let depth = a.as_ref().and_then(|a| a.last()).or(b.as_ref().and_then(|b| b.first())).copied();
-    let Some((depth, &[.., rows, columns])) = depth.zip(c.as_deref()) else { return };
-    for (e, shape) in [(&mut mma.a, [rows, depth]), (&mut mma.b, [depth, columns])] {
+    let [Some(of_a), Some(of_b)] = [false, true].map(|second| operand_shape(k, mma, second)) else { return };
+    for (e, shape) in [(&mut mma.a, of_a), (&mut mma.b, of_b)] {
         if resolve_view(k, *e).is_none() {
             *e = named(k, s, *e, shape);
         }

@@ -29,7 +29,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Range, StmtData, ValueDef};
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::target::Target;
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, resolve_view, type_of};
+use tilec_ir::typing::{ResolvedView, ViewDim, fixed_shape, let_init, operand_shape, resolve_view, type_of};
 use zeros::zero;
 
 /// Which tiles may be padded.
@@ -279,12 +279,9 @@ pub(crate) fn in_context(k: &Kernel, e: Expr, shape: &[u64], f: &mut dyn FnMut(E
 fn operand_windows(k: &Kernel, e: Expr, f: &mut dyn FnMut(Expr, &[u64])) {
     k.children(e).into_iter().for_each(|child| operand_windows(k, child, f));
     let ExprData::Mma(mma) = k.exprs[e] else { return };
-    let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
-    let along = |shape: &Option<Vec<u64>>, d: usize| shape.as_ref().filter(|s| s.len() == 2).map(|s| s[d]);
-    let Some(depth) = along(&a, 1).or(along(&b, 0)) else { return };
-    let Some(&[.., rows, columns]) = c.as_deref() else { return };
-    in_context(k, mma.a, &[rows, depth], f);
-    in_context(k, mma.b, &[depth, columns], f);
+    for (operand, second) in [(mma.a, false), (mma.b, true)] {
+        operand_shape(k, &mma, second).iter().for_each(|shape| in_context(k, operand, shape, f));
+    }
 }
 
 /// The windows in a statement, each with the extents of the tile with which it is combined.

@@ -5,7 +5,6 @@ use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::kernel::{ExprData, GridAxis, Kernel, StmtData};
 use tilec_ir::loop_ends::meaning;
-use tilec_ir::names::Parts;
 use tilec_ir::ops::Op;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 use tilec_passes::choose::{Prediction, known_int};
@@ -52,15 +51,7 @@ fn moves_with(k: &Kernel, e: Expr, axis: Value) -> bool {
 /// Whether a window begins at an index that is read from memory.
 fn starts_in_memory(k: &Kernel, view: &ResolvedView) -> bool {
     let read = |e: Expr| matches!(k.exprs[e], ExprData::Index(_));
-    view.dims.iter().flat_map(ViewDim::starts).any(|&e| {
-        let mut parts = Parts::of(k, e);
-        let mut found = false;
-        while let Some(e) = parts.take() {
-            parts.inside(e);
-            found |= read(e);
-        }
-        found
-    })
+    view.dims.iter().flat_map(ViewDim::starts).any(|&e| k.has_part(e, read))
 }
 
 /// The extent of the tiles that an axis counts.

@@ -4,18 +4,11 @@
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
-use tilec_ir::names::Parts;
 use tilec_ir::typing::resolve_view;
 
 /// Whether an index depends on a variable, through names too.
 pub(super) fn depends_on(k: &Kernel, e: Expr, v: Value) -> bool {
-    let mut parts = Parts::of(k, e);
-    let mut found = false;
-    while let Some(e) = parts.take() {
-        parts.inside(e);
-        found |= matches!(k.exprs[e], ExprData::Ref(w) if w == v);
-    }
-    found
+    k.has_part(e, |part| matches!(k.exprs[part], ExprData::Ref(w) if w == v))
 }
 
 /// Stores of a loop to a window that is the same in each of its iterations, and that nothing in the loop reads: where, what

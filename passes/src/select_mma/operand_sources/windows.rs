@@ -5,15 +5,12 @@
 
 use crate::analysis::access_width::known_elem;
 use crate::analysis::contiguous_dim::smem_contiguous;
-use crate::analysis::wgmma::COLUMNS;
+use crate::analysis::wgmma::{COLUMNS, DEPTH_BYTES};
 use crate::refusal::Refused;
 use tilec_ir::kernel::{Kernel, Mma};
 use tilec_ir::layout::extent_bits;
-use tilec_ir::layout::hardware::{PERIOD, descriptor, panels};
+use tilec_ir::layout::hardware::{PERIOD, descriptor, panels, rows};
 use tilec_ir::typing::{operand_shape, resolve_view};
-
-/// Bytes of an operand's row that an instruction reduces.
-const DEPTH_BYTES: u32 = 32;
 
 /// Checks that wgmma reads an operand of a product, which is a window of a buffer, from where it is.
 pub(in crate::select_mma) fn readable(k: &Kernel, mma: &Mma, second: bool) -> Result<(), Refused> {
@@ -32,16 +29,15 @@ pub(in crate::select_mma) fn readable(k: &Kernel, mma: &Mma, second: bool) -> Re
     let along = usize::from(second == view.transposed);
     let extents = if view.transposed { [shape[1], shape[0]] } else { shape };
     let (lines, depth) = (extents[1 - along].min(COLUMNS), u64::from(elem.per(DEPTH_BYTES)));
-    let read = panels(&whole, contiguous, elem, false).and_then(|layout| {
+    let layout = panels(&whole, contiguous, elem, false);
+    let read = layout.and_then(|layout| {
         let d = descriptor(&layout, elem, (1 - along, extent_bits(lines)), (along, depth.ilog2()))?;
         let window = ([extents[1 - along], extents[along]], [lines, depth]);
         d.reads_window(&layout, elem, along, [start[0], start[1]], window).then_some(())
     });
     read.ok_or_else(|| {
-        let row = panels(&whole, contiguous, elem, false)
-            .and_then(|_| tilec_ir::layout::hardware::rows(whole[contiguous], elem, false))
-            .map_or(PERIOD, |exchange| u64::from(elem.per(exchange.row_bytes() as u32)));
-        let inner = if contiguous == along { depth } else { row };
+        let panel = rows(whole[contiguous], elem, false).map_or(PERIOD, |x| u64::from(elem.per(x.row_bytes() as u32)));
+        let inner = if contiguous == along { depth } else { panel };
         let why = format!(
             "the window of `{name}` begins at {} x {}: wgmma reads one that begins at a multiple of {inner} elements along dimension {contiguous}, and of {PERIOD} along the other",
             start[0], start[1]

@@ -14,7 +14,7 @@ use crate::specialize::transposed::remove_transpositions;
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::types::TileTy;
-use tilec_ir::typing::{Type, fixed_shape, type_of};
+use tilec_ir::typing::{Type, operand_shape, product_depth, type_of};
 
 /// Has such operands be tiles, where a sum runs over one of the extents `odd`.
 pub(super) fn as_tiles(k: &mut Kernel, odd: &[u64]) {
@@ -37,12 +37,13 @@ pub(super) fn as_tiles(k: &mut Kernel, odd: &[u64]) {
 fn computed(k: &Kernel, odd: &[u64], e: Expr, found: &mut Vec<(Expr, [u64; 2])>) {
     k.children(e).into_iter().for_each(|child| computed(k, odd, child, found));
     let ExprData::Mma(mma) = &k.exprs[e] else { return };
-    let [a, b, c] = [mma.a, mma.b, mma.c].map(|e| fixed_shape(k, e));
-    let along = |shape: &Option<Vec<u64>>, d: usize| shape.as_ref().and_then(|shape| shape.get(d)).copied();
-    let Some(depth) = along(&a, 1).or(along(&b, 0)).filter(|n| odd.contains(n)) else { return };
-    let Some(&[.., rows, columns]) = c.as_deref() else { return };
-    for (e, own, axis, shape) in [(mma.a, &a, 1, [rows, depth]), (mma.b, &b, 0, [depth, columns])] {
-        if own.is_none() && matches!(type_of(k, e), Ok(Type::View(_))) && !zero(k, e, Some(axis)) {
+    if product_depth(k, mma).is_none_or(|depth| !odd.contains(&depth)) {
+        return;
+    }
+    for (e, axis, second) in [(mma.a, 1, false), (mma.b, 0, true)] {
+        let Some(shape) = operand_shape(k, mma, second) else { return };
+        // Only windows have no extents of their own.
+        if matches!(type_of(k, e), Ok(Type::View(_))) && !zero(k, e, Some(axis)) {
             found.push((e, shape));
         }
     }

@@ -14,7 +14,7 @@ use tilec_ir::kernel::{CopyAttrs, ExprData, Kernel, Mma, StmtData, ValueDef};
 use tilec_ir::loop_ends::meaning;
 use tilec_ir::ops::{Op, ReduceOp};
 use tilec_ir::types::{Elem, ElemRef};
-use tilec_ir::typing::{ResolvedView, Type, ViewDim, copy_shape, fixed_shape, resolve_view, type_of};
+use tilec_ir::typing::{ResolvedView, Type, ViewDim, copy_shape, fixed_shape, product_depth, resolve_view, type_of};
 
 /// Most passes over a loop body until its state no longer changes.
 const ROUNDS: usize = 8;
@@ -282,8 +282,7 @@ impl<'f, 'k> Flow<'f, 'k> {
     /// The operands of a product along its reduction, if they are matrices.
     fn summed(&self, product: &Mma) -> Option<[Along; 2]> {
         let [rows, columns] = fixed_shape(self.k, product.c)?[..] else { return None };
-        let [a, b] = [fixed_shape(self.k, product.a), fixed_shape(self.k, product.b)];
-        let depth = a.map(|a| a.get(1).copied()).or_else(|| b.map(|b| b.first().copied()))??;
+        let depth = product_depth(self.k, product)?;
         Some([self.along(product.a, &[rows, depth], 1), self.along(product.b, &[depth, columns], 0)])
     }
 

@@ -59,6 +59,14 @@ pub(crate) fn run(k: &mut Kernel, cx: &mut Cx<'_>) -> Result<(), Reported> {
         };
         let message = format!("programmatic dependent launch is enabled{ahead}: `overlap {overlap}`");
         cx.remark(k.name_span, message);
+        let constant = k.params.iter().find(|&&v| k.tensor_ty(v).is_some_and(|t| t.constant));
+        if let Some(&v) = constant.filter(|_| !loads_constants(k)) {
+            let name = &k.values[v].name;
+            cx.remark(
+                k.values[v].span,
+                format!("`{name}` is constant, and loaded after the wait: only a producer loads ahead of it, by TMA copies that are not multicast, with all slots published in one loop"),
+            );
+        }
     }
     Ok(())
 }

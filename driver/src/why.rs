@@ -7,6 +7,7 @@ mod advice;
 mod answer;
 mod by_parameters;
 mod chain;
+mod channel_slots;
 mod costs;
 mod element_types;
 mod faster;

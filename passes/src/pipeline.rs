@@ -39,7 +39,7 @@ use tilec_ir::entities::{Stmt, Value};
 use tilec_ir::iteration_time::IterationTime;
 use tilec_ir::kernel::{Kernel, StmtData, StmtPlan};
 use tilec_ir::missed_paths::FastPath;
-pub(crate) use unit_rates::product_clocks;
+pub(crate) use unit_rates::{product_clocks, shared_clocks};
 
 /// Most slots of a loop's buffers.
 pub const MAX_SLOTS: u64 = plan::MAX_SLOTS;

@@ -4,6 +4,7 @@
 //! the remarks of the passes about the missed fast path.
 
 pub(crate) mod box_rows;
+mod by_clock;
 mod code;
 pub(crate) mod combined;
 mod figures;
@@ -290,7 +291,14 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let mut at = at;
             at.extend(one.map(|item| (item, "the schedule says `stages 1`".to_owned())));
             at.extend(code.awaited());
-            (report.stages < 2 || !at.is_empty()).then(|| Broken::of(message, FastPath::Ahead, at))
+            let (single, mut change) = by_clock::single_slots(code);
+            let (held, ways) = by_clock::held(code);
+            at.extend(single.into_iter().chain(held));
+            change.extend(ways);
+            // Of written roles the clock says whether loads run ahead: also slots of several channels do that.
+            let none = report.stages < 2 && code.tile.block_time.is_none();
+            let message = if code.tile.block_time.is_some() { "not every loop loads ahead" } else { message };
+            (none || !at.is_empty()).then(|| Broken { change, ..Broken::of(message, FastPath::Ahead, at) })
         }
         Property::Coalesced => {
             // Of one sector alone, no other order of the lanes uses more.
@@ -412,6 +420,7 @@ mod tests {
                 unpredicted: None,
                 iteration_times: &[],
                 awaited: &[],
+                block_time: None,
                 missed: &[],
                 caller: Default::default(),
             };
@@ -452,6 +461,7 @@ mod tests {
                 unpredicted: None,
                 iteration_times: &[],
                 awaited: &[],
+                block_time: None,
                 missed: &[],
                 caller: Default::default(),
             };

@@ -28,7 +28,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{Choice, Prediction};
+use tilec_passes::choose::{BlockTime, Choice, Prediction, has_roles};
 use tilec_passes::timeline::AwaitedLoads;
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
@@ -110,6 +110,10 @@ pub struct OptimizedKernel {
     pub prediction: Option<Prediction>,
     /// Why there is none.
     pub unpredicted: Option<String>,
+    /// The kernel in the form that the model sees.
+    pub(crate) model: Kernel,
+    /// Of written roles, what a block takes; only of a lowered program.
+    pub(crate) block_time: Option<BlockTime>,
     /// The operands that launches in front of it copy for it; only of a lowered program.
     pub(crate) copied: Vec<CopiedOperand>,
     /// The prediction with these launches, if there are any.
@@ -179,6 +183,7 @@ impl OptimizedKernel {
             unpredicted: self.unpredicted.as_deref(),
             iteration_times: &self.iteration_times,
             awaited: &self.awaited,
+            block_time: self.block_time.as_ref(),
             missed: &self.missed,
             caller: self.options.caller,
         }
@@ -482,6 +487,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
         choice,
         prediction,
         unpredicted: unseen,
+        model,
         chosen,
         ..
     } = planned;
@@ -519,6 +525,8 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             choice,
             prediction,
             unpredicted: unseen,
+            model,
+            block_time: None,
             copied: Vec::new(),
             with_copies: None,
             source_kernel: written,
@@ -723,7 +731,15 @@ pub fn lower(program: Optimized) -> Result<Compiled, Diagnostics> {
 /// Refines the predictions with the code, and adds to each the launches that copy operands in front of it.
 fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Report>) {
     for (tile, report) in tiles.iter_mut().zip(reports) {
-        tile.awaited = refined_predictions::refine(tile.prediction.as_mut(), &tile.kernel, &tile.options, report);
+        if has_roles(&tile.model) {
+            let predicted = refined_predictions::of_roles(&tile.model, &tile.kernel, &tile.options, report);
+            (tile.prediction, tile.block_time, tile.unpredicted) = match predicted {
+                Ok((p, block)) => (Some(p), Some(block), None),
+                Err(why) => (None, None, Some(why)),
+            };
+        }
+        let (p, by_clock) = (tile.prediction.as_mut(), tile.block_time.is_some());
+        tile.awaited = refined_predictions::refine(p, &tile.kernel, &tile.options, (report, by_clock));
     }
     for main in 0..tiles.len() {
         // Kernels in front of it that complete no kernel of the source are its own.

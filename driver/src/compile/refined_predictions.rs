@@ -3,7 +3,10 @@
 use super::{attribution, bank_conflicts};
 use tilec_ir::kernel::Kernel;
 use tilec_passes::Options;
-use tilec_passes::choose::{Card, Learned, Prediction, Waits, launched, runs};
+use tilec_passes::choose::{
+    BlockTime, Card, Launched, Learned, Prediction, Predictor, Waits, launched, most_on_multiprocessor, runs,
+};
+use tilec_passes::occupancy::Occupancy;
 use tilec_passes::timeline::{self, AwaitedLoads};
 use tilec_ptx::report::Report;
 
@@ -12,7 +15,14 @@ const COUNTS: f64 = 0.01;
 
 /// Refines the prediction of a kernel; returns the loads by threads that iterations of its loops wait for, unless other
 /// work hides that.
-pub(super) fn refine(p: Option<&mut Prediction>, k: &Kernel, options: &Options, report: &Report) -> Vec<AwaitedLoads> {
+///
+/// `by_clock`: the prediction is by the clock of the roles, which has these waits.
+pub(super) fn refine(
+    p: Option<&mut Prediction>,
+    k: &Kernel,
+    options: &Options,
+    (report, by_clock): (&Report, bool),
+) -> Vec<AwaitedLoads> {
     let awaited = timeline::awaited_loads(k, options);
     let Some(p) = p else { return awaited };
     let issued: f64 = attribution::issued(k, report, p).iter().map(|(_, n)| n).sum();
@@ -21,9 +31,37 @@ pub(super) fn refine(p: Option<&mut Prediction>, k: &Kernel, options: &Options, 
     let unknown = if p.flops > 0.0 { 0.0 } else { p.blocks };
     let blocks = launched(k, &p.sizes).unwrap_or(unknown);
     let waits = waits(p, k, blocks, &awaited);
-    let learned = Learned { issued: blocks * issued, conflicts: blocks * conflicts, waits };
+    let added = if by_clock { Waits::default() } else { waits };
+    let learned = Learned { issued: blocks * issued, conflicts: blocks * conflicts, waits: added };
     p.learn(|place| attribution::times(report, place), &learned);
+    if by_clock {
+        p.has_waits(waits);
+    }
     if p.awaited > COUNTS * p.seconds { awaited } else { Vec::new() }
+}
+
+/// The prediction of a kernel with written roles, from its code. `model`: the kernel in front of the passes.
+///
+/// # Errors
+/// Why there is none.
+pub(super) fn of_roles(
+    model: &Kernel,
+    k: &Kernel,
+    options: &Options,
+    report: &Report,
+) -> Result<(Prediction, BlockTime), String> {
+    let predictor = Predictor::new(model, options);
+    let predictor = predictor.ok_or_else(|| Predictor::unseen(model, options).unwrap_or_default())?;
+    let sizes = predictor.sizes();
+    let unknown = predictor.unknown_loop().is_some();
+    let block = timeline::block_time(k, options, &sizes, unknown)
+        .ok_or_else(|| "how often loops of its roles run is not known, or they do not end".to_owned())?;
+    let blocks = launched(k, &sizes).ok_or_else(|| "the grid depends on values of the launch".to_owned())?;
+    let threads = u64::from(report.threads);
+    let room = Occupancy::new(options.target, threads, report.estimated_registers.into(), report.smem_bytes).resident();
+    let most = most_on_multiprocessor(k, options.usual_card()).unwrap_or(u64::MAX);
+    let of = Launched { blocks, resident: room.min(most), threads, registers: 0, shared: report.smem_bytes };
+    Ok((predictor.of_roles(&block, &of), block))
 }
 
 /// What the blocks of a multiprocessor wait for loads by threads.
@@ -35,4 +73,44 @@ fn waits(p: &Prediction, k: &Kernel, blocks: f64, awaited: &[AwaitedLoads]) -> W
     // A persistent grid may have fewer blocks than are resident.
     let resident = (p.resident as f64).min(each.ceil()).max(1.0);
     Waits { clocks: each * awaited.iter().map(clocks).sum::<f64>(), resident }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_roles;
+    use crate::compile::{CompileOptions, compile};
+    use tilec_ir::target::Target;
+
+    /// Seconds that the clock of the roles predicts for an example whose roles the compiler makes.
+    fn predicted(name: &str, values: &[(&str, &str)], sizes: &[(&str, i64)]) -> f64 {
+        let path = format!("{}/../examples/{name}", env!("CARGO_MANIFEST_DIR"));
+        let source = std::fs::read_to_string(path).expect("an example");
+        let options = CompileOptions {
+            target: Target::Sm90a,
+            defines: values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            sizes: vec![sizes.iter().map(|(name, x)| ((*name).to_owned(), *x)).collect()],
+            ..CompileOptions::default()
+        };
+        let program = compile(&source, &options).expect("it compiles");
+        let own = &program.kernels[0];
+        let of = of_roles(&own.tile.model, &own.tile.kernel, own.tile.pass_options(), &own.lowered);
+        of.expect("a prediction").0.seconds
+    }
+
+    /// What was measured on an H200 (docs/performance.md), in microseconds, of kernels whose roles the compiler makes: the
+    /// clock of roles knows nothing of who wrote them.
+    #[test]
+    fn the_clock_of_roles_agrees_with_measurements() {
+        let near = |is: f64, measured: f64| {
+            let us = 1e6 * is;
+            assert!((us / measured - 1.0).abs() < 0.11, "{us:.1} us, and {measured} were measured");
+        };
+        let attention = |d: &str, l: i64, z: i64, h: i64| {
+            predicted("attention.tile", &[("T", "bf16"), ("D", d)], &[("L", l), ("Z", z), ("H", h)])
+        };
+        near(attention("128", 8192, 2, 16), 1702.0);
+        near(attention("128", 2048, 8, 16), 454.0);
+        near(attention("64", 8192, 2, 32), 2065.0);
+        near(attention("256", 8192, 2, 8), 1474.0);
+    }
 }

@@ -43,6 +43,8 @@ pub(crate) struct VariantPlan {
     pub(crate) prediction: Option<Prediction>,
     /// Why there is none.
     pub(crate) unpredicted: Option<String>,
+    /// The kernel in the form that the model sees.
+    pub(crate) model: Kernel,
 }
 
 /// Conditions, all of which must hold.
@@ -301,9 +303,12 @@ fn choose_for(
             let p = choice.prediction.clone();
             Some(Predictor::new(&model, options).map_or(p.clone(), |of| of.located(p)))
         }
+        // Kernels with roles are predicted from their code.
+        None if choose::has_roles(&model) => None,
         None => Predictor::new(&model, options).and_then(|p| p.predict()),
     };
-    let unseen = prediction.is_none().then(|| Predictor::unseen(&model, options)).flatten();
+    let seen = prediction.is_some() || choose::has_roles(&model);
+    let unseen = if seen { None } else { Predictor::unseen(&model, options) };
     let parameters = values_of_parameters(&kernel);
     let open = |name: &String| autos.contains(name) && !options.defines.iter().any(|(given, _)| given == name);
     let chosen = parameters.iter().filter(|(name, _)| open(name)).cloned().collect();
@@ -321,6 +326,7 @@ fn choose_for(
         choice,
         prediction,
         unpredicted: unseen,
+        model,
     })
 }
 

@@ -71,6 +71,11 @@ impl Advice {
         Advice { text: text.into(), how: How::Tried(effect.in_words(), Some((effect.now, effect.then))) }
     }
 
+    /// What it says.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether it is an option of the command line.
     pub(super) fn is_option(&self) -> bool {
         self.text.starts_with("`-D ")

@@ -53,7 +53,9 @@ pub(super) fn premise(
     let mut written = written(kernel, path, places);
     let awaits = path == FastPath::Ahead && !kernel.tile.awaited.is_empty();
     let in_registers = kernel.tile.awaited.iter().flat_map(|own| &own.loads).any(|load| !load.stored);
-    if path == FastPath::Ahead && decisions.is_empty() && !awaits {
+    // Of written roles no pass decides, and the clock says what they wait for.
+    let by_clock = path == FastPath::Ahead && kernel.tile.block_time.is_some();
+    if path == FastPath::Ahead && decisions.is_empty() && !awaits && !by_clock {
         written.extend(not_ahead(&kernel.tile.specialized));
     }
     if !written.is_empty() {
@@ -86,7 +88,7 @@ pub(super) fn premise(
             "copy what is loaded to registers through a buffer (`let s = smem ..`), which has slots; factors of rows or columns multiply the result after the loop instead",
         ));
     }
-    if decisions.is_empty() && facts.is_empty() && advice.is_empty() {
+    if decisions.is_empty() && facts.is_empty() && advice.is_empty() && !by_clock {
         let (own, ways) = undecided(known, kernel, (path, places), what);
         facts.extend(own);
         advice.extend(ways);

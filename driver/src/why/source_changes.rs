@@ -2,6 +2,7 @@
 
 use super::advice::Advice;
 use super::answer::Known;
+use super::channel_slots;
 use super::numbers::{self, Number};
 use super::programs::Change;
 use super::trials::FASTER;
@@ -50,7 +51,8 @@ pub(super) fn of_source(known: &Known<'_>, kernel: &CompiledKernel) -> Tried {
         all.push((format!("`{name}` without its `layout`"), advice));
     }
     let slots = u64::from(kernel.report.stages);
-    if slots >= LEAST {
+    all.extend(channel_slots::beside(known, kernel));
+    if slots >= LEAST && kernel.tile.block_time.is_none() {
         for n in [slots + 1, slots - 1].into_iter().filter(|&n| n >= LEAST) {
             let advice = ways_out::of_item(known, kernel, ("stages", n), &format!("`stages {n}` in the schedule"));
             all.push((format!("`stages {n}`"), advice));

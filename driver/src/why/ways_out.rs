@@ -3,7 +3,7 @@
 use super::advice::{Advice, printed};
 use super::answer::Known;
 use super::programs::Change;
-use super::{by_parameters, element_types, moved, numbers, operands, steps, through_buffer};
+use super::{by_parameters, channel_slots, element_types, moved, numbers, operands, steps, through_buffer};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::way_out::{By, WayOut};
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
@@ -21,6 +21,7 @@ pub(super) fn of_way_out(known: &Known<'_>, kernel: &CompiledKernel, way: &WayOu
         By::Hand => vec![of_text(known, kernel, &way.text)],
         By::Question => vec![Advice::question(&way.text)],
         By::Schedule(word, value) => vec![of_item(known, kernel, (word, value), &way.text)],
+        By::Slots(ref channel, n) => vec![channel_slots::of_channel(known, kernel, (channel, n), &way.text)],
         By::Resident(blocks) => resident(known, kernel, blocks),
         By::Step(copy, count) => vec![steps::advice(known, kernel, (copy, count), &way.text)],
         By::Order(ref tensor, order) => vec![of_order(kernel, (tensor, order), &way.text)],

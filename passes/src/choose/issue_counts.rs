@@ -29,14 +29,14 @@ pub fn runs(k: &Kernel, sizes: &[(String, i64)]) -> BTreeMap<Stmt, Runs> {
     let mut all = BTreeMap::new();
     let own = f64::from(threads_of(k).div_ceil(WARP));
     let own = Runs { warps: own, times: 1.0, within: None };
-    Reader { k, sizes, all: &mut all }.block(k.body, own);
+    Reader { k, sizes, variables: &BTreeMap::new(), all: &mut all }.block(k.body, own);
     all
 }
 
 /// The number of blocks of a launch with these sizes; `None`: it depends on run-time values. A block of a persistent
 /// grid computes several tiles. If blocks of a cluster share tiles (`ctas`), an index of the grid stands for all of them.
 pub fn launched(k: &Kernel, sizes: &[(String, i64)]) -> Option<f64> {
-    let reader = Reader { k, sizes, all: &mut BTreeMap::new() };
+    let reader = Reader { k, sizes, variables: &BTreeMap::new(), all: &mut BTreeMap::new() };
     let counted: Option<f64> = k.grid.iter().map(|axis| reader.int(axis.extent).map(|n| n as f64)).product();
     counted.map(|n| n * ctas(k) as f64)
 }
@@ -59,12 +59,24 @@ fn at_most(k: &Kernel, e: Expr) -> Option<i64> {
 
 /// The value of an index of the header with these sizes; `None`: it depends on run-time values.
 pub fn known_int(k: &Kernel, e: Expr, sizes: &[(String, i64)]) -> Option<i64> {
-    Reader { k, sizes, all: &mut BTreeMap::new() }.int(e)
+    known_int_in(k, e, sizes, &BTreeMap::new())
+}
+
+/// The same of an index inside of loops whose variables have these values.
+pub(crate) fn known_int_in(
+    k: &Kernel,
+    e: Expr,
+    sizes: &[(String, i64)],
+    variables: &BTreeMap<Value, i64>,
+) -> Option<i64> {
+    Reader { k, sizes, variables, all: &mut BTreeMap::new() }.int(e)
 }
 
 struct Reader<'a> {
     k: &'a Kernel,
     sizes: &'a [(String, i64)],
+    /// Values of variables of loops.
+    variables: &'a BTreeMap<Value, i64>,
     all: &'a mut BTreeMap<Stmt, Runs>,
 }
 
@@ -111,7 +123,7 @@ impl Reader<'_> {
     /// `known`: values of names in the expression.
     fn leaf(&self, e: Expr, known: &BTreeMap<Value, Option<i64>>) -> Option<i64> {
         let ExprData::Ref(v) = self.k.exprs[e] else { return None };
-        self.size(v).or_else(|| match self.k.values[v].def {
+        self.size(v).or_else(|| self.variables.get(&v).copied()).or_else(|| match self.k.values[v].def {
             ValueDef::Grid => {
                 let axis = self.k.grid.iter().find(|axis| axis.index == v)?;
                 Some(self.int(axis.extent)? / 2)

@@ -65,7 +65,7 @@ pub(super) static FITTED: Constants = Constants {
 /// distributed over schedulers. From one measured kernel with blocks of one warp, twelve on a multiprocessor.
 const UNSPREAD: f64 = 1.25;
 /// Clocks of a block without work.
-const IDLE_BLOCK: f64 = 500.0;
+pub(super) const IDLE_BLOCK: f64 = 500.0;
 /// Clocks of an iteration of `per_sm` blocks on each of `active` multiprocessors.
 #[derive(Copy, Clone, Default)]
 struct IterationCost {

@@ -13,6 +13,7 @@
 
 use super::cards::Card;
 use super::cost::{Cost, ahead};
+use super::roles::has_roles;
 use super::search_context::AssumedPaths;
 use super::search_space::Space;
 use super::several_products::SeveralProducts;
@@ -83,6 +84,10 @@ struct Estimate<'a> {
 impl<'a> Estimate<'a> {
     /// `None`: the model cannot predict the kernel.
     fn of(k: &'a Kernel, options: &'a Options) -> Option<Estimate<'a>> {
+        // Kernels with roles are predicted from their code, which is not there yet.
+        if has_roles(k) {
+            return None;
+        }
         let space = Space::new(k, options, &[]).ok()?;
         let mut env = space.env.clone();
         // Loop bounds may depend on the block; the block in the middle represents all.

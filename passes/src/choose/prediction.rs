@@ -148,6 +148,13 @@ impl Prediction {
         self.added.conflicts = self.wasted(Term::Shared, Term::Conflicts);
     }
 
+    /// Says what of the latency is for loads that blocks wait for.
+    pub fn has_waits(&mut self, waits: Waits) {
+        let Some(card) = Card::from_name(self.card) else { return };
+        let alone = waits.clocks / waits.resident.max(1.0) / (card.clock * 1e9);
+        self.awaited = self.awaited.max(alone.min(self.terms.latency));
+    }
+
     /// Adds what blocks wait for loads while no block beside them works. Latency that the prediction has is that of the same
     /// loads.
     fn learn_waits(&mut self, card: &Card, waits: Waits) {

@@ -20,7 +20,7 @@ use tilec_ir::print::print_expr;
 /// Predicts a kernel whose parameters all have values, for various sizes.
 pub struct Predictor<'a> {
     kernel: &'a Kernel,
-    space: Space<'a>,
+    pub(super) space: Space<'a>,
 }
 
 /// No `auto` parameters are left.

@@ -417,7 +417,7 @@ impl<'a> SeveralProducts<'a> {
 }
 
 /// Whether the number of iterations of a loop depends on the block.
-fn ends_with_block(space: &Space<'_>) -> bool {
+pub(super) fn ends_with_block(space: &Space<'_>) -> bool {
     let k = space.work.k;
     let of_block = |e| k.grid.iter().any(|axis| mentions(k, e, axis.index));
     space.work.regions.iter().flat_map(|r| &r.loops).flatten().any(|&e| of_block(e) && !fixed(space, e))

@@ -142,7 +142,7 @@ fn add(k: &Kernel, cx: &Cx<'_>, (s, times): (Stmt, u64), all: &mut Clocks) {
         _ => {
             all.products += u64::from(is_product(k, s));
             all.tensor += times.saturating_mul(tensor(k, cx.options.usual_card(), s));
-            all.shared += times.saturating_mul(shared(k, s, threads));
+            all.shared += times.saturating_mul(shared_clocks(k, s, threads));
             all.issue += times.saturating_mul(issue_clocks(k, s, threads) * threads.div_ceil(ISSUED));
         }
     }
@@ -171,7 +171,7 @@ pub(crate) fn product_clocks(k: &Kernel, card: &Card, s: Stmt) -> (bool, u64) {
 }
 
 /// Clocks in which all threads read or write their part of shared memory: the wavefronts of their accesses.
-fn shared(k: &Kernel, s: Stmt, threads: u64) -> u64 {
+pub(crate) fn shared_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let StmtData::Copy { src, dst, .. } = k.stmts[s] else { return 0 };
     let in_memory = |e: Expr| {
         resolve_view(k, e).filter(|v| matches!(k.values[v.base].def, ValueDef::Smem(_) | ValueDef::Channel { .. }))

@@ -5,7 +5,7 @@
 //! other work hides is no wait: products that are in flight, another warpgroup, loads that are issued early.
 
 use super::data::Timeline;
-use super::program::{LoopOfLoads, Program};
+use super::program::{Iterations, LoopOfLoads, Program};
 use super::run::run;
 use crate::Options;
 use tilec_ir::diag::Span;
@@ -43,7 +43,7 @@ pub struct AwaitedLoad {
 /// The loops of a kernel after all passes that wait, by the clock of a block alone on its multiprocessor.
 pub fn awaited_loads(k: &Kernel, options: &Options) -> Vec<AwaitedLoads> {
     let card = options.usual_card();
-    let program = Program::of(k, card);
+    let program = Program::of(k, card, Iterations::Few);
     let mut loops = program.loops_of_loads();
     if loops.is_empty() {
         return Vec::new();

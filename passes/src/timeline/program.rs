@@ -3,16 +3,17 @@
 use super::data::{INNER, Line, NESTED, OUTER};
 use crate::analysis::unit_usage::of_elements;
 use crate::analysis::wgmma::is_product;
-use crate::choose::Card;
+use crate::choose::{Card, known_int_in};
 use crate::graph::accesses::Accesses;
 use crate::pipeline::product_clocks;
 use crate::roles::threads_of;
 use crate::schedule_loops::modulo::is_index;
 use crate::schedule_loops::{Cost, of_warps};
+use std::collections::BTreeMap;
 use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::handover::role_warps;
 use tilec_ir::index;
-use tilec_ir::kernel::{ChannelOp, ExprData, Kernel, StmtData, ValueDef};
+use tilec_ir::kernel::{ChannelOp, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::ops::Op;
 use tilec_ir::placement::slots;
 use tilec_ir::roles::replicas;
@@ -69,6 +70,8 @@ pub(super) enum Node {
     Loop {
         at: Stmt,
         trips: u64,
+        /// Iterations of a launch, by the given sizes; those that run here, if none are given.
+        all: f64,
         body: Vec<Node>,
     },
     /// One warpgroup (replica) after the other; which of these statements it is, and its own step.
@@ -121,27 +124,43 @@ pub(super) struct Program {
     pub(super) ordered: usize,
     /// Iterations of an innermost loop.
     pub(super) iterations: u64,
+    /// Loops of which nothing says how often they run.
+    pub(super) uncounted: Vec<Stmt>,
+}
+
+/// Which iterations of loops run.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Iterations<'a> {
+    /// A few, whatever the sizes are.
+    Few,
+    /// As many as with these sizes, up to `most` of an innermost loop and `outer` of another one, for each replica.
+    OfSizes { sizes: &'a [(String, i64)], most: u64, outer: u64 },
 }
 
 impl Program {
-    pub(super) fn of(k: &Kernel, card: &Card) -> Program {
+    pub(super) fn of(k: &Kernel, card: &Card, iterations: Iterations<'_>) -> Program {
         let is_role = |&s: &Stmt| matches!(k.stmts[s], StmtData::Role { .. });
         let roles: Vec<Stmt> = k.blocks[k.body].iter().copied().filter(is_role).collect();
         let nested = match roles.is_empty() {
             true => has_nest(k, k.body, 0),
             false => roles.iter().any(|&s| k.sub_blocks(s).iter().any(|&b| has_nest(k, b, 0))),
         };
-        let mut made = Maker { k, card, program: Program::default(), role: String::new(), warps: 0, elected: false };
-        made.program.iterations = if nested { NESTED } else { INNER };
+        let (program, role, variables) = (Program::default(), String::new(), BTreeMap::new());
+        let mut made = Maker { k, card, iterations, program, role, warps: 0, elected: false, variables };
+        let (most, outer) = match iterations {
+            Iterations::Few => (if nested { NESTED } else { INNER }, OUTER),
+            Iterations::OfSizes { most, outer, .. } => (most, outer),
+        };
+        made.program.iterations = most;
         // Roles share the iterations of a loop around others, and each replica has as many.
         let most = roles.iter().filter_map(|&s| replicas(k, s)).max().unwrap_or(1);
         for &s in &roles {
-            made.role(s, OUTER * u64::from(most));
+            made.role(s, outer * u64::from(most));
         }
         if roles.is_empty() {
             made.role = BLOCK.to_owned();
             made.warps = threads_of(k).div_ceil(WARP);
-            made.body(k.body, 1, OUTER);
+            made.body(k.body, 1, outer);
         }
         made.explain();
         made.program
@@ -216,10 +235,13 @@ impl Program {
 struct Maker<'a> {
     k: &'a Kernel,
     card: &'a Card,
+    iterations: Iterations<'a>,
     program: Program,
     role: String,
     warps: u32,
     elected: bool,
+    /// Values of the variables of loops around, in the middle of their ranges.
+    variables: BTreeMap<Value, i64>,
 }
 
 impl Maker<'_> {
@@ -267,14 +289,14 @@ impl Maker<'_> {
                 let body = self.block(body, depth + 1, outer);
                 Some((0..trips).flat_map(|_| body.clone()).collect())
             }
-            StmtData::For { start, end, step, body, .. } => {
-                let trips = match has_nest(k, body, 1) {
-                    true => outer,
-                    false => trips(k, (start, end, step), self.program.iterations),
-                };
+            StmtData::For { var, start, end, step, body, .. } => {
+                let most = if has_nest(k, body, 1) { outer } else { self.program.iterations };
+                let (trips, all) = self.trips(s, (start, end, step), most, has_nest(k, body, 1));
+                let middle = self.int(start).zip(self.int(step)).map(|(start, step)| start + (all as i64 / 2) * step);
+                self.variables.extend(middle.map(|middle| (var, middle)));
                 self.line(s, depth, None);
                 let body = self.block(body, depth + 1, outer);
-                Some(vec![Node::Loop { at: s, trips, body }])
+                Some(vec![Node::Loop { at: s, trips, all, body }])
             }
             StmtData::If { then, otherwise, .. } => {
                 self.line(s, depth, None);
@@ -312,6 +334,34 @@ impl Maker<'_> {
                 Some(vec![Node::Step(number - 1)])
             }
         }
+    }
+
+    /// The value of an index with the sizes.
+    fn int(&self, e: Expr) -> Option<i64> {
+        match self.iterations {
+            Iterations::Few => None,
+            Iterations::OfSizes { sizes, .. } => known_int_in(self.k, e, sizes, &self.variables),
+        }
+    }
+
+    /// The iterations of a loop that run here, at most `most`, and all that it has. A loop of which nothing says how often
+    /// it runs counts once.
+    fn trips(&mut self, s: Stmt, range: (Expr, Expr, Expr), most: u64, nested: bool) -> (u64, f64) {
+        let k = self.k;
+        if let Iterations::Few = self.iterations {
+            let trips = if nested { most } else { trips(k, range, most) };
+            return (trips, trips as f64);
+        }
+        let (start, end, step) = range;
+        let all = || index::trips(self.int(start)?, self.int(end)?, self.int(step)?);
+        let Some(all) = all().filter(|_| k.as_int(end) != Some(ENDLESS)) else {
+            self.program.uncounted.push(s);
+            return (most, 1.0);
+        };
+        // Other loops may have executed the first ones.
+        let first = || u64::try_from(k.as_int(start)? / k.as_int(step)?.max(1)).ok();
+        let first = first().filter(|_| !nested).unwrap_or(0);
+        (all.saturating_add(first).min(most.max(first)) - first, all as f64)
     }
 
     fn step(&self, s: Stmt) -> Step {
@@ -460,7 +510,7 @@ impl Maker<'_> {
     }
 }
 
-fn has_loop(node: &Node) -> bool {
+pub(super) fn has_loop(node: &Node) -> bool {
     match node {
         Node::Step(_) => false,
         Node::Loop { .. } => true,

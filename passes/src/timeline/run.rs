@@ -127,10 +127,15 @@ struct Run<'a> {
 
 /// Runs the roles; `None`: they do not end.
 pub(super) fn run(k: &Kernel, card: &Card, program: Program) -> Option<Timeline> {
+    run_with(k, card, program, &|_| 0)
+}
+
+/// The same with more slots of channels.
+pub(super) fn run_with(k: &Kernel, card: &Card, program: Program, more: &dyn Fn(Value) -> u64) -> Option<Timeline> {
     let actors: Vec<Actor> = program.roles.iter().enumerate().flat_map(|(i, role)| actors(i, role)).collect();
     let rate = (card.l2 / f64::from(card.sms)) as u64;
     let mut run = Run {
-        channels: channels(k, &program),
+        channels: channels(k, &program, more),
         program: &program,
         actors,
         next: BTreeMap::new(),
@@ -220,7 +225,7 @@ impl Flat<'_> {
         for node in nodes {
             match node {
                 Node::Step(i) => self.tasks.push(Task::Step(*i)),
-                Node::Loop { at, trips, body } if outside && self.of.replicas > 1 => {
+                Node::Loop { at, trips, body, .. } if outside && self.of.replicas > 1 => {
                     let first = u64::from(self.replica);
                     for turn in (first..*trips).step_by(self.of.replicas as usize) {
                         self.turn = Some(turn);
@@ -228,7 +233,7 @@ impl Flat<'_> {
                     }
                     self.turn = None;
                 }
-                Node::Loop { at, trips, body } => (0..*trips).for_each(|n| self.iteration(*at, n == 0, body)),
+                Node::Loop { at, trips, body, .. } => (0..*trips).for_each(|n| self.iteration(*at, n == 0, body)),
                 Node::Ordered { id, step, body } => {
                     let groups = u64::from(self.of.groups());
                     let visit = self.visits.entry(*id).or_default();
@@ -250,7 +255,7 @@ impl Flat<'_> {
 }
 
 /// The channels with who fills and who reads them.
-fn channels(k: &Kernel, program: &Program) -> BTreeMap<Value, Channel> {
+fn channels(k: &Kernel, program: &Program, more: &dyn Fn(Value) -> u64) -> BTreeMap<Value, Channel> {
     let mut all: BTreeMap<Value, Channel> = BTreeMap::new();
     for role in &program.roles {
         let mut steps = Vec::new();
@@ -259,8 +264,8 @@ fn channels(k: &Kernel, program: &Program) -> BTreeMap<Value, Channel> {
         for i in steps {
             let Act::Channel(op, on) = &program.steps[i].act else { continue };
             for &c in on {
-                let channel =
-                    all.entry(c).or_insert_with(|| Channel { slots: slots(k, c).unwrap_or(1), ..Channel::default() });
+                let slots = slots(k, c).unwrap_or(1) + more(c);
+                let channel = all.entry(c).or_insert_with(|| Channel { slots, ..Channel::default() });
                 if seen.contains(&(*op, c)) {
                     continue;
                 }

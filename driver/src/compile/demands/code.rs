@@ -11,7 +11,7 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{Card, Prediction, most_on_multiprocessor};
+use tilec_passes::choose::{BlockTime, Card, Prediction, most_on_multiprocessor};
 use tilec_passes::occupancy::Occupancy;
 use tilec_passes::timeline::{AwaitedLoad, AwaitedLoads};
 use tilec_ptx::report::Report;
@@ -33,6 +33,8 @@ pub(crate) struct CompiledKernel<'a> {
     pub(crate) iteration_times: &'a [IterationTime],
     /// Loads to registers that iterations wait for.
     pub(crate) awaited: &'a [AwaitedLoads],
+    /// Of written roles, what a block takes.
+    pub(crate) block_time: Option<&'a BlockTime>,
     /// Remarks of the passes about missed fast paths.
     pub(crate) missed: &'a [Diagnostic],
     /// The caller that messages address.

@@ -4,7 +4,7 @@ use super::code::{Broken, Code, declined};
 use super::loaded_again;
 use super::loop_copies;
 use super::way_out::{By, WayOut};
-use super::{box_rows, combined};
+use super::{box_rows, by_clock, combined};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Span, counted};
@@ -51,6 +51,7 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
         change.push(WayOut::by_hand(way));
     }
     places.extend(iterations(code));
+    places.extend(by_clock::iterations(code));
     // The busiest unit, too, has work that larger tiles would not have.
     let repeats =
         |term: &Term| *term == Term::L2 && p.atom.is_some() || *term == Term::Memory && p.bytes > AGAIN * p.least_bytes;
@@ -59,7 +60,10 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     }
     for term in large {
         let own = attribution::of_term(code.tile.kernel, code.report, p, term);
-        let paced = |span: Span| code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span);
+        let paced = |span: Span| {
+            by_clock::variables(code).contains(&span)
+                || code.tile.iteration_times.iter().any(|pace| pace.in_clocks && pace.variable == span)
+        };
         let awaits = |span: Span| code.tile.awaited.iter().any(|own| own.variable == span);
         if term == Term::Latency {
             places.extend(code.awaited());
@@ -184,6 +188,7 @@ fn reason(code: &Code<'_>, p: &Prediction, term: Term) -> Option<String> {
             "a block waits for what it loads before it stores"
         }
         Term::Latency if !code.tile.awaited.is_empty() => "iterations wait for what threads load to registers",
+        Term::Latency if code.tile.block_time.is_some() => return by_clock::reason(code),
         Term::Latency => {
             let scheduled = scheduled(code);
             if scheduled.is_empty() || computes(code.tile.specialized, &scheduled) {
@@ -294,6 +299,9 @@ fn one_more_slot_fits(code: &Code<'_>) -> bool {
 fn latency(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
     let report = code.report;
     let mut out = Vec::new();
+    if code.tile.block_time.is_some() {
+        return by_clock::latency(code);
+    }
     // Loads of a scheduled loop run ahead by themselves: what is waited for is arithmetic, if there is any.
     let scheduled = scheduled(code);
     if !scheduled.is_empty() {
@@ -327,7 +335,7 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
 }
 
 /// Whether loops with these variables compute elements of tiles by other means than products.
-fn computes(k: &Kernel, variables: &[Span]) -> bool {
+pub(super) fn computes(k: &Kernel, variables: &[Span]) -> bool {
     let is_tile = |k: &Kernel, e: Expr| resolve_view(k, e).is_none() && type_of(k, e).is_ok_and(|ty| ty.rank() > 0);
     let mut found = false;
     k.walk(k.body, &mut |k, _, s| {

@@ -21,6 +21,8 @@ pub(crate) enum By {
     Question,
     /// An item of the schedule with this value.
     Schedule(&'static str, u64),
+    /// A written channel with so many slots.
+    Slots(String, u64),
     /// So many blocks on a multiprocessor, by whatever means.
     Resident(u64),
     /// The loop around the copy at this place takes steps of so many elements.

@@ -39,7 +39,7 @@ pub(in crate::choose) struct Tiles {
 /// Clocks that each warpgroup adds to an iteration beyond the schedule: waits, and products that do not start at once.
 /// (Attention on an H200, causal, D 128, L 8192: 913 us in tiles of 128x128, 1143 us in 128x64, 1076 us in 192x64; the
 /// schedules alone predict 972, 1084 and 921 us.)
-const AROUND: f64 = 100.0;
+pub(in crate::choose) const AROUND: f64 = 100.0;
 
 /// The time of a launch.
 pub(in crate::choose) fn time(card: &Card, of: &Tiles, all: impl Iterator<Item = Loop>) -> Time {

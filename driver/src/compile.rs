@@ -7,6 +7,7 @@ pub mod bundle;
 mod chosen_values;
 pub(crate) mod copied_operands;
 pub(crate) mod demands;
+mod error_list;
 pub mod explain;
 pub(crate) mod implied;
 pub mod machine_code;
@@ -29,14 +30,15 @@ mod variant_messages;
 pub(crate) mod variants;
 mod wgmma_lines;
 
+pub use error_list::Diagnostics;
 pub use options::{CompileOptions, Keep, Sizes};
 pub use parsed_program::ParsedKernel;
 pub(crate) use parsed_program::whole;
 pub(crate) use pipeline::after_file_passes;
 pub(crate) use pipeline::with_preconditions;
 pub use pipeline::{
-    Compiled, CompiledKernel, Diagnostics, Optimized, OptimizedKernel, PARSED, Refused, SourceProgram, compile, lower,
-    meaning, optimize, optimize_as_far,
+    Compiled, CompiledKernel, Optimized, OptimizedKernel, PARSED, Refused, SourceProgram, compile, lower, meaning,
+    optimize, optimize_as_far,
 };
 pub use source_lines::Place;
 pub use tilec_passes::caller::Caller;

@@ -281,25 +281,7 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             let path = if of_products { FastPath::Wgmma } else { FastPath::TensorLoads };
             (!has || !at.is_empty()).then(|| Broken::of(message, path, at))
         }
-        Property::Pipelined => {
-            let at = code.declined(FastPath::Ahead);
-            let message =
-                if report.stages < 2 { "no load runs ahead of its use" } else { "not every loop loads ahead" };
-            let specialized = code.tile.specialized;
-            let stages = specialized.schedule.stages.and_then(|e| specialized.as_int(e));
-            let one = stages.filter(|&n| n < 2).and_then(|_| specialized.schedule_item("stages"));
-            let mut at = at;
-            at.extend(one.map(|item| (item, "the schedule says `stages 1`".to_owned())));
-            at.extend(code.awaited());
-            let (single, mut change) = by_clock::single_slots(code);
-            let (held, ways) = by_clock::held(code);
-            at.extend(single.into_iter().chain(held));
-            change.extend(ways);
-            // Of written roles the clock says whether loads run ahead: also slots of several channels do that.
-            let none = report.stages < 2 && code.tile.block_time.is_none();
-            let message = if code.tile.block_time.is_some() { "not every loop loads ahead" } else { message };
-            (none || !at.is_empty()).then(|| Broken { change, ..Broken::of(message, FastPath::Ahead, at) })
-        }
+        Property::Pipelined => pipelined(code),
         Property::Coalesced => {
             // Of one sector alone, no other order of the lanes uses more.
             let loses = |c: &&CopyReport| {
@@ -328,6 +310,27 @@ fn lacks(code: &Code<'_>, property: Property) -> Option<Broken> {
             (!at.is_empty()).then(|| Broken::of("not every access is 16 bytes wide", FastPath::Wide, at))
         }
     }
+}
+
+/// Whether loads of all loops run ahead.
+fn pipelined(code: &Code<'_>) -> Option<Broken> {
+    let report = code.report;
+    let at = code.declined(FastPath::Ahead);
+    let message = if report.stages < 2 { "no load runs ahead of its use" } else { "not every loop loads ahead" };
+    let specialized = code.tile.specialized;
+    let stages = specialized.schedule.stages.and_then(|e| specialized.as_int(e));
+    let one = stages.filter(|&n| n < 2).and_then(|_| specialized.schedule_item("stages"));
+    let mut at = at;
+    at.extend(one.map(|item| (item, "the schedule says `stages 1`".to_owned())));
+    at.extend(code.awaited());
+    let (single, mut change) = by_clock::single_slots(code);
+    let (held, ways) = by_clock::held(code);
+    at.extend(single.into_iter().chain(held));
+    change.extend(ways);
+    // Of written roles the clock says whether loads run ahead: also slots of several channels do that.
+    let none = report.stages < 2 && code.tile.block_time.is_none();
+    let message = if code.tile.block_time.is_some() { "not every loop loads ahead" } else { message };
+    (none || !at.is_empty()).then(|| Broken { change, ..Broken::of(message, FastPath::Ahead, at) })
 }
 
 fn diagnostic(tile: CompiledKernel<'_>, demand: Demand, broken: Broken) -> Diagnostic {

@@ -5,6 +5,7 @@
 use super::chosen_values;
 use super::copied_operands::{self, CopiedOperand};
 use super::demands::promises::{self, Tried};
+use super::error_list::Diagnostics;
 use super::options::{ALIGN_ROWS, CompileOptions, Sizes};
 use super::parsed_program::{ParsedKernel, written};
 use super::program_times::{self, ProgramTime};
@@ -15,10 +16,9 @@ use super::stage_texts::{FileTexts, Texts, join, joined};
 use super::variants::{self, VariantPlan};
 use super::{demands, parallel, reachable_variants, refined_predictions, stages, variant_messages};
 use crate::compile::report_json::{KernelReport, ReportFile};
-use crate::console::render::{self, SourceFile};
+use crate::console::render::SourceFile;
 use crate::contract::{Contract, Dispatch, LaunchFile, Program, of_kernel, stored};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use tilec_ir::codes;
 use tilec_ir::demands::{Figure, What};
@@ -42,32 +42,6 @@ const SPECIALIZED: &str = "specialize";
 const LAID_OUT: &str = "swizzle";
 /// The pass in front of which loops have schedules and are not yet laid out by them.
 const SCHEDULED: &str = "residue";
-/// What went wrong, with the source it went wrong in. `Display` draws it for people, without colour.
-#[derive(Clone, Debug)]
-pub struct Diagnostics {
-    /// The source that the spans refer to.
-    pub source: SourceFile,
-    /// All diagnostics, including remarks.
-    pub list: Vec<Diagnostic>,
-    /// How many errors there were; more than `list` holds if there were very many.
-    pub errors: usize,
-}
-
-impl Diagnostics {
-    /// One error that no source line is to blame for.
-    pub fn one(source: SourceFile, diagnostic: Diagnostic) -> Diagnostics {
-        let errors = usize::from(diagnostic.severity == Severity::Error);
-        Diagnostics { source, list: vec![diagnostic], errors }
-    }
-}
-
-impl fmt::Display for Diagnostics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&render::human(&self.source, &self.list, self.errors, render::Style::default()))
-    }
-}
-
-impl std::error::Error for Diagnostics {}
 
 /// A program after all passes.
 #[derive(Clone, Debug)]

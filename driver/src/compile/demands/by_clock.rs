@@ -1,9 +1,11 @@
 //! What the clock of written roles says: what iterations take, what they wait for, and what would have them wait less.
 
 use super::code::Code;
-use super::roofline::computes;
 use super::way_out::{By, WayOut};
 use tilec_ir::diag::{Span, counted};
+use tilec_ir::entities::Expr;
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::choose::{BlockTime, ChannelTime, HeldLoad, LoopTime};
 
 fn loops<'a>(code: &Code<'a>) -> impl Iterator<Item = &'a LoopTime> {
@@ -111,4 +113,27 @@ pub(super) fn single_slots(code: &Code<'_>) -> (Vec<(Span, String)>, Vec<WayOut>
     };
     let places = single.iter().flat_map(|own| own.fills.iter().map(|&span| (span, text(own))));
     (places.collect(), single.iter().map(|own| more_slots(own)).collect())
+}
+
+/// Whether loops with these variables compute elements of tiles by other means than products.
+pub(super) fn computes(k: &Kernel, variables: &[Span]) -> bool {
+    let is_tile = |k: &Kernel, e: Expr| resolve_view(k, e).is_none() && type_of(k, e).is_ok_and(|ty| ty.rank() > 0);
+    let mut found = false;
+    k.walk(k.body, &mut |k, _, s| {
+        let StmtData::For { var, body, .. } = k.stmts[s] else { return };
+        if !variables.contains(&k.values[var].span) {
+            return;
+        }
+        k.walk(body, &mut |k, _, s| {
+            found |= match &k.stmts[s] {
+                StmtData::Assign { src, .. } => match &k.exprs[*src] {
+                    ExprData::Mma(mma) => is_tile(k, mma.a) || is_tile(k, mma.b),
+                    _ => true,
+                },
+                StmtData::Let { init, .. } => is_tile(k, *init),
+                _ => false,
+            };
+        });
+    });
+    found
 }

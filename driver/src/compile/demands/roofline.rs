@@ -1,18 +1,16 @@
 //! What is between the predicted time and the work of the busiest unit, by the model's own terms.
 
+use super::by_clock::{self, computes};
 use super::code::{Broken, Code, declined};
 use super::loaded_again;
 use super::loop_copies;
 use super::way_out::{By, WayOut};
-use super::{box_rows, by_clock, combined};
+use super::{box_rows, combined};
 use crate::compile::attribution;
 use tilec_ir::atoms::Atom;
 use tilec_ir::diag::{Span, counted};
-use tilec_ir::entities::Expr;
 use tilec_ir::iteration_time::IterationTime;
-use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::missed_paths::FastPath;
-use tilec_ir::typing::{resolve_view, type_of};
 use tilec_passes::choose::{Card, Prediction, Term, TimeBudget};
 use tilec_passes::occupancy::Occupancy;
 
@@ -332,27 +330,4 @@ fn latency(code: &Code<'_>, p: &Prediction) -> Vec<WayOut> {
         out.push(WayOut::new(text, By::Resident(2)));
     }
     out
-}
-
-/// Whether loops with these variables compute elements of tiles by other means than products.
-pub(super) fn computes(k: &Kernel, variables: &[Span]) -> bool {
-    let is_tile = |k: &Kernel, e: Expr| resolve_view(k, e).is_none() && type_of(k, e).is_ok_and(|ty| ty.rank() > 0);
-    let mut found = false;
-    k.walk(k.body, &mut |k, _, s| {
-        let StmtData::For { var, body, .. } = k.stmts[s] else { return };
-        if !variables.contains(&k.values[var].span) {
-            return;
-        }
-        k.walk(body, &mut |k, _, s| {
-            found |= match &k.stmts[s] {
-                StmtData::Assign { src, .. } => match &k.exprs[*src] {
-                    ExprData::Mma(mma) => is_tile(k, mma.a) || is_tile(k, mma.b),
-                    _ => true,
-                },
-                StmtData::Let { init, .. } => is_tile(k, *init),
-                _ => false,
-            };
-        });
-    });
-    found
 }

@@ -172,7 +172,7 @@ fn unpredicted(tile: CompiledKernel<'_>, what: What) -> Option<Broken> {
         return None;
     }
     match tile.prediction {
-        Some(p) => unknown(p, what),
+        Some(p) => unknown(p, what).map(|broken| by_clock::with_iterations(tile, p, broken)),
         None => {
             let why = tile.unpredicted.map_or(String::new(), |why| format!(": {why}"));
             Some(Broken::new(format!("the model cannot predict this kernel{why}")))
@@ -424,6 +424,7 @@ mod tests {
                 iteration_times: &[],
                 awaited: &[],
                 block_time: None,
+                open_loops: &[],
                 missed: &[],
                 caller: Default::default(),
             };
@@ -465,6 +466,7 @@ mod tests {
                 iteration_times: &[],
                 awaited: &[],
                 block_time: None,
+                open_loops: &[],
                 missed: &[],
                 caller: Default::default(),
             };

@@ -28,7 +28,7 @@ use tilec_ir::kernel::{ConstValue, Kernel, Module, Sequence};
 use tilec_ir::ops::Op;
 use tilec_ir::target::Target;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{BlockTime, Choice, Prediction, has_roles};
+use tilec_passes::choose::{BlockTime, Choice, LoopTime, Prediction, has_roles};
 use tilec_passes::timeline::AwaitedLoads;
 use tilec_ptx::launch::Launch;
 use tilec_ptx::print::InstLine;
@@ -88,6 +88,8 @@ pub struct OptimizedKernel {
     pub(crate) model: Kernel,
     /// Of written roles, what a block takes; only of a lowered program.
     pub(crate) block_time: Option<BlockTime>,
+    /// Of loops that run as often as data say, what an iteration takes; only of a lowered program.
+    pub(crate) open_loops: Vec<LoopTime>,
     /// The operands that launches in front of it copy for it; only of a lowered program.
     pub(crate) copied: Vec<CopiedOperand>,
     /// The prediction with these launches, if there are any.
@@ -158,6 +160,7 @@ impl OptimizedKernel {
             iteration_times: &self.iteration_times,
             awaited: &self.awaited,
             block_time: self.block_time.as_ref(),
+            open_loops: &self.open_loops,
             missed: &self.missed,
             caller: self.options.caller,
         }
@@ -501,6 +504,7 @@ fn optimize_one(planned: VariantPlan, options: &CompileOptions) -> (Option<Optim
             unpredicted: unseen,
             model,
             block_time: None,
+            open_loops: Vec::new(),
             copied: Vec::new(),
             with_copies: None,
             source_kernel: written,
@@ -712,6 +716,7 @@ fn learn<'a>(tiles: &mut [OptimizedKernel], reports: impl Iterator<Item = &'a Re
                 Err(why) => (None, None, Some(why)),
             };
         }
+        tile.open_loops = refined_predictions::open_loops(tile.prediction.as_ref(), &tile.kernel, &tile.options);
         let (p, by_clock) = (tile.prediction.as_mut(), tile.block_time.is_some());
         tile.awaited = refined_predictions::refine(p, &tile.kernel, &tile.options, (report, by_clock));
     }

@@ -4,7 +4,7 @@ use super::{attribution, bank_conflicts};
 use tilec_ir::kernel::Kernel;
 use tilec_passes::Options;
 use tilec_passes::choose::{
-    BlockTime, Card, Launched, Learned, Prediction, Predictor, Waits, launched, most_on_multiprocessor, runs,
+    BlockTime, Card, Launched, Learned, LoopTime, Prediction, Predictor, Waits, launched, most_on_multiprocessor, runs,
 };
 use tilec_passes::occupancy::Occupancy;
 use tilec_passes::timeline::{self, AwaitedLoads};
@@ -62,6 +62,14 @@ pub(super) fn of_roles(
     let most = most_on_multiprocessor(k, options.usual_card()).unwrap_or(u64::MAX);
     let of = Launched { blocks, resident: room.min(most), threads, registers: 0, shared: report.smem_bytes };
     Ok((predictor.of_roles(&block, &of), block))
+}
+
+/// What an iteration of the loops takes that run as often as data say, by the clock of a block alone.
+pub(super) fn open_loops(p: Option<&Prediction>, k: &Kernel, options: &Options) -> Vec<LoopTime> {
+    let Some((p, of)) = p.and_then(|p| Some((p, p.unknown?))) else { return Vec::new() };
+    let loops = timeline::block_time(k, options, &p.sizes, true).map_or_else(Vec::new, |block| block.loops);
+    let own = |time: &LoopTime| of.span.start <= time.variable.start && time.variable.end <= of.span.end;
+    loops.into_iter().filter(|time| own(time) && time.clocks > 0.0).collect()
 }
 
 /// What the blocks of a multiprocessor wait for loads by threads.

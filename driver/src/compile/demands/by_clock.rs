@@ -1,12 +1,12 @@
 //! What the clock of written roles says: what iterations take, what they wait for, and what would have them wait less.
 
-use super::code::Code;
+use super::code::{Broken, Code, CompiledKernel};
 use super::way_out::{By, WayOut};
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::typing::{resolve_view, type_of};
-use tilec_passes::choose::{BlockTime, ChannelTime, HeldLoad, LoopTime};
+use tilec_passes::choose::{BlockTime, Card, ChannelTime, HeldLoad, LoopTime, Prediction};
 
 fn loops<'a>(code: &Code<'a>) -> impl Iterator<Item = &'a LoopTime> {
     code.tile.block_time.into_iter().flat_map(|block| &block.loops)
@@ -38,6 +38,32 @@ pub(crate) fn iteration(own: &LoopTime) -> String {
         own.clocks,
         units.collect::<Vec<_>>().join(", ")
     )
+}
+
+/// What an iteration of a loop costs that runs as often as data say, beside that its number is not known.
+pub(super) fn with_iterations(tile: CompiledKernel<'_>, p: &Prediction, broken: Broken) -> Broken {
+    let card = Card::from_name(p.card);
+    let us = |clocks: f64| card.map_or(0.0, |card| clocks / (card.clock * 1e3));
+    let text = |own: &LoopTime| {
+        // Other blocks may load the same bytes, which then pass from memory once.
+        let memory = card.filter(|_| own.work.loaded > 0.0).map_or(String::new(), |card| {
+            let all = own.work.loaded * f64::from(card.sms);
+            format!(
+                "; memory takes {:.2} us for that of {} blocks that load different bytes",
+                all / (card.dram * 1e3),
+                card.sms
+            )
+        });
+        format!(
+            "an iteration takes {:.2} us of a block alone on a multiprocessor of {}: {}{memory}",
+            us(own.clocks),
+            p.card,
+            iteration(own)
+        )
+    };
+    let mut places = broken.places;
+    places.extend(tile.open_loops.iter().map(|own| (own.variable, text(own))));
+    Broken { places, ..broken }
 }
 
 /// What iterations wait for.

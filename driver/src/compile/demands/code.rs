@@ -11,7 +11,7 @@ use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::Target;
 use tilec_ir::typing::resolve_view;
 use tilec_passes::caller::Caller;
-use tilec_passes::choose::{BlockTime, Card, Prediction, most_on_multiprocessor};
+use tilec_passes::choose::{BlockTime, Card, LoopTime, Prediction, most_on_multiprocessor};
 use tilec_passes::occupancy::Occupancy;
 use tilec_passes::timeline::{AwaitedLoad, AwaitedLoads};
 use tilec_ptx::report::Report;
@@ -35,6 +35,8 @@ pub(crate) struct CompiledKernel<'a> {
     pub(crate) awaited: &'a [AwaitedLoads],
     /// Of written roles, what a block takes.
     pub(crate) block_time: Option<&'a BlockTime>,
+    /// Of loops that run as often as data say, what an iteration takes.
+    pub(crate) open_loops: &'a [LoopTime],
     /// Remarks of the passes about missed fast paths.
     pub(crate) missed: &'a [Diagnostic],
     /// The caller that messages address.

@@ -32,7 +32,7 @@ mod exchange;
 mod fragments;
 mod graph;
 mod infer;
-mod loaded_windows;
+pub(crate) mod loaded_windows;
 mod materialise;
 mod overlaps;
 mod packed_elements;

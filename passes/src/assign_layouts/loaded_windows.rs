@@ -68,8 +68,8 @@ pub(super) fn into_tiles(k: &mut Kernel, threads: Threads, wide: bool) {
     }
 }
 
-/// Fills a tile in front of the statement, and reads it in place of the window.
-pub(super) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) -> Value {
+/// Fills a tile in front of the statement `at`, and reads it in place of the window.
+pub(crate) fn load(k: &mut Kernel, at: Stmt, window: Expr, shape: &[u64]) -> Value {
     let span = k.expr_spans[window];
     let base = resolve_view(k, window).expect("bug: it is a window").base;
     let elem = ElemRef::Known(elem_of(k, base).expect("specialised"));
@@ -157,16 +157,20 @@ impl Search<'_> {
 
     /// The extents in which a window of a tensor is loaded, and the elements of an access.
     fn width(&self, window: Expr, shape: &[u64]) -> Option<(Vec<u64>, u32)> {
-        let k = self.k;
-        let view = resolve_view(k, window)?;
-        let (tensor, dims) = (k.tensor_ty(view.base)?, view.base_dims());
-        if dims.len() != shape.len() || view.is_gathered() {
-            return None;
-        }
-        // A dimension that a vector lacks has one element and no end.
-        let own = dims.iter().zip(shape).map(|(d, &n)| if tensor.repeats.contains(d) { 1 } else { n });
-        let shape: Vec<u64> = own.collect();
-        let width = global_width(k, self.facts, &view, &shape).elems;
+        let shape = extents(self.k, window, shape)?;
+        let width = global_width(self.k, self.facts, &resolve_view(self.k, window)?, &shape).elems;
         Some((shape, width))
     }
+}
+
+/// The extents in which a window of a tensor is loaded that is combined with a tile of extents `shape`; `None`: it is
+/// none, or its rows are gathered.
+pub(crate) fn extents(k: &Kernel, window: Expr, shape: &[u64]) -> Option<Vec<u64>> {
+    let view = resolve_view(k, window)?;
+    let (tensor, dims) = (k.tensor_ty(view.base)?, view.base_dims());
+    if dims.len() != shape.len() || view.is_gathered() {
+        return None;
+    }
+    // A dimension that a vector lacks has one element and no end.
+    Some(dims.iter().zip(shape).map(|(d, &n)| if tensor.repeats.contains(d) { 1 } else { n }).collect())
 }

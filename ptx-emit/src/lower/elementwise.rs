@@ -10,6 +10,7 @@ use super::scope::Scope;
 use super::segment_totals::{SegmentTotals, split_row};
 use super::state::{Lower, NO_WHOLE_TILE};
 use super::tile::Tile;
+use super::windows::Access;
 use crate::inst::{Class, Reg};
 use std::collections::BTreeMap;
 use tilec_ir::codes;
@@ -20,6 +21,9 @@ use tilec_ir::layout::{RegLayout, UsedRegisters};
 use tilec_ir::rounding::is_rounded;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, resolve_view, type_of};
+
+/// Most registers of a thread for elements that are loaded before the stores of earlier groups.
+const EARLY_WORDS: u64 = 16;
 
 impl Lower<'_> {
     /// Prepares the windows of memory that an expression reads. A thread reads global memory only if `only` holds.
@@ -84,17 +88,11 @@ impl Lower<'_> {
         operands.group = group.to_vec();
         operands.loaded.clear();
         for i in 0..operands.windows.len() {
-            let pred = operands.preds[i][g];
-            let (expr, access, elem) = &mut operands.windows[i];
-            let (expr, elem) = (*expr, *elem);
-            if access.groups.get(g).is_none_or(|own| own != group) {
-                return Err(self.unfit(
-                    expr,
-                    "operands that are contiguous along different dimensions, with a width (`vec`) that is written",
-                ));
-            }
-            let regs = self.load_group(expr, access, elem, group, pred)?;
-            operands.loaded.push((expr, regs));
+            let regs = match operands.early.remove(&(i, g)) {
+                Some(regs) => regs,
+                None => self.load_window(operands, i, (g, group))?,
+            };
+            operands.loaded.push((operands.windows[i].0, regs));
         }
         operands.named.clear();
         operands.truths.borrow_mut().clear();
@@ -109,6 +107,52 @@ impl Lower<'_> {
                 regs = self.rounded(init, regs, (Some(elem), elem))?;
             }
             operands.named.push((v, regs));
+        }
+        Ok(())
+    }
+
+    /// Loads the elements of a group from window `i` of an expression.
+    fn load_window(
+        &mut self,
+        operands: &mut Operands,
+        i: usize,
+        (g, group): (usize, &[usize]),
+    ) -> Result<Vec<Reg>, Reported> {
+        let pred = operands.preds[i][g];
+        let (expr, access, elem) = &mut operands.windows[i];
+        let (expr, elem) = (*expr, *elem);
+        if access.groups.get(g).is_none_or(|own| own != group) {
+            return Err(self.unfit(
+                expr,
+                "operands that are contiguous along different dimensions, with a width (`vec`) that is written",
+            ));
+        }
+        self.load_group(expr, access, elem, group, pred)
+    }
+
+    /// Loads what an expression reads of global memory for all groups from `g` on that [`EARLY_WORDS`] registers hold.
+    /// The assembler does not move a load over a store that may be to the same address, so loads between the stores of
+    /// groups would wait for each other.
+    pub(super) fn load_early(
+        &mut self,
+        operands: &mut Operands,
+        groups: &[Vec<usize>],
+        g: usize,
+    ) -> Result<(), Reported> {
+        let global = |access: &Access| access.space.has_bounds();
+        let early: Vec<usize> = (0..operands.windows.len()).filter(|&i| global(&operands.windows[i].1)).collect();
+        let words = |&i: &usize| operands.windows[i].2.size().words(groups[g].len() as u64);
+        let at_once = EARLY_WORDS.checked_div(early.iter().map(words).sum()).unwrap_or(0);
+        let end = groups.len().min(g + usize::try_from(at_once).unwrap_or(0));
+        if end < g + 2 || early.iter().any(|&i| operands.early.contains_key(&(i, g))) {
+            return Ok(());
+        }
+        self.report_operands(operands, groups[g].len());
+        for (later, group) in groups.iter().enumerate().take(end).skip(g) {
+            for &i in &early {
+                let regs = self.load_window(operands, i, (later, group))?;
+                operands.early.insert((i, later), regs);
+            }
         }
         Ok(())
     }

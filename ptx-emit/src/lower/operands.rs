@@ -7,6 +7,7 @@ use super::tile::Tile;
 use super::windows::Access;
 use crate::inst::Reg;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use tilec_ir::entities::{Expr, Value};
 use tilec_ir::layout::{RegLayout, drop_dims};
 use tilec_ir::types::Elem;
@@ -32,6 +33,8 @@ pub(super) struct Operands {
     pub(super) group: Vec<usize>,
     /// Elements of the current group of each window.
     pub(super) loaded: Vec<(Expr, Vec<Reg>)>,
+    /// Elements of later groups that are loaded already, by window and group.
+    pub(super) early: BTreeMap<(usize, usize), Vec<Reg>>,
     pub(super) preds: Vec<Vec<Option<Reg>>>,
     /// Windows read as a whole before the first group.
     pub(super) tiles: Vec<(Expr, Tile)>,
@@ -55,6 +58,7 @@ impl Operands {
             reported: false,
             group: Vec::new(),
             loaded: Vec::new(),
+            early: BTreeMap::new(),
             preds: Vec::new(),
             tiles: Vec::new(),
             reduced: Vec::new(),

@@ -11,7 +11,7 @@ use crate::ops::Op as P;
 use tilec_ir::codes;
 use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
-use tilec_ir::kernel::CopyAttrs;
+use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::layout::matrix::matrix_load;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
@@ -81,7 +81,12 @@ impl Lower<'_> {
         let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
+        // Accumulators leave no registers.
+        let early = access.space.has_bounds() && !self.k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)));
         for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
+            if let (true, Values::Computed(_, operands, _)) = (early, &mut values) {
+                self.load_early(operands, &groups, g)?;
+            }
             if elem.bits() == 4 {
                 let nibbles: Vec<(Reg, usize)> = match &same {
                     Some(tile) => group.iter().map(|&v| tile.nibble_of(v)).collect(),

@@ -1,0 +1,130 @@
+//! Vectors that are read after a reduction of rows, such as the weights of a norm, are loaded in front of it.
+//!
+//! ```text
+//! let scale = rsqrt(sum(x * x, 1))             var w_tile = reg bf16[1, BN]
+//! copy x * scale * W[_, 0..] -> Y[..]          copy W[_, 0..] -> w_tile
+//!                                         ->   let scale = rsqrt(sum(x * x, 1))
+//!                                              copy x * scale * w_tile -> Y[..]
+//! ```
+//!
+//! A load in the last statement stands between stores. The assembler does not move it over a store that may be to the
+//! same address, so a thread waits for each of its loads in turn. In front of the reduction all loads are pending at
+//! once, while the thread waits for the rows. The elements take registers meanwhile, so this is for vectors that fit.
+
+use crate::Cx;
+use crate::analysis::access_width::elem_of;
+use crate::analysis::live_ranges::{self, Tile};
+use crate::analysis::uses::{depends, stmt_exprs};
+use crate::analysis::views::{copy_shape, reads_tensor};
+use crate::assign_layouts::loaded_windows;
+use crate::specialize::pad::in_context;
+use tilec_ir::entities::{Expr, Stmt, Value};
+use tilec_ir::kernel::{ExprData, Kernel, StmtData};
+use tilec_ir::typing::{fixed_shape, resolve_view};
+
+/// Vectors that can be loaded in front of a reduction.
+pub(super) struct Ahead {
+    /// The statement that reduces first.
+    at: Stmt,
+    /// Windows that later statements read, with the extents that are loaded.
+    windows: Vec<(Expr, Vec<u64>)>,
+    /// Bytes of registers for each element of a row: of tiles that are live from the reduction on, and of the vectors.
+    pub(super) bytes: u64,
+}
+
+impl Ahead {
+    /// Those of a kernel without loops whose largest reduced tile has `elements` elements.
+    pub(super) fn of(k: &Kernel, elements: u64) -> Option<Ahead> {
+        let list = &k.blocks[k.body];
+        let first = list.iter().position(|&s| reduces(k, s, elements))?;
+        let named: Vec<Value> = list[first..].iter().filter_map(|&s| declares(k, s)).collect();
+        let mut windows = Vec::new();
+        for &s in &list[first + 1..] {
+            for (e, shape) in read(k, s) {
+                let free = |v: &Value| !depends(k, e, *v);
+                if let Some(shape) = loaded_extents(k, e, &shape)
+                    && named.iter().all(free)
+                {
+                    windows.push((e, shape));
+                }
+            }
+        }
+        let size = |&(e, ref shape): &(Expr, Vec<u64>)| -> Option<u64> {
+            Some(elem_of(k, resolve_view(k, e)?.base)?.size().bytes_of(shape.iter().product()))
+        };
+        windows.retain(|(_, shape)| shape.iter().product::<u64>() * MOST_ROWS >= elements);
+        let vectors: u64 = windows.iter().map(size).sum::<Option<u64>>()?;
+        let position = live_ranges::ranges(k).position(list[first])?;
+        let of_rows = |tiles: &Vec<Tile>| -> u64 {
+            let whole = tiles.iter().filter(|t| t.shape.iter().product::<u64>() >= elements);
+            whole.map(|t| t.elem.bytes_of(t.shape.iter().product())).sum()
+        };
+        let rows = live_ranges::tiles(k)[position..].iter().map(of_rows).max()?;
+        let bytes = (rows + vectors).div_ceil(elements);
+        (!windows.is_empty()).then_some(Ahead { at: list[first], windows, bytes })
+    }
+
+    /// Writes it out.
+    pub(super) fn write(self, k: &mut Kernel, cx: &mut Cx<'_>) {
+        for (window, shape) in self.windows {
+            let (span, base) = (k.expr_spans[window], resolve_view(k, window).expect("bug: it is a window").base);
+            let name = k.values[base].name.clone();
+            cx.remark(span, format!("`{name}` is loaded in front of the reduction, to be there when it ends"));
+            loaded_windows::load(k, self.at, window, &shape);
+        }
+    }
+}
+
+/// Most rows that share a vector.
+const MOST_ROWS: u64 = 2;
+
+/// Whether a statement reduces a tile of at least `elements` elements.
+fn reduces(k: &Kernel, s: Stmt, elements: u64) -> bool {
+    let mut rest: Vec<Expr> = stmt_exprs(k, s).into_iter().collect();
+    while let Some(e) = rest.pop() {
+        let args = match &k.exprs[e] {
+            ExprData::Reduce { arg, .. } | ExprData::Scan { arg, .. } => vec![*arg],
+            ExprData::Combine(combine) => combine.args.to_vec(),
+            _ => Vec::new(),
+        };
+        let large = |&arg: &Expr| fixed_shape(k, arg).is_some_and(|shape| shape.iter().product::<u64>() >= elements);
+        if args.iter().any(large) {
+            return true;
+        }
+        rest.extend(k.children(e));
+    }
+    false
+}
+
+/// The value that a statement declares.
+fn declares(k: &Kernel, s: Stmt) -> Option<Value> {
+    match k.stmts[s] {
+        StmtData::Let { value, .. } | StmtData::Var { value, .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// The windows that a statement reads element by element, with the extents of the tile with which each is combined.
+fn read(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
+    let (e, shape) = match k.stmts[s] {
+        StmtData::Copy { src, dst, .. } if resolve_view(k, src).is_none() => (src, copy_shape(k, src, dst)),
+        StmtData::Let { init, .. } if resolve_view(k, init).is_none() => (init, fixed_shape(k, init)),
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    if let Some(shape) = shape {
+        in_context(k, e, &shape, &mut |window, shape| found.push((window, shape.to_vec())));
+    }
+    found
+}
+
+/// The extents in which a window is loaded, if it is one of a tensor that the kernel only reads.
+fn loaded_extents(k: &Kernel, window: Expr, shape: &[u64]) -> Option<Vec<u64>> {
+    let base = resolve_view(k, window)?.base;
+    let written = |s: &StmtData| match *s {
+        StmtData::Copy { dst, .. } => resolve_view(k, dst).is_some_and(|to| to.base == base),
+        _ => false,
+    };
+    let only_read = reads_tensor(k, window) && !k.statement_data().any(written);
+    only_read.then(|| loaded_windows::extents(k, window, shape)).flatten()
+}

@@ -28,11 +28,15 @@ mod question;
 mod road_end;
 mod said;
 mod scheduled;
+mod search;
+mod slices;
 mod source_changes;
 mod steps;
+mod tensor_orders;
 mod through_buffer;
 mod trials;
 mod tried;
+mod warp_tiles;
 mod ways_out;
 mod window_lines;
 

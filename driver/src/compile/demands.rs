@@ -20,6 +20,7 @@ pub(crate) mod way_out;
 
 pub(crate) use code::{CompiledKernel, declined};
 pub(crate) use figures::{estimated, unknown};
+pub(crate) use roofline::idle;
 
 use super::attribution;
 use super::report_json::Assembler;

@@ -5,7 +5,7 @@
 
 use super::answer::Known;
 use super::programs::Change;
-use super::trials::{Effect, Trial, effect, prepare_spills};
+use super::trials::{Effect, FASTER, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
 use crate::compile::unrepeated::unrepeated;
 use tilec_ir::diag::declare_where;
@@ -99,6 +99,12 @@ impl Advice {
         }
     }
 
+    /// This advice and other advice together, if both are changes, and of different places.
+    pub(super) fn and(&self, other: &Advice) -> Option<Advice> {
+        let change = self.change()?.and(other.change()?)?;
+        Some(Advice { text: format!("{}, and {}", self.text, other.text), how: How::By(change) })
+    }
+
     /// Seconds without it and with it, as far as they are known.
     pub(super) fn gain(&self) -> Option<(f64, f64)> {
         match self.how {
@@ -146,6 +152,7 @@ pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, mut all: Vec<Adv
     known.trials.prepare(&changes);
     let faster = changes.iter().filter(|c| effect(known, kernel, c).is_some_and(|effect| effect.is_faster()));
     prepare_spills(known, kernel, &faster.cloned().collect::<Vec<_>>());
+    all.extend(together(known, kernel, &all));
     let mut all: Vec<Advice> = all.into_iter().map(|advice| advice.judged(known, kernel)).collect();
     let mut seen: Vec<String> = Vec::new();
     all.retain(|advice| {
@@ -179,6 +186,25 @@ pub(super) fn tried(known: &Known<'_>, kernel: &CompiledKernel, mut all: Vec<Adv
     }
     unrepeated(&mut lines.ways);
     lines
+}
+
+/// Changes of which pairs are tried: the fastest ones, and what changes nothing alone.
+const PAIRED: usize = 3;
+
+/// The pair of changes that is faster than each change alone.
+fn together(known: &Known<'_>, kernel: &CompiledKernel, all: &[Advice]) -> Option<Advice> {
+    let time = |advice: &Advice| Some(effect(known, kernel, advice.change()?)?.then);
+    let mut alone: Vec<(f64, &Advice)> = all.iter().filter_map(|advice| Some((time(advice)?, advice))).collect();
+    alone.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, _) = *alone.first()?;
+    alone.truncate(PAIRED);
+    let later = |i: usize| alone[i + 1..].iter();
+    let pairs: Vec<Advice> =
+        alone.iter().enumerate().flat_map(|(i, (_, one))| later(i).filter_map(|(_, two)| one.and(two))).collect();
+    known.trials.prepare(&pairs.iter().filter_map(Advice::change).cloned().collect::<Vec<_>>());
+    let timed = pairs.into_iter().filter_map(|pair| Some((time(&pair)?, pair)));
+    let best = timed.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 < FASTER * least).then_some(best.1)
 }
 
 pub(super) fn printed(seconds: f64) -> String {

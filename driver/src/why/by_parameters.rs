@@ -4,6 +4,7 @@
 
 use super::answer::Known;
 use super::programs::Change;
+use super::tensor_orders::{self, OtherOrder};
 use super::trials::Trial;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, DemandStatus};
@@ -11,8 +12,11 @@ use std::collections::BTreeMap;
 use tilec_ir::demands::What;
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
-use tilec_ir::types::{ElemRef, Order};
+use tilec_ir::types::ElemRef;
 use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
+
+/// Pairs of orders that are compiled, if no order alone is enough.
+const PAIRS: usize = 6;
 
 /// A parameter of alignments, `multiple ALIGN`.
 pub(super) struct Alignment {
@@ -91,16 +95,23 @@ pub(super) fn aligned(known: &Known<'_>, kernel: &CompiledKernel, what: What) ->
     })
 }
 
-/// The other order of a tensor with which a property holds that does not hold now, as an option.
+/// The other order of a tensor, or of two, with which a property holds that does not hold now: in words, and as a change.
 pub(super) fn ordered(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Option<(String, Change)> {
-    kernel.tile.parameters.iter().find_map(|(name, value)| {
-        let other = match value {
-            ConstValue::Order(Order::Row) => Order::Col,
-            ConstValue::Order(Order::Col) => Order::Row,
-            _ => return None,
-        };
-        let change = Change::of_values(&[(name, other.name().to_owned())]);
-        holds(known, kernel, what, &change).then(|| (format!("-D {name}={}", other.name()), change))
+    let others = tensor_orders::all(known, kernel);
+    let later = |i: usize| others[i + 1..].iter();
+    let alone = others.iter().map(|one| vec![one]);
+    let pairs = others.iter().enumerate().flat_map(|(i, one)| later(i).map(move |two| vec![one, two]));
+    let pairs: Vec<Vec<&OtherOrder>> = pairs.take(PAIRS).collect();
+    alone.chain(pairs).find_map(|orders| {
+        let mut change = orders.first()?.change.clone();
+        for other in &orders[1..] {
+            change = change.and(&other.change)?;
+        }
+        let options: Vec<String> = orders.iter().filter_map(|own| own.option.clone()).collect();
+        let written = orders.iter().filter(|own| own.option.is_none()).map(|own| own.words.clone());
+        let options = (!options.is_empty()).then(|| format!("`-D {}`", options.join(",")));
+        let text = options.into_iter().chain(written).collect::<Vec<_>>().join(", and ");
+        holds(known, kernel, what, &change).then_some((text, change))
     })
 }
 

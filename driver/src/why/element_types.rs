@@ -2,11 +2,11 @@
 
 use super::answer::Known;
 use super::programs::Change;
+use super::tensor_orders;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::tensor_core_types::products;
 use tilec_ir::diag::Span;
 use tilec_ir::entities::Value;
-use tilec_ir::fix_locations::FixLocation;
 use tilec_ir::kernel::{Kernel, StmtData};
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::resolve_view;
@@ -33,7 +33,7 @@ pub(super) fn change(known: &Known<'_>, kernel: &CompiledKernel, (from, to): (El
     values.dedup();
     let options: Vec<String> = values.iter().map(|(name, elem)| format!("{name}={elem}")).collect();
     let option = if options.is_empty() { String::new() } else { format!("`-D {}`: ", options.join(",")) };
-    Some((option, Change::of_values(&values).with_parts(known.text(), parts)))
+    Some((option, Change::of_values(&values).with_parts(parts)))
 }
 
 /// The places that products read, and those that are copied there.
@@ -55,7 +55,7 @@ fn operands(k: &Kernel) -> Vec<Value> {
 /// Where the type of a place is declared.
 fn declaration(k: &Kernel, v: Value) -> Option<Span> {
     if k.tensor_ty(v).is_some() {
-        return k.spots_behind(k.values[v].span, FixLocation::Tensor).next();
+        return tensor_orders::declaration(k, v);
     }
     let declares =
         |s: &StmtData| matches!(s, StmtData::Alloc { value, .. } | StmtData::Var { value, .. } if *value == v);

@@ -2,40 +2,20 @@
 
 use super::advice::Advice;
 use super::answer::Known;
-use super::numbers::{self, Number, Values, current, free};
+use super::numbers::{self, Values, current, free};
 use super::programs::Change;
-use super::trials::{Effect, FASTER, Trial, effect, prepare_spills};
+pub(super) use super::search::Less;
+use super::search::Search;
+use super::trials::{Effect, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
 use crate::compile::unrepeated::unrepeated;
-use std::collections::BTreeSet;
 use tilec_ir::diag::counted;
 use tilec_ir::kernel::Kernel;
 use tilec_ir::print::print_expr;
-use tilec_passes::choose::{FreeParameter, Prediction};
-
-/// Programs that are compiled at most.
-const MOST: usize = 24;
+use tilec_passes::choose::FreeParameter;
 
 /// Of the programs that are better, those that are assembled at most to find one that does not spill.
 const ASSEMBLED: usize = 2;
-
-/// What other values are to have less of.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Less {
-    /// The predicted time.
-    Time,
-    /// The bytes between memory and the second-level cache.
-    Bytes,
-}
-
-impl Less {
-    fn of(self, p: &Prediction) -> f64 {
-        match self {
-            Less::Time => p.seconds,
-            Less::Bytes => p.bytes,
-        }
-    }
-}
 
 /// What is said if no other value is faster.
 pub(super) const NOTHING_FASTER: &str = "nothing faster is predicted";
@@ -56,8 +36,8 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
     if numbers.is_empty() {
         return found;
     }
-    let mut search = Search { known, kernel, less, now: less.of(p), numbers: &numbers, seen: BTreeSet::new() };
-    let mut better = search.run(p);
+    let mut search = Search::new(known, kernel, less, p, &numbers);
+    let mut better = search.run();
     // Those with fewer registers in front of others where spills are expected; of two with as much, the one with fewer
     // changes.
     better.sort_by(|a, b| {
@@ -89,13 +69,13 @@ pub(super) fn of_parameters(known: &Known<'_>, kernel: &CompiledKernel, less: Le
             let numbers = numbers::in_words(&numbers, &values);
             found.facts.push(format!("not advised: {numbers} ({})", effect.in_words()));
         }
-        Some((values, effect)) => found.advice.push(search.advice(&values, &effect, p)),
+        Some((values, effect)) => found.advice.push(search.advice(&values, &effect)),
         // Without a neighbour there is nothing to say of neighbours.
-        None if search.seen.is_empty() => {}
+        None if search.tried() == 0 => {}
         None => found.facts.push(format!(
             "{} (tried, {}): {}",
-            search.in_words(p),
-            counted(search.seen.len(), "program"),
+            search.in_words(),
+            counted(search.tried(), "program"),
             if less == Less::Time { NOTHING_FASTER } else { "no fewer bytes are predicted" }
         )),
     }
@@ -134,102 +114,6 @@ pub(super) fn restrictions(known: &Known<'_>, kernel: &CompiledKernel, change: &
     match more[..] {
         [] => String::new(),
         _ => format!(", for sizes with `{}`", more.join(", ")),
-    }
-}
-
-/// A search for better values: half and double of each parameter, and of the best of these half and double of another one.
-struct Search<'a> {
-    known: &'a Known<'a>,
-    kernel: &'a CompiledKernel,
-    less: Less,
-    /// What there is without a change.
-    now: f64,
-    numbers: &'a [Number],
-    seen: BTreeSet<Values>,
-}
-
-impl Search<'_> {
-    /// All programs that are better.
-    fn run(&mut self, p: &Prediction) -> Vec<(Values, Effect)> {
-        let mut better: Vec<(Values, Effect)> = Vec::new();
-        let (mut base, mut least) = (Values::new(), self.now);
-        loop {
-            let mut round: Vec<Values> = Vec::new();
-            for values in self.neighbours(&base, p) {
-                if self.seen.len() < MOST && !values.is_empty() && self.seen.insert(values.clone()) {
-                    round.push(values);
-                }
-            }
-            self.known.trials.prepare(&round.iter().map(|values| self.change(values)).collect::<Vec<_>>());
-            let mut next: Option<(Values, f64)> = None;
-            for values in round {
-                let Some(own) = effect(self.known, self.kernel, &self.change(&values)) else { continue };
-                let x = self.value(&own);
-                if x < next.as_ref().map_or(FASTER * least, |(_, best)| *best) {
-                    next = Some((values.clone(), x));
-                }
-                if x < FASTER * self.now {
-                    better.push((values, own));
-                }
-            }
-            let Some((values, x)) = next else { return better };
-            (base, least) = (values, x);
-        }
-    }
-
-    /// What there is to be less of, relative to the same without a change.
-    fn value(&self, effect: &Effect) -> f64 {
-        match self.less {
-            // With what is launched in front of the kernel.
-            Less::Time => self.now * effect.then / effect.now,
-            Less::Bytes => effect.prediction.bytes,
-        }
-    }
-
-    fn change(&self, values: &Values) -> Change {
-        numbers::change(self.known, self.kernel, self.numbers, values)
-    }
-
-    /// Values with another one of a single number.
-    fn neighbours(&self, base: &Values, p: &Prediction) -> Vec<Values> {
-        let with = |at: usize, value: i64| {
-            let mut values: Values = base.iter().filter(|(other, _)| *other != at).copied().collect();
-            if value != self.numbers[at].now() {
-                values.push((at, value));
-            }
-            values.sort_unstable();
-            values
-        };
-        let mut all = Vec::new();
-        for (at, number) in self.numbers.iter().enumerate() {
-            let own = base.iter().find(|(other, _)| *other == at).map(|(_, value)| *value);
-            let others = number.beside(own.unwrap_or(number.now()), p);
-            all.extend(others.into_iter().map(|value| with(at, value)));
-        }
-        all
-    }
-
-    /// What was tried.
-    fn in_words(&self, p: &Prediction) -> String {
-        numbers::tried(self.numbers, p)
-    }
-
-    fn advice(&self, values: &Values, own: &Effect, now: &Prediction) -> Advice {
-        let unproven = values.iter().filter_map(|&(at, _)| match &self.numbers[at] {
-            Number::Parameter(own, _) if !own.proven => Some(format!("`{}`", own.name)),
-            _ => None,
-        });
-        let unproven: Vec<String> = unproven.collect();
-        let proof = match unproven[..] {
-            [] => String::new(),
-            _ => format!(" (that results do not depend on {} is not proved)", unproven.join(", ")),
-        };
-        let bytes = match self.less {
-            Less::Time => String::new(),
-            Less::Bytes => format!(": {:.0} bytes are moved, not {:.0}", own.prediction.bytes, now.bytes),
-        };
-        let restricted = restrictions(self.known, self.kernel, &self.change(values));
-        Advice::tried(format!("{}{bytes}{restricted}{proof}", numbers::in_words(self.numbers, values)), own)
     }
 }
 

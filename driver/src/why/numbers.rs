@@ -1,14 +1,16 @@
-//! The numbers of a program of which others are tried: compile-time parameters, alignments, and extents of tiles that the
-//! source has as numbers.
+//! The numbers of a program of which others are tried: compile-time parameters, alignments, extents of tiles and of warp tiles
+//! that the source has as numbers, and the blocks among which a reduction is split.
 
 use super::answer::Known;
 use super::by_parameters::{self, Alignment};
 use super::programs::Change;
+use super::slices::{self, Slices};
+use super::warp_tiles::{self, WarpExtent};
 use crate::compile::CompiledKernel;
 use tilec_ir::diag::Span;
 use tilec_ir::kernel::{ConstValue, Kernel, StmtData};
 use tilec_ir::typing::resolve_view;
-use tilec_passes::choose::{FreeParameter, LiteralExtent, Prediction, free_parameters, literal_extents};
+use tilec_passes::choose::{FreeParameter, LiteralExtent, Prediction, Role, free_parameters, literal_extents};
 use tilec_passes::required;
 
 /// A number.
@@ -19,6 +21,10 @@ pub(super) enum Number {
     Alignment(Alignment),
     /// Of the source, with the lines that have it.
     Literal(LiteralExtent, Vec<usize>),
+    /// Rows or columns of a warp tile that the schedule has as a number.
+    WarpTile(WarpExtent),
+    /// The blocks among which a reduction is split.
+    Slices(Slices),
 }
 
 /// Other numbers, by their places in a list.
@@ -37,7 +43,13 @@ pub(super) fn of(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<Number> {
         lines.dedup();
         Number::Literal(own, lines)
     });
-    named.chain(aligned).chain(literal).collect()
+    let of_warps = warp_tiles::of(known, kernel).into_iter().map(Number::WarpTile);
+    let mut all: Vec<Number> = named.chain(aligned).chain(literal).chain(of_warps).collect();
+    let split = slices::of(kernel, &made_for_others(known));
+    let is_new = |own: &Slices| !all.iter().any(|n| matches!(n, Number::Parameter(p, _) if p.name == own.name));
+    let split = split.filter(is_new).map(Number::Slices);
+    all.extend(split);
+    all
 }
 
 /// The parameters whose values are tried.
@@ -104,6 +116,27 @@ impl Number {
             Number::Parameter(_, now) => *now,
             Number::Alignment(own) => own.now,
             Number::Literal(own, _) => own.value,
+            Number::WarpTile(own) => own.now,
+            Number::Slices(own) => own.now,
+        }
+    }
+
+    /// Its name, if it is not proved that results are the same with another value.
+    pub(super) fn unproven(&self) -> Option<&str> {
+        match self {
+            Number::Parameter(own, _) if !own.proven => Some(&own.name),
+            Number::Slices(own) => Some(&own.name),
+            _ => None,
+        }
+    }
+
+    /// What it is used for, if it is a part of products.
+    pub(super) fn role(&self) -> Option<Role> {
+        match self {
+            Number::Parameter(own, _) => own.role,
+            Number::Literal(own, _) => own.role,
+            Number::WarpTile(own) => Some(own.role),
+            Number::Alignment(_) | Number::Slices(_) => None,
         }
     }
 
@@ -111,13 +144,13 @@ impl Number {
     pub(super) fn beside(&self, value: i64, p: &Prediction) -> Vec<i64> {
         let near = || match self {
             Number::Parameter(own, _) => near(p, &own.name),
-            Number::Alignment(_) | Number::Literal(..) => None,
+            _ => None,
         };
         match self {
             // Of other sizes than the given ones nothing is known.
             Number::Alignment(own) if p.sizes_given => own.larger(value).collect(),
             Number::Alignment(_) => Vec::new(),
-            Number::Parameter(..) | Number::Literal(..) => {
+            Number::Parameter(..) | Number::Literal(..) | Number::WarpTile(_) | Number::Slices(_) => {
                 let half = (value > 1 && value % 2 == 0).then_some(value / 2);
                 value.checked_mul(2).into_iter().chain(half).chain(near()).collect()
             }
@@ -135,6 +168,8 @@ pub(super) fn tried(numbers: &[Number], p: &Prediction) -> String {
                 others.extend(near(p, &own.name).map(|n| format!("`{}={n}`", own.name)));
             }
             Number::Literal(own, _) => halved.push(format!("{} ({})", own.value, tiles(own))),
+            Number::WarpTile(own) => halved.push(format!("{} ({})", own.now, own.in_words())),
+            Number::Slices(own) => halved.push(format!("`{}`", own.name)),
             Number::Alignment(own) if p.sizes_given && own.now < own.most => {
                 others.push(format!("larger `{}`", own.name));
             }
@@ -153,7 +188,7 @@ fn near(p: &Prediction, name: &str) -> Option<i64> {
 
 /// The change that gives numbers other values.
 pub(super) fn change(known: &Known<'_>, kernel: &CompiledKernel, numbers: &[Number], values: &Values) -> Change {
-    let (mut options, mut parts, mut needs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut options, mut parts, mut needs, mut size) = (Vec::new(), Vec::new(), Vec::new(), None);
     for &(at, value) in values {
         match &numbers[at] {
             Number::Parameter(FreeParameter { name, .. }, _) | Number::Alignment(Alignment { name, .. }) => {
@@ -163,12 +198,19 @@ pub(super) fn change(known: &Known<'_>, kernel: &CompiledKernel, numbers: &[Numb
                 parts.extend(own.places.iter().map(|&span| (span, value.to_string())));
                 needs.extend(own.multiples.iter().map(|of| format!("{} % {value} == 0", operand(of))));
             }
+            Number::WarpTile(own) => parts.push((own.span, value.to_string())),
+            Number::Slices(own) if own.is_size => size = Some((own.name.as_str(), value)),
+            Number::Slices(own) => options.push((own.name.as_str(), value.to_string())),
         }
     }
     // In front of another clause with a space between.
     let declared = required(&kernel.tile.specialized, &needs.join(", "));
     parts.extend(declared.map(|edit| (edit.span, format!("{} ", edit.new_text(known.text())))));
-    Change::of_values(&options).with_parts(known.text(), parts)
+    let change = Change::of_values(&options).with_parts(parts);
+    match size {
+        Some((name, value)) => change.with_size(name, value),
+        None => change,
+    }
 }
 
 /// A text as an operand.
@@ -190,6 +232,9 @@ pub(super) fn in_words(numbers: &[Number], values: &Values) -> String {
                 let plural = if lines.len() == 1 { "line" } else { "lines" };
                 written.push(format!("{value} for {} as {} ({plural} {})", own.value, tiles(own), lines.join(", ")));
             }
+            Number::WarpTile(own) => written.push(format!("{value} for {} as {}", own.now, own.in_words())),
+            Number::Slices(own) if own.is_size => written.push(format!("`{}={value}` in the launch", own.name)),
+            Number::Slices(own) => options.push(format!("{}={value}", own.name)),
         }
     }
     let options = (!options.is_empty()).then(|| format!("`-D {}`", options.join(",")));

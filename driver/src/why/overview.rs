@@ -127,8 +127,10 @@ fn other_values(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
     let mut found = faster::of_parameters(known, kernel, Less::Time);
     found.advice.extend(source_changes::of_source(known, kernel).faster);
     let lines = advice::tried(known, kernel, found.advice, Given::Faster);
-    let ways = lines.ways.into_iter().map(|text| format!("{WAY_OUT}{text}"));
-    found.facts.into_iter().chain(ways).collect()
+    let ways: Vec<String> = lines.ways.into_iter().map(|text| format!("{WAY_OUT}{text}")).collect();
+    let p = kernel.tile.prediction.as_ref().filter(|_| !ways.is_empty());
+    let idle = p.and_then(demands::idle).map(|(note, _)| note);
+    idle.into_iter().chain(found.facts).chain(ways).collect()
 }
 
 /// The checks of a kernel.

@@ -69,7 +69,7 @@ pub(super) fn premise(
     if !decisions.is_empty() && !advice.iter().any(Advice::is_option) {
         let ordered = by_parameters::ordered(known, kernel, what);
         if let Some((option, change)) = ordered {
-            advice.insert(0, Advice::by(format!("`{option}`: `{what}` holds with it"), Some(change)));
+            advice.insert(0, Advice::by(format!("{option}: `{what}` holds with it"), Some(change)));
         } else if path == FastPath::Wide {
             match larger_tiles::of_wider_accesses(known, kernel, places) {
                 Ok(wider) => advice.insert(0, wider),
@@ -168,10 +168,11 @@ fn written(kernel: &CompiledKernel, path: FastPath, places: &[Span]) -> Vec<Diag
             let conflicts = |name: &str| report.shared.iter().any(|s| s.buffer == name && s.conflicts() > 0);
             let fixed = |def: &ValueDef| matches!(def, ValueDef::Smem(tile) if tile.smem_layout.is_some());
             let buffers = k.values.iter().filter(|(_, v)| fixed(&v.def) && conflicts(&v.name));
-            let way_out = "leave `layout` out: `swizzle` looks for one without conflicts";
             let said = |(v, own): (Value, &ValueData)| {
                 let text = format!("the layout of `{}` is written", own.name);
-                says(own.span, text, way_out, "layout").with_left_out(source_changes::layout_clause(k, v))
+                let way_out =
+                    format!("leave `layout` of `{}` out: `swizzle` looks for one without conflicts", own.name);
+                says(own.span, text, &way_out, "layout").with_left_out(source_changes::layout_clause(k, v))
             };
             buffers.map(said).collect()
         }

@@ -11,10 +11,14 @@ use tilec_ir::diag::{Edit, Span};
 pub(super) struct Change {
     /// The source; `None`: as it is.
     source: Option<String>,
+    /// Other texts in place of parts of it that do not overlap, in their order.
+    texts: Vec<(Span, String)>,
     /// Values of compile-time parameters, in place of those given or chosen.
     values: Vec<(String, String)>,
     /// Parameters whose given values are left out.
     without: Vec<String>,
+    /// Sizes of the launch.
+    sizes: Vec<(String, i64)>,
     /// It moves elements in another way, and computes the same of them.
     preserves: bool,
 }
@@ -31,6 +35,17 @@ impl Change {
         Change { without: names, ..Change::default() }
     }
 
+    /// The same with another size of the launch.
+    pub(super) fn with_size(mut self, name: &str, value: i64) -> Change {
+        self.sizes.push((name.to_owned(), value));
+        self
+    }
+
+    /// Whether a size is another one.
+    pub(super) fn has_size(&self, name: &str) -> bool {
+        self.sizes.iter().any(|(own, _)| own == name)
+    }
+
     /// Another source.
     pub(super) fn of_source(source: String) -> Change {
         Change { source: Some(source), ..Change::default() }
@@ -38,23 +53,33 @@ impl Change {
 
     /// Another text in place of a part of the source.
     pub(super) fn of_part(source: &str, span: Span, text: &str) -> Option<Change> {
-        let mut source = source.to_owned();
         source.get(span.start as usize..span.end as usize)?;
-        source.replace_range(span.start as usize..span.end as usize, text);
-        Some(Change::of_source(source))
+        Some(Change { texts: vec![(span, text.to_owned())], ..Change::default() })
     }
 
     /// The same with other texts in place of parts of the source that do not overlap.
-    pub(super) fn with_parts(self, source: &str, mut parts: Vec<(Span, String)>) -> Change {
-        if parts.is_empty() {
-            return self;
+    pub(super) fn with_parts(mut self, parts: Vec<(Span, String)>) -> Change {
+        self.texts.extend(parts);
+        // Of texts at the same place the first one stays in front.
+        self.texts.sort_by_key(|(span, _)| (span.start, span.end));
+        self
+    }
+
+    /// This change and another one; `None`: they change the same.
+    pub(super) fn and(&self, other: &Change) -> Option<Change> {
+        let meet = |a: Span, b: Span| a.start < b.end && b.start < a.end || a.start == b.start;
+        let same_text = self.texts.iter().any(|(a, _)| other.texts.iter().any(|(b, _)| meet(*a, *b)));
+        let same_value = self.values.iter().any(|(a, _)| other.values.iter().any(|(b, _)| a == b));
+        let whole = self.source.is_some() || other.source.is_some();
+        if whole || same_text || same_value || !self.without.is_empty() || !other.without.is_empty() {
+            return None;
         }
-        parts.sort_by_key(|(span, _)| span.start);
-        let mut source = self.source.unwrap_or_else(|| source.to_owned());
-        for (span, text) in parts.into_iter().rev() {
-            source.replace_range(span.start as usize..span.end as usize, &text);
-        }
-        Change { source: Some(source), ..self }
+        let mut both = self.clone().with_parts(other.texts.clone());
+        both.values.extend(other.values.iter().cloned());
+        both.values.sort_unstable();
+        both.sizes.extend(other.sizes.iter().cloned());
+        both.preserves &= other.preserves;
+        Some(both)
     }
 
     /// The same, which by its making computes what the program does.
@@ -118,5 +143,13 @@ fn compiled(source: &str, options: &CompileOptions, change: &Change) -> Option<A
     let is_left_out = |name: &String| change.without.contains(name) || change.values.iter().any(|(n, _)| n == name);
     options.defines.retain(|(name, _)| !is_left_out(name));
     options.defines.extend(change.values.iter().cloned());
-    compile(change.source.as_deref().unwrap_or(source), &options).ok().map(Arc::new)
+    for given in options.sizes.iter_mut() {
+        given.retain(|(name, _)| !change.has_size(name));
+        given.extend(change.sizes.iter().cloned());
+    }
+    let mut source = change.source.as_deref().unwrap_or(source).to_owned();
+    for (span, text) in change.texts.iter().rev() {
+        source.replace_range(span.start as usize..span.end as usize, text);
+    }
+    compile(&source, &options).ok().map(Arc::new)
 }

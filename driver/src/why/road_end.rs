@@ -46,6 +46,7 @@ fn predicted(kernel: &CompiledKernel) -> Option<(&Prediction, &'static Card)> {
 fn bound(known: &Known<'_>, kernel: &CompiledKernel, (p, card): (&Prediction, &Card)) -> Vec<String> {
     let mut facts = vec![binds(p, card, kernel)];
     facts.extend(demands::estimated(p));
+    facts.extend(demands::idle(p).map(|(note, _)| note));
     facts.extend(limit(p, card, kernel).map(|(_, text)| text));
     if matches!(p.busiest().0, Term::L2 | Term::Memory) {
         facts.extend(places_of(known, &loaded_again::by_blocks(&kernel.tile.specialized, p)));

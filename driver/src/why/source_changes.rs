@@ -37,7 +37,7 @@ fn laid_out(k: &Kernel) -> impl Iterator<Item = (Value, Span)> {
     tiles.filter_map(|v| Some((v, layout_clause(k, v)?)))
 }
 
-/// Tries the changes.
+/// Tries the changes, and pairs of them if none alone is faster.
 pub(super) fn of_source(known: &Known<'_>, kernel: &CompiledKernel) -> Tried {
     let mut tried = Tried::default();
     if kernel.tile.prediction.is_none() {
@@ -58,19 +58,38 @@ pub(super) fn of_source(known: &Known<'_>, kernel: &CompiledKernel) -> Tried {
             all.push((format!("`stages {n}`"), advice));
         }
     }
-    let changes: Vec<Change> = all.iter().filter_map(|(_, advice)| advice.change()).cloned().collect();
-    known.trials.prepare(&changes);
-    for (words, advice) in all {
-        // What does not compile, or has no prediction, says nothing of the time.
-        let Some((now, then)) = advice.clone().judged(known, kernel).gain() else { continue };
-        tried.words.push(words);
-        tried.faster.extend((then < FASTER * now).then_some(advice));
+    tried.add(known, kernel, &all);
+    if tried.faster.is_empty() {
+        let mut pairs: Vec<(String, Advice)> = Vec::new();
+        for (i, (words, one)) in all.iter().enumerate() {
+            let both = |(others, two): &(String, Advice)| Some((format!("{words} and {others}"), one.and(two)?));
+            pairs.extend(all[i + 1..].iter().filter_map(both));
+        }
+        pairs.truncate(PAIRS);
+        tried.add(known, kernel, &pairs);
     }
     tried
 }
 
+impl Tried {
+    /// Tries changes.
+    fn add(&mut self, known: &Known<'_>, kernel: &CompiledKernel, all: &[(String, Advice)]) {
+        let changes: Vec<Change> = all.iter().filter_map(|(_, advice)| advice.change()).cloned().collect();
+        known.trials.prepare(&changes);
+        for (words, advice) in all {
+            // What does not compile, or has no prediction, says nothing of the time.
+            let Some((now, then)) = advice.clone().judged(known, kernel).gain() else { continue };
+            self.words.push(words.clone());
+            self.faster.extend((then < FASTER * now).then(|| advice.clone()));
+        }
+    }
+}
+
 /// The fewest slots with which loads run ahead.
 const LEAST: u64 = 2;
+
+/// Pairs of changes that are compiled, if none alone is faster.
+const PAIRS: usize = 6;
 
 /// What was tried of a kernel for which nothing is faster, and what was not.
 pub(super) fn in_words(known: &Known<'_>, kernel: &CompiledKernel) -> Vec<String> {
@@ -96,7 +115,7 @@ fn literal_extents(kernel: &CompiledKernel, tried: &[Number]) -> Option<String> 
     let is_tried = |name: &String, d: usize| {
         tried.iter().any(|number| match number {
             Number::Literal(own, _) => own.tiles.iter().any(|tile| (&tile.0, tile.1) == (name, d)),
-            Number::Parameter(..) | Number::Alignment(_) => false,
+            _ => false,
         })
     };
     let own = k.values.values().filter(|value| match &value.def {

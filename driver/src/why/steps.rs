@@ -37,6 +37,6 @@ fn is_it(k: &Kernel, step: Expr, number: &Number) -> bool {
     match number {
         Number::Parameter(own, _) => matches!(k.exprs[step], ExprData::Ref(v) if k.values[v].name == own.name),
         Number::Literal(own, _) => own.places.contains(&k.expr_spans[step]),
-        Number::Alignment(_) => false,
+        _ => false,
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn change(known: &Known<'_>, kernel: &CompiledKernel) -> Option<Chang
             parts.extend(buffered(k, known.text(), &own, (statement, &name))?);
         }
     }
-    (!parts.is_empty()).then(|| Change::default().with_parts(known.text(), parts).preserving())
+    (!parts.is_empty()).then(|| Change::default().with_parts(parts).preserving())
 }
 
 /// The statement of the source that has a window, without those around it.

@@ -14,6 +14,19 @@ use tilec_passes::occupancy::Occupancy;
 /// Of the predicted time, the part below which another program counts as faster.
 pub(super) const FASTER: f64 = 0.99;
 
+/// Of the time of a kernel, the part that is neglected of a change of other launches.
+const NEGLIGIBLE: f64 = 0.001;
+
+/// Launches beside a kernel.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Beside {
+    Nothing,
+    /// Copies of its operands in front of it.
+    Copies,
+    /// All others of its sequence, because the change makes these faster or slower.
+    Sequence,
+}
+
 /// A kernel of a changed program.
 pub(super) struct Trial {
     program: Arc<Compiled>,
@@ -70,8 +83,8 @@ pub(super) struct Effect {
     pub(super) then: f64,
     /// The prediction with it.
     pub(super) prediction: Prediction,
-    /// Whether other launches in front of the kernel are in these seconds.
-    with_others: bool,
+    /// Which other launches are in these seconds.
+    beside: Beside,
     /// Whether a pass expects spills.
     pub(super) expects_spills: bool,
     /// Bytes that the assembler spills with it.
@@ -89,12 +102,31 @@ pub(super) fn effect(known: &Known<'_>, kernel: &CompiledKernel, change: &Change
         return None;
     }
     let at = known.program.kernels.iter().position(|k| std::ptr::eq(k, kernel))?;
-    let (now, then) = (seconds(known.program, at)?, seconds(&trial.program, trial.kernel)?);
+    let (mut now, mut then) = (seconds(known.program, at)?, seconds(&trial.program, trial.kernel)?);
     let own = kernel.tile.prediction.as_ref()?;
-    let prediction = trial.kernel().tile.prediction.clone().filter(|p| p.sizes == own.sizes)?;
-    let with_others = launched(known.program, at).len() + launched(&trial.program, trial.kernel).len() > 2;
+    let kept = |p: &Prediction| -> Vec<(String, i64)> {
+        p.sizes.iter().filter(|(name, _)| !change.has_size(name)).cloned().collect()
+    };
+    let prediction = trial.kernel().tile.prediction.clone().filter(|p| kept(p) == kept(own))?;
+    let with_copies = launched(known.program, at).len() + launched(&trial.program, trial.kernel).len() > 2;
+    let mut beside = if with_copies { Beside::Copies } else { Beside::Nothing };
+    if let Some((others_now, others_then)) = others(known.program, at).zip(others(&trial.program, trial.kernel))
+        && (others_now - others_then).abs() > NEGLIGIBLE * now
+    {
+        (now, then, beside) = (now + others_now, then + others_then, Beside::Sequence);
+    }
     let expects_spills = expects_spills(known.program, &trial.program);
-    Some(Effect { now, then, prediction, with_others, expects_spills, spilled: None, spilled_now: 0 })
+    Some(Effect { now, then, prediction, beside, expects_spills, spilled: None, spilled_now: 0 })
+}
+
+/// The predicted seconds of the other launches of sequences; `None`: there are none, or one has no prediction.
+fn others(program: &Compiled, kernel: usize) -> Option<f64> {
+    if program.sequences.is_empty() {
+        return None;
+    }
+    let own = launched(program, kernel);
+    let is_own = |k: &CompiledKernel| own.iter().any(|other| std::ptr::eq(other, k));
+    program.kernels.iter().filter(|k| !is_own(k)).map(|k| k.tile.prediction.as_ref()?.known_seconds()).sum()
 }
 
 /// Whether a program computes what another one does, as far as windows that leave elements out show it: it has no other
@@ -176,7 +208,11 @@ impl Effect {
             false if then > now => format!("slower: predicted {now:.1} us -> {then:.1} us"),
             false => format!("predicted {now:.1} us -> {then:.1} us"),
         };
-        let others = if self.with_others { ", with the copies in front of the kernel" } else { "" };
+        let others = match self.beside {
+            Beside::Nothing => "",
+            Beside::Copies => ", with the copies in front of the kernel",
+            Beside::Sequence => " for all launches of the sequence",
+        };
         let spilled = match self.spilled {
             _ if !self.spills() => String::new(),
             Some(bytes) => {

@@ -3,13 +3,14 @@
 use super::advice::{Advice, printed};
 use super::answer::Known;
 use super::programs::Change;
+use super::tensor_orders::{self, OtherOrder};
 use super::{by_parameters, channel_slots, element_types, moved, numbers, operands, steps, through_buffer};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::way_out::{By, WayOut};
 use tilec_ir::diag::{Diagnostic, Edit, Span, declare_where};
 use tilec_ir::kernel::{ConstValue, Kernel};
 use tilec_ir::parser::HEADER_CLAUSES;
-use tilec_ir::types::{Order, OrderRef, Strides};
+use tilec_ir::types::Order;
 use tilec_passes::required;
 
 /// What a slot more than two is for: loads of one iteration run while those of the next are requested.
@@ -24,7 +25,7 @@ pub(super) fn of_way_out(known: &Known<'_>, kernel: &CompiledKernel, way: &WayOu
         By::Slots(ref channel, n) => vec![channel_slots::of_channel(known, kernel, (channel, n), &way.text)],
         By::Resident(blocks) => resident(known, kernel, blocks),
         By::Step(copy, count) => vec![steps::advice(known, kernel, (copy, count), &way.text)],
-        By::Order(ref tensor, order) => vec![of_order(kernel, (tensor, order), &way.text)],
+        By::Order(ref tensor, order) => vec![of_order(known, kernel, (tensor, order), &way.text)],
         By::Elements(from, to) => vec![match element_types::change(known, kernel, (from, to)) {
             Some((option, change)) => Advice::by(format!("{option}{}", way.text), Some(change)),
             None => Advice::by_hand(&way.text),
@@ -81,21 +82,13 @@ fn of_text(known: &Known<'_>, kernel: &CompiledKernel, text: &str) -> Advice {
     Advice::by_hand(text)
 }
 
-/// A tensor in another order: by the parameter of its order, if it has one.
-fn of_order(kernel: &CompiledKernel, (tensor, order): (&str, Order), text: &str) -> Advice {
-    let parameter = kernel.tile.source_kernel.as_ref().and_then(|written| {
-        let k = &written.kernel;
-        let v = k.params.iter().copied().find(|&v| k.values[v].name == tensor)?;
-        match k.tensor_ty(v)?.strides {
-            Strides::Ordered(OrderRef::Param(order)) => Some(&k.values[order].name),
-            _ => None,
+/// A tensor in another order: by the parameter of its order, if it has one, or as it is declared.
+fn of_order(known: &Known<'_>, kernel: &CompiledKernel, (tensor, order): (&str, Order), text: &str) -> Advice {
+    match tensor_orders::with(known, kernel, tensor, order) {
+        Some(OtherOrder { option: Some(option), change, .. }) => {
+            Advice::by(format!("`-D {option}`: {text}"), Some(change))
         }
-    });
-    match parameter {
-        Some(name) => {
-            let change = Change::of_values(&[(name, order.name().to_owned())]);
-            Advice::by(format!("`-D {name}={}`: {text}", order.name()), Some(change))
-        }
+        Some(own) => Advice::by(text, Some(own.change)),
         None => Advice::by_hand(text),
     }
 }

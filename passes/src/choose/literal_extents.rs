@@ -9,6 +9,7 @@ mod agreement;
 mod tests;
 
 use super::free_parameters::is_free;
+use super::parameters::{Role, role};
 use crate::Options;
 use agreement::{Agreement, Class, Key, is_derived};
 use tilec_ir::diag::Span;
@@ -32,6 +33,8 @@ pub struct LiteralExtent {
     pub tiles: Vec<(String, usize)>,
     /// What has to be a multiple of it, as text: otherwise elements past an end change results.
     pub multiples: Vec<String>,
+    /// What it is used for.
+    pub role: Option<Role>,
 }
 
 /// The extents of a kernel (as parsed) that another number could be given.
@@ -42,6 +45,7 @@ pub fn literal_extents(k: &Kernel, options: &Options) -> Vec<LiteralExtent> {
 fn free(k: &Kernel, options: &Options, class: &Class) -> Option<LiteralExtent> {
     let value = value(k, class)?;
     let (named, parameter) = with_parameter(k, class, value);
+    let role = role(&named, parameter);
     let mut multiples = Vec::new();
     if !is_free(&named, options, parameter) {
         let mut whole = named;
@@ -68,7 +72,7 @@ fn free(k: &Kernel, options: &Options, class: &Class) -> Option<LiteralExtent> {
         .collect();
     let mut places = class.places.clone();
     places.sort_unstable_by_key(|span| span.start);
-    Some(LiteralExtent { value, places, tiles, multiples })
+    Some(LiteralExtent { value, places, tiles, multiples, role })
 }
 
 /// The value of the numbers; `None`: they are not the same.

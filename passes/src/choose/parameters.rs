@@ -19,7 +19,7 @@ pub(super) struct Auto {
 
 /// The use of an `auto` parameter, in the order in which values are tried.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub enum Role {
     /// Rows of a product.
     Rows,
     /// Columns of a product.
@@ -34,8 +34,11 @@ pub(super) enum Role {
     Depth,
     /// An extent of a tile that is no product's operand or result.
     Extent,
+    /// Threads of a block.
     Threads,
+    /// Slots of channels.
     Stages,
+    /// Adjacent columns of blocks.
     Raster,
 }
 
@@ -108,7 +111,7 @@ pub(super) fn autos(k: &Kernel, cx: &mut Cx<'_>) -> Result<Vec<Auto>, Reported> 
 }
 
 /// The use of a parameter; the first known use counts.
-fn role(k: &Kernel, p: Value) -> Option<Role> {
+pub(super) fn role(k: &Kernel, p: Value) -> Option<Role> {
     let used = |e: Option<Expr>| e.is_some_and(|e| mentions(k, e, p));
     for [rows, cols, depth] in product_shapes(k) {
         for (e, role) in [(rows, Role::Rows), (cols, Role::Cols), (depth, Role::Depth)] {

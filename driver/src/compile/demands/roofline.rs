@@ -36,9 +36,9 @@ pub(super) fn between(code: &Code<'_>, p: &Prediction, budget: &TimeBudget, brok
     let all: f64 = beside().map(|(_, us)| us).sum();
     let large: Vec<Term> = beside().filter(|(_, us)| *us > ADVISED * all).map(|(term, _)| term).collect();
     let (mut places, mut change, mut path) = (Vec::new(), Vec::new(), None);
-    if let Some((note, way)) = idle(p) {
+    if let Some((note, ways)) = idle(p) {
         notes.push(note);
-        change.push(WayOut::by_hand(way));
+        change.extend(ways);
     }
     for (span, note, way) in combined::added_together(code.tile.specialized, p) {
         places.push((span, note));
@@ -109,16 +109,26 @@ fn sum(p: &Prediction, budget: &TimeBudget) -> String {
 /// Blocks for each multiprocessor below which it is said that many are idle.
 const IDLE: f64 = 0.5;
 
-/// Multiprocessors without a block, of a kernel without products: those of products are in the term of uneven waves.
-fn idle(p: &Prediction) -> Option<(String, String)> {
-    let sms = f64::from(Card::from_name(p.card).filter(|_| p.atom.is_none())?.sms);
-    (p.blocks < IDLE * sms).then(|| {
-        let blocks = counted(p.blocks as usize, "block");
-        (
+/// Multiprocessors without a block. `tilec why` itself tries other tiles.
+pub(crate) fn idle(p: &Prediction) -> Option<(String, Vec<WayOut>)> {
+    let sms = f64::from(Card::from_name(p.card)?.sms);
+    let blocks = counted(p.blocks as usize, "block");
+    match p.atom {
+        None if p.blocks < IDLE * sms => Some((
             format!("{blocks} of {sms:.0} that multiprocessors could have one each: the others are idle"),
-            "more blocks, each with a part of a long loop (blocks store their parts, or add to the result: `copy .. add`)".to_owned(),
-        )
-    })
+            vec![WayOut::by_hand(
+                "more blocks, each with a part of a long loop (blocks store their parts, or add to the result: `copy .. add`)",
+            )],
+        )),
+        Some(_) if p.blocks < sms => Some((
+            format!(
+                "the launch has {blocks} for {sms:.0} multiprocessors: {:.0} are idle; smaller tiles, or a reduction that several blocks share, make more blocks",
+                sms - p.blocks.floor()
+            ),
+            Vec::new(),
+        )),
+        _ => None,
+    }
 }
 
 /// What an iteration takes of each unit, where the schedule of a loop counts clocks: its order hides no more than that.

@@ -9,7 +9,7 @@ use super::trials::Trial;
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, DemandStatus};
 use std::collections::BTreeMap;
-use tilec_ir::demands::What;
+use tilec_ir::demands::{Property, What};
 use tilec_ir::entities::Expr;
 use tilec_ir::kernel::{ConstValue, ExprData, Kernel, ValueDef};
 use tilec_ir::types::ElemRef;
@@ -97,7 +97,11 @@ pub(super) fn aligned(known: &Known<'_>, kernel: &CompiledKernel, what: What) ->
 
 /// The other order of a tensor, or of two, with which a property holds that does not hold now: in words, and as a change.
 pub(super) fn ordered(known: &Known<'_>, kernel: &CompiledKernel, what: What) -> Option<(String, Change)> {
-    let others = tensor_orders::all(known, kernel);
+    let mut others = tensor_orders::all(known, kernel);
+    // A declared order is the caller's. It is in question where the operands of products decide, and copies take any.
+    if !matches!(what, What::Has(Property::Wgmma | Property::Tma | Property::TensorCores)) {
+        others.retain(|own| own.option.is_some());
+    }
     let later = |i: usize| others[i + 1..].iter();
     let alone = others.iter().map(|one| vec![one]);
     let pairs = others.iter().enumerate().flat_map(|(i, one)| later(i).map(move |two| vec![one, two]));

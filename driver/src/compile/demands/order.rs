@@ -102,11 +102,10 @@ fn innermost(k: &Kernel, c: &CopyReport) -> Option<(String, Option<WayOut>)> {
         return None;
     }
     let along = others().filter(|&d| d != own && extent(d) > 1).max_by_key(|&d| extent(d))?;
-    let way =
-        format!("`{name}` declared {}, in the order of the other access; or go through shared memory", other(along));
+    let way = format!("`{name}` declared {}, in the order of the other access", other(along));
     Some((
         format!(
-            "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants"
+            "{is}, and neighbouring lanes have elements along dimension {along}, as another access of the statement wants; a copy through shared memory (`let s = smem ..`) keeps both orders"
         ),
         Some(WayOut::new(way, by(along))),
     ))

@@ -16,6 +16,7 @@ mod larger_tiles;
 mod launches;
 mod loss;
 mod made;
+mod masked;
 mod moved;
 mod not;
 mod numbers;

@@ -4,7 +4,7 @@ use super::advice::{self, Given};
 use super::answer::{Known, Part};
 use super::faster::{self, Less};
 use super::loss::{Loss, loss};
-use super::{costs, launches, not, premise, road_end, said, source_changes, ways_out};
+use super::{costs, launches, masked, not, premise, road_end, said, source_changes, ways_out};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::{self, Broken, DemandStatus};
 use crate::compile::unrepeated::unrepeated;
@@ -172,6 +172,10 @@ fn judged(known: &Known<'_>, kernel: &CompiledKernel) -> Judged {
     if let Some((us, message, facts)) = launches::copies(known, kernel) {
         let title = format!("{}: `{}`: {message}", costs::in_words(kernel, us), kernel.tile.kernel.name);
         all.losses.push(Costs { us, part: Part { title, facts, decisions: Vec::new() } });
+    }
+    if let Some((us, message, facts)) = masked::of(known, kernel) {
+        let title = format!("{}: `{}`: {message}", costs::in_words(kernel, Some(us)), kernel.tile.kernel.name);
+        all.losses.push(Costs { us: Some(us), part: Part { title, facts, decisions: Vec::new() } });
     }
     all.losses.extend([Term::Rows, Term::Combining].into_iter().filter_map(|term| of_term(known, kernel, term)));
     all

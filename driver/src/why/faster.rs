@@ -8,10 +8,7 @@ pub(super) use super::search::Less;
 use super::search::Search;
 use super::trials::{Effect, Trial, effect, prepare_spills};
 use crate::compile::CompiledKernel;
-use crate::compile::unrepeated::unrepeated;
 use tilec_ir::diag::counted;
-use tilec_ir::kernel::Kernel;
-use tilec_ir::print::print_expr;
 use tilec_passes::choose::FreeParameter;
 
 /// Of the programs that are better, those that are assembled at most to find one that does not spill.
@@ -101,20 +98,6 @@ fn chosen(kernel: &CompiledKernel, free: &[FreeParameter]) -> Option<String> {
             choice.candidates
         )
     })
-}
-
-/// The preconditions that a kernel has with a change and does not have without it.
-pub(super) fn restrictions(known: &Known<'_>, kernel: &CompiledKernel, change: &Change) -> String {
-    let Some(trial) = Trial::of(known, kernel, change) else { return String::new() };
-    let all = |k: &Kernel| -> Vec<String> { k.requires.iter().map(|&e| print_expr(k, e)).collect() };
-    let own = all(&kernel.tile.specialized);
-    let mut more = all(&trial.kernel().tile.specialized);
-    more.retain(|need| !own.contains(need));
-    unrepeated(&mut more);
-    match more[..] {
-        [] => String::new(),
-        _ => format!(", for sizes with `{}`", more.join(", ")),
-    }
 }
 
 /// The compiler's own values of the `auto` parameters that are given, if a shorter time is predicted with them.

@@ -2,13 +2,15 @@
 
 use super::advice::{self, Advice, Given};
 use super::answer::Known;
+use super::costs;
 use super::programs::Change;
 use super::said::places_of;
 use crate::compile::CompiledKernel;
 use crate::compile::copied_operands::CopiedOperand;
 use crate::compile::program_times::ProgramTime;
 use tilec_ir::kernel::{ExprData, Kernel, ValueDef};
-use tilec_ir::types::{Order, OrderRef, Strides};
+use tilec_ir::types::{ElemRef, Order, OrderRef, Strides};
+use tilec_passes::choose::{Card, Prediction, known_int};
 
 /// For each program of several launches, its predicted time as a sum.
 pub(super) fn sums(known: &Known<'_>) -> Vec<String> {
@@ -35,6 +37,60 @@ fn sum(program: &ProgramTime) -> String {
             unknown.join(" and ")
         ),
     }
+}
+
+/// Tensors that several launches of a sequence load from memory, though none of them stores to it.
+pub(super) fn read_again(known: &Known<'_>) -> Vec<String> {
+    known.program.programs.iter().flat_map(|program| read_again_in(known, &program.launches)).collect()
+}
+
+fn read_again_in(known: &Known<'_>, launches: &[String]) -> Vec<String> {
+    let mut by: Vec<(&str, Vec<(&str, f64)>)> = Vec::new();
+    let is_launched = |k: &&CompiledKernel| launches.contains(&k.contract.entry);
+    let kernels = || known.program.kernels.iter().filter(is_launched).filter(|k| known.judges(k));
+    let predicted = || kernels().filter_map(|k| Some((k, k.tile.prediction.as_ref()?)));
+    let is_stored = |of: &str| predicted().any(|(_, p)| p.places.iter().any(|at| at.global && at.store && at.of == of));
+    for (kernel, p) in predicted() {
+        for at in p.places.iter().filter(|at| at.global && !at.store && !is_stored(&at.of)) {
+            let Some(bytes) = bytes_of(kernel, p, &at.of) else { continue };
+            let own = (kernel.tile.kernel.name.as_str(), bytes);
+            match by.iter_mut().find(|(of, _)| *of == at.of) {
+                Some((_, readers)) if readers.contains(&own) => {}
+                Some((_, readers)) => readers.push(own),
+                None => by.push((&at.of, vec![own])),
+            }
+        }
+    }
+    let card = predicted().find_map(|(_, p)| Card::from_name(p.card));
+    let of = |(tensor, readers): &(&str, Vec<(&str, f64)>)| {
+        let (names, card) = (readers.iter().map(|(name, _)| format!("`{name}`")).collect::<Vec<_>>(), card?);
+        let again: f64 = readers.iter().skip(1).map(|(_, bytes)| bytes).sum();
+        let us = 1e6 * again / (card.dram * 1e9);
+        let way = match again < card.l2_size * 1e6 {
+            true => "its bytes fit into the second-level cache, so a later launch may find them there",
+            false => {
+                "one kernel for both would read it once, or launches for parts of it that stay in the second-level cache"
+            }
+        };
+        (readers.len() > 1 && us >= costs::SHOWN).then(|| {
+            format!(
+                "`{tensor}` is read by {}: {again:.0} bytes more than once, {us:.1} us at {:.0} GB/s; {way} (not tried)",
+                names.join(", "),
+                card.dram
+            )
+        })
+    };
+    by.iter().filter_map(of).collect()
+}
+
+/// The bytes of a tensor with the sizes of the prediction.
+fn bytes_of(kernel: &CompiledKernel, p: &Prediction, tensor: &str) -> Option<f64> {
+    let k = &kernel.tile.specialized;
+    let ty = k.params.iter().find(|&&v| k.values[v].name == tensor).and_then(|&v| k.tensor_ty(v))?;
+    let ElemRef::Known(elem) = ty.elem else { return None };
+    let bits = f64::from(elem.size().get());
+    let extents: Option<Vec<i64>> = ty.shape.iter().map(|&e| known_int(k, e, &p.sizes)).collect();
+    Some(extents?.into_iter().map(|n| n as f64).product::<f64>() * bits / 8.0)
 }
 
 /// The launches that copy operands of a kernel: their microseconds, what they are, and facts. `None`: there are none.

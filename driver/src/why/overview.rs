@@ -115,6 +115,8 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
         let bounds = not::resident(known, kernel);
         parts.push(Part { title: format!("{}, in `{name}`", bounds.title), ..bounds });
     }
+    let title = "Tensors that several launches read (which is no part of the losses above)".to_owned();
+    parts.push(Part { title, facts: launches::read_again(known), decisions: Vec::new() });
     // Losses without a number are last, in the order of the checks.
     losses.sort_by(|a, b| b.us.unwrap_or(-1.0).total_cmp(&a.us.unwrap_or(-1.0)));
     let mut all: Vec<Part> = front.into_iter().chain(losses.into_iter().map(|loss| loss.part)).chain(parts).collect();

@@ -6,10 +6,9 @@
 
 use super::advice::Advice;
 use super::answer::Known;
-use super::faster::restrictions;
 use super::numbers::{self, Number, Values};
 use super::programs::Change;
-use super::trials::{Effect, FASTER, effect};
+use super::trials::{Effect, FASTER, effect, restrictions};
 use crate::compile::CompiledKernel;
 use crate::compile::unrepeated::unrepeated;
 use std::collections::BTreeSet;

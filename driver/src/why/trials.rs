@@ -2,11 +2,14 @@
 
 use super::answer::Known;
 use super::programs::Change;
+use crate::compile::unrepeated::unrepeated;
 use crate::compile::{Compiled, CompiledKernel, machine_code, parallel};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tilec_ir::codes;
 use tilec_ir::diag::Code;
+use tilec_ir::kernel::Kernel;
+use tilec_ir::print::print_expr;
 use tilec_ir::target::REGISTERS_PER_THREAD;
 use tilec_passes::choose::Prediction;
 use tilec_passes::occupancy::Occupancy;
@@ -151,6 +154,20 @@ fn has_room(trial: &Trial) -> bool {
 fn expects_spills(program: &Compiled, other: &Compiled) -> bool {
     let warned = |p: &Compiled| p.diagnostics.iter().filter(|d| d.code == codes::SPILLED).count();
     warned(other) > warned(program)
+}
+
+/// The preconditions that a kernel has with a change and does not have without it.
+pub(super) fn restrictions(known: &Known<'_>, kernel: &CompiledKernel, change: &Change) -> String {
+    let Some(trial) = Trial::of(known, kernel, change) else { return String::new() };
+    let all = |k: &Kernel| -> Vec<String> { k.requires.iter().map(|&e| print_expr(k, e)).collect() };
+    let own = all(&kernel.tile.specialized);
+    let mut more = all(&trial.kernel().tile.specialized);
+    more.retain(|need| !own.contains(need));
+    unrepeated(&mut more);
+    match more[..] {
+        [] => String::new(),
+        _ => format!(", for sizes with `{}`", more.join(", ")),
+    }
 }
 
 /// Assembles several programs at the same time, for the bytes that they spill.

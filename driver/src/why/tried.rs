@@ -2,11 +2,11 @@
 
 use super::advice::Advice;
 use super::answer::Known;
-use super::faster::{self, Found};
+use super::faster::Found;
 use super::numbers;
 use super::programs::Change;
 use super::said::places_of;
-use super::trials::{Effect, Trial, effect};
+use super::trials::{Effect, Trial, effect, restrictions};
 use crate::compile::CompiledKernel;
 use crate::compile::demands::padding;
 use crate::compile::implied::without_implied;
@@ -141,7 +141,7 @@ fn of_parameter(
         return;
     }
     let best = best.assembled(known, kernel, &with(tile));
-    let restricted = faster::restrictions(known, kernel, &with(tile));
+    let restricted = restrictions(known, kernel, &with(tile));
     found.advice.push(Advice::tried(format!("`-D {name}={tile}`: {share} are padding{restricted}"), &best));
 }
 

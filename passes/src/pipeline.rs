@@ -194,7 +194,7 @@ fn apply(k: &mut Kernel, cx: &mut Cx<'_>, plan: &Plan) {
     let rest = rest.map(|(unit, clocks)| format!("{unit} {clocks}"));
     let message = format!("an iteration of a block takes about {most} clocks, bound by {first} ({})", rest.join(", "));
     let mut beside = beside::unmodelled_clocks(k, cx.options.usual_card(), timed_body);
-    let special = special_clocks(k, &k.blocks[timed_body], Threads::of(k).count());
+    let special = special_clocks(k, cx.options.usual_card(), &k.blocks[timed_body], Threads::of(k).count());
     beside.extend(Some(("special functions", special)).filter(|&(_, n)| n > 0));
     let units = units.to_vec();
     cx.pace(

@@ -41,6 +41,8 @@ pub struct Report {
     /// A lower bound of the half issue slots that a statement's instructions take in a warp per execution. The
     /// assembler fuses some instructions.
     pub half_slots: BTreeMap<Stmt, u32>,
+    /// A lower bound of the additions, products and multiply-adds of f32 among them.
+    pub f32_arithmetic: BTreeMap<Stmt, u32>,
 }
 
 /// A copy.

@@ -6,6 +6,7 @@
 
 use super::bank_conflicts::{self, Conflict};
 use super::demands::{box_rows, combined};
+use std::collections::BTreeMap;
 use tilec_ir::diag::{Span, counted};
 use tilec_ir::entities::{Block, Expr, Stmt};
 use tilec_ir::facts::contiguous_dim;
@@ -16,7 +17,7 @@ use tilec_ir::target::WARP;
 use tilec_ir::types::ElemRef;
 use tilec_ir::typing::{copy_shape, resolve_view};
 use tilec_passes::analysis::access_width::MAX_ACCESS_BYTES;
-use tilec_passes::choose::{Place, Prediction, Runs, Term};
+use tilec_passes::choose::{Card, Place, Prediction, Runs, Term};
 use tilec_ptx::report::{CopyReport, Report};
 
 /// Statements with what each has.
@@ -37,15 +38,32 @@ pub(super) fn times(report: &Report, place: &Place) -> f64 {
 
 /// Instructions that a block issues at least, over all of its warps: of each statement, with what is around it.
 pub(super) fn issued(k: &Kernel, report: &Report, p: &Prediction) -> Vec<(Runs, f64)> {
-    let runs = tilec_passes::choose::runs(k, &p.sizes);
-    let own = report.half_slots.iter().filter_map(|(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n) / 2.0)));
-    own.collect()
+    by_runs(k, p, &report.half_slots).map(|(r, n)| (r, n / 2.0)).collect()
 }
 
-/// The loops that issue most.
+/// Of these, additions, products and multiply-adds of f32.
+pub(super) fn f32_arithmetic(k: &Kernel, report: &Report, p: &Prediction) -> Vec<(Runs, f64)> {
+    by_runs(k, p, &report.f32_arithmetic).collect()
+}
+
+/// What a block executes of each statement, over all of its warps.
+fn by_runs<'a>(
+    k: &Kernel,
+    p: &Prediction,
+    of: &'a BTreeMap<Stmt, u32>,
+) -> impl Iterator<Item = (Runs, f64)> + use<'a> {
+    let runs = tilec_passes::choose::runs(k, &p.sizes);
+    of.iter().filter_map(move |(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n))))
+}
+
+/// The loops that issue most; where lanes for f32 are the limit, those with most arithmetic of f32.
 fn issuing(k: &Kernel, report: &Report, p: &Prediction) -> Places {
-    let all = issued(k, report, p);
-    let sum: f64 = all.iter().map(|(_, n)| n).sum();
+    let (all, of_f32) = (issued(k, report, p), f32_arithmetic(k, report, p));
+    let sum_of = |all: &[(Runs, f64)]| all.iter().map(|(_, n)| n).sum::<f64>();
+    let clocks = Card::from_name(p.card).map_or(1.0, Card::f32_clocks);
+    let lanes_limit = clocks * sum_of(&of_f32) > sum_of(&all);
+    let all = if lanes_limit { of_f32 } else { all };
+    let sum = sum_of(&all);
     let mut loops: Vec<(Span, f64)> = Vec::new();
     for (runs, n) in all {
         let at = runs.within.unwrap_or(k.name_span);
@@ -57,14 +75,15 @@ fn issuing(k: &Kernel, report: &Report, p: &Prediction) -> Places {
     loops.sort_by(|a, b| b.1.total_cmp(&a.1));
     let warps = f64::from(report.threads.div_ceil(WARP)).max(1.0);
     let text = |(at, n): (Span, f64)| {
-        (
-            at,
-            format!(
-                "issues at least {:.0} instructions a warp, {:.1} % of what a block issues",
-                n / warps,
-                100.0 * n / sum
+        let (each, share) = (n / warps, 100.0 * n / sum);
+        let text = match lanes_limit {
+            true => format!(
+                "computes at least {each:.0} additions, products and multiply-adds of f32 a warp, {share:.1} % of those of a block; each takes a scheduler of {} {clocks:.0} clocks",
+                p.card
             ),
-        )
+            false => format!("issues at least {each:.0} instructions a warp, {share:.1} % of what a block issues"),
+        };
+        (at, text)
     };
     loops.into_iter().filter(|(_, n)| *n > NAMED * sum).take(3).map(text).collect()
 }

@@ -26,13 +26,19 @@ pub(super) fn refine(
     let awaited = timeline::awaited_loads(k, options);
     let Some(p) = p else { return awaited };
     let issued: f64 = attribution::issued(k, report, p).iter().map(|(_, n)| n).sum();
+    let f32_arithmetic: f64 = attribution::f32_arithmetic(k, report, p).iter().map(|(_, n)| n).sum();
     let conflicts: f64 = bank_conflicts::of_block(k, report, p).iter().map(|c| c.wavefronts).sum();
     // With products a block of the model is a tile of the result.
     let unknown = if p.flops > 0.0 { 0.0 } else { p.blocks };
     let blocks = launched(k, &p.sizes).unwrap_or(unknown);
     let waits = waits(p, k, blocks, &awaited);
     let added = if by_clock { Waits::default() } else { waits };
-    let learned = Learned { issued: blocks * issued, conflicts: blocks * conflicts, waits: added };
+    let learned = Learned {
+        issued: blocks * issued,
+        f32_arithmetic: blocks * f32_arithmetic,
+        conflicts: blocks * conflicts,
+        waits: added,
+    };
     p.learn(|place| attribution::times(report, place), &learned);
     if by_clock {
         p.has_waits(waits);

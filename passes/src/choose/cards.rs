@@ -6,7 +6,7 @@
 //! under load are estimates, about twice the latency of a single load; that of the H200 is fitted, see `model`.
 
 use tilec_ir::atoms::{Atom, Inputs};
-use tilec_ir::target::Target;
+use tilec_ir::target::{SCHEDULERS, Target, WARP};
 use tilec_ir::types::Elem;
 
 /// A card.
@@ -269,6 +269,13 @@ impl Card {
         let row = atom.row();
         let light = !row.tensor_core || row.types.iter().all(|t| t.inputs.a == Elem::F64);
         if light { self.clock_scalar } else { self.clock }
+    }
+
+    /// Clocks in which an addition, product or multiply-add of f32 of a warp occupies the lanes of its scheduler: two, if
+    /// it has 16 lanes (CUDA C++ Programming Guide, throughput of arithmetic instructions: 64 results per clock and
+    /// multiprocessor for compute capabilities 7.0, 7.5 and 8.0; 128 for 8.6, 8.9 and 9.0).
+    pub fn f32_clocks(&self) -> f64 {
+        f64::from(WARP) * SCHEDULERS as f64 / self.rates.fma
     }
 
     /// Clusters of `blocks` blocks that can be resident at once, with one block on a multiprocessor.

@@ -33,6 +33,8 @@ pub struct Waits {
 pub struct Learned {
     /// Instructions, over all warps.
     pub issued: f64,
+    /// Of these, additions, products and multiply-adds of f32.
+    pub f32_arithmetic: f64,
     /// Wavefronts of shared memory beyond those that the widths of accesses need, over all warps.
     pub conflicts: f64,
     /// Waits for loads by threads.
@@ -107,8 +109,10 @@ impl Prediction {
             false => self.learn_copies(card, times),
         }
         self.learn_waits(card, of.waits);
-        // A scheduler issues one instruction per clock. The term is the time beyond everything else.
-        let issuing = self.started(of.issued / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
+        // A scheduler issues one instruction per clock. Where it has 16 lanes for f32, one of f32 occupies them for two.
+        // The term is the time beyond everything else.
+        let slots = of.issued.max(of.f32_arithmetic * card.f32_clocks());
+        let issuing = self.started(slots / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
         self.seconds = self.seconds.max(issuing);
     }

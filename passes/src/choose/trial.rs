@@ -171,7 +171,7 @@ impl Reader<'_> {
     /// computed.
     fn issued(&self, region: &Region) -> f64 {
         // `select-mma` makes tiles of the operands.
-        let operands = region.products.iter().map(|p| issue_clocks(self.specialized, p.at, self.threads));
+        let operands = region.products.iter().map(|p| issue_clocks(self.specialized, self.card, p.at, self.threads));
         let clocks = self.beside_products(region) + operands.sum::<u64>();
         clocks as f64 * (self.threads / u64::from(WARP)) as f64
     }
@@ -180,7 +180,7 @@ impl Reader<'_> {
     fn beside_products(&self, region: &Region) -> u64 {
         let is_product = |s: &&Stmt| region.products.iter().any(|p| p.at == **s);
         let own = region.stmts.iter().filter(|s| !is_product(s));
-        own.map(|&s| issue_clocks(self.k, s, self.threads)).sum()
+        own.map(|&s| issue_clocks(self.k, self.card, s, self.threads)).sum()
     }
 
     /// The part of a region without its products.

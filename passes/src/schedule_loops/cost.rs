@@ -15,7 +15,8 @@ use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::ops::Op;
 use tilec_ir::partial_sums::accumulated;
 use tilec_ir::target::{SCHEDULERS, WARP, WARPGROUP};
-use tilec_ir::typing::{fixed_shape, product_depth, resolve_view, shape_of_tuples};
+use tilec_ir::types::{Elem, ElemRef};
+use tilec_ir::typing::{fixed_shape, product_depth, resolve_view, shape_of_tuples, type_of};
 
 /// Clocks for a special function of a warp.
 const SPECIAL: u64 = 8;
@@ -46,7 +47,7 @@ pub(super) fn of(k: &Kernel, card: &Card, s: Stmt, groups: u64) -> Cost {
     if is_product(k, s) {
         return product(k, card, s, groups);
     }
-    let mut all = own(k, s, groups * u64::from(WARPGROUP * WARP));
+    let mut all = own(k, card, s, groups * u64::from(WARPGROUP * WARP));
     for &inner in k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]) {
         let inside = of(k, card, inner, groups);
         all.issue += inside.issue;
@@ -61,27 +62,31 @@ pub(crate) fn of_warps(k: &Kernel, card: &Card, s: Stmt, warps: u32, elected: bo
     match is_product(k, s) {
         _ if elected => Cost { issue: STEP, ..Cost::default() },
         true => product(k, card, s, u64::from(warps / (WARPGROUP)).max(1)),
-        false => own(k, s, u64::from(warps * WARP)),
+        false => own(k, card, s, u64::from(warps * WARP)),
     }
 }
 
 /// Issue clocks of each warp for a statement with everything inside it, in a block of `threads` threads.
-pub(crate) fn issue_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
-    let inside: u64 = k.sub_blocks(s).iter().flat_map(|&b| &k.blocks[b]).map(|&s| issue_clocks(k, s, threads)).sum();
-    own(k, s, threads).issue + inside
+pub(crate) fn issue_clocks(k: &Kernel, card: &Card, s: Stmt, threads: u64) -> u64 {
+    let inside = k.sub_blocks(s).into_iter().flat_map(|b| k.blocks[b].clone());
+    own(k, card, s, threads).issue + inside.map(|s| issue_clocks(k, card, s, threads)).sum::<u64>()
 }
 
 /// Clocks of a partition's special function units for statements with everything inside them, in a block of `threads`
 /// threads.
-pub(crate) fn special_clocks(k: &Kernel, stmts: &[Stmt], threads: u64) -> u64 {
-    let inside = |s: Stmt| k.sub_blocks(s).iter().map(|&b| special_clocks(k, &k.blocks[b], threads)).sum::<u64>();
+pub(crate) fn special_clocks(k: &Kernel, card: &Card, stmts: &[Stmt], threads: u64) -> u64 {
+    let inside = |s: Stmt| k.sub_blocks(s).iter().map(|&b| special_clocks(k, card, &k.blocks[b], threads)).sum::<u64>();
     let warps = threads.div_ceil(SCHEDULERS * u64::from(WARP));
-    stmts.iter().map(|&s| own(k, s, threads).special * warps + inside(s)).sum()
+    stmts.iter().map(|&s| own(k, card, s, threads).special * warps + inside(s)).sum()
 }
 
 /// The cost of a statement without what is inside.
-fn own(k: &Kernel, s: Stmt, threads: u64) -> Cost {
-    let expression = |e: Expr| Cost { issue: arithmetic(k, e, threads), special: special(k, e, threads), tensor: 0 };
+fn own(k: &Kernel, card: &Card, s: Stmt, threads: u64) -> Cost {
+    let lanes = card.f32_clocks() as u64;
+    let expression = |e: Expr| {
+        let more = if lanes > 1 { (lanes - 1) * of_f32(k, e, threads) } else { 0 };
+        Cost { issue: arithmetic(k, e, threads) + more, special: special(k, e, threads), tensor: 0 }
+    };
     match &k.stmts[s] {
         StmtData::Assign { dst, src } => {
             let all = expression(*src);
@@ -175,6 +180,23 @@ fn arithmetic(k: &Kernel, e: Expr, threads: u64) -> u64 {
         _ => 0,
     };
     own * each + k.children(e).into_iter().map(|c| arithmetic(k, c, threads)).sum::<u64>()
+}
+
+/// Additions and products of f32 in an expression on tiles. A product that an addition takes is part of it.
+fn of_f32(k: &Kernel, e: Expr, threads: u64) -> u64 {
+    if let ExprData::Combine(combine) = &k.exprs[e] {
+        return of_tuples(k, combine, threads, of_f32);
+    }
+    let is_f32 = |e: Expr| type_of(k, e).is_ok_and(|ty| ty.elem() == Some(ElemRef::Known(Elem::F32)));
+    let is_product = |e: &Expr| matches!(k.exprs[*e], ExprData::Op { op: Op::Mul, .. });
+    let elements = fixed_shape(k, e).map_or(1, |s| s.iter().product::<u64>());
+    let own = match &k.exprs[e] {
+        ExprData::Op { op: Op::Add | Op::Sub, args } if is_f32(e) && args.iter().any(is_product) => 0,
+        ExprData::Op { op: Op::Add | Op::Sub | Op::Mul, .. } if is_f32(e) => elements.div_ceil(threads),
+        ExprData::Iota { .. } => return 0,
+        _ => 0,
+    };
+    own + k.children(e).into_iter().map(|c| of_f32(k, c, threads)).sum::<u64>()
 }
 
 /// Instructions that reductions of an expression save if lanes keep partial results.

@@ -213,6 +213,7 @@ pub fn lower(
     module.files = vec![source.name.to_owned()];
     let func = emit.finish();
     report.half_slots = half_slots(&func);
+    report.f32_arithmetic = f32_arithmetic(&func);
     module.functions = vec![func];
     Ok(Lowered { module, launch, report })
 }
@@ -234,6 +235,24 @@ fn half_slots(func: &Function) -> BTreeMap<Stmt, u32> {
         *all.entry(origin).or_default() += slots;
     }
     all
+}
+
+/// A lower bound of the instructions of each statement on the lanes for f32. The assembler may join a product and an
+/// addition that are not rounded apart.
+fn f32_arithmetic(func: &Function) -> BTreeMap<Stmt, u32> {
+    let mut all: BTreeMap<Stmt, [u32; 3]> = BTreeMap::new();
+    for item in &func.body {
+        let Item::Inst(inst) = item else { continue };
+        let Some(origin) = inst.origin.expand() else { continue };
+        let kind = match inst.op {
+            P::FmaRnF32 | P::AddRnF32 | P::SubRnF32 | P::MulRnF32 => 0,
+            P::AddF32 | P::SubF32 => 1,
+            P::MulF32 => 2,
+            _ => continue,
+        };
+        all.entry(origin).or_default()[kind] += 1;
+    }
+    all.into_iter().map(|(origin, [alone, sums, products])| (origin, alone + sums.max(products))).collect()
 }
 
 /// The interface of a kernel whose compile-time parameters are bound, even if it cannot be lowered: parameters,

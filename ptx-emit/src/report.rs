@@ -62,6 +62,8 @@ pub struct CopyReport {
     pub accesses: u32,
     /// Share of the bytes of the global sectors touched by one full warp access that are used, 0 to 1.
     pub sector_use: f64,
+    /// The same, if runs of a dimension of several modes are as long as the window.
+    pub sector_use_of_runs: f64,
     /// Sectors that it touches.
     pub sectors: u32,
     /// The tensor; empty: none.

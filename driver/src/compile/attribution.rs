@@ -33,7 +33,12 @@ pub(super) fn copies(p: &Prediction) -> Places {
 
 /// How many times as much as it uses a copy moves, in sectors of its tensor.
 pub(super) fn times(report: &Report, place: &Place) -> f64 {
-    sectors_of(report, place).map(|c| 1.0 / c.sector_use).fold(1.0, f64::max)
+    sectors_of(report, place).map(|c| 1.0 / used(c, place)).fold(1.0, f64::max)
+}
+
+/// The share of the bytes of its sectors that an access uses, with the sizes of a prediction.
+pub(super) fn used(c: &CopyReport, place: &Place) -> f64 {
+    if place.whole_runs { c.sector_use.max(c.sector_use_of_runs) } else { c.sector_use }
 }
 
 /// Instructions that a block issues at least, over all of its warps: of each statement, with what is around it.
@@ -47,11 +52,7 @@ pub(super) fn f32_arithmetic(k: &Kernel, report: &Report, p: &Prediction) -> Vec
 }
 
 /// What a block executes of each statement, over all of its warps.
-fn by_runs<'a>(
-    k: &Kernel,
-    p: &Prediction,
-    of: &'a BTreeMap<Stmt, u32>,
-) -> impl Iterator<Item = (Runs, f64)> + use<'a> {
+fn by_runs<'a>(k: &Kernel, p: &Prediction, of: &'a BTreeMap<Stmt, u32>) -> impl Iterator<Item = (Runs, f64)> + use<'a> {
     let runs = tilec_passes::choose::runs(k, &p.sizes);
     of.iter().filter_map(move |(s, &n)| runs.get(s).map(|r| (*r, r.warps * f64::from(n))))
 }

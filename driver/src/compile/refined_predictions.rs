@@ -2,6 +2,7 @@
 
 use super::{attribution, bank_conflicts};
 use tilec_ir::kernel::Kernel;
+use tilec_ir::target::WARP;
 use tilec_passes::Options;
 use tilec_passes::choose::{
     BlockTime, Card, Launched, Learned, LoopTime, Prediction, Predictor, Waits, launched, most_on_multiprocessor, runs,
@@ -34,6 +35,9 @@ pub(super) fn refine(
     let waits = waits(p, k, blocks, &awaited);
     let added = if by_clock { Waits::default() } else { waits };
     let learned = Learned {
+        // Blocks that share a tile are more than tiles.
+        blocks: blocks.max(p.blocks),
+        warps: f64::from(report.threads.div_ceil(WARP)),
         issued: blocks * issued,
         f32_arithmetic: blocks * f32_arithmetic,
         conflicts: blocks * conflicts,
@@ -86,7 +90,8 @@ fn waits(p: &Prediction, k: &Kernel, blocks: f64, awaited: &[AwaitedLoads]) -> W
     let each = blocks / f64::from(card.sms);
     // A persistent grid may have fewer blocks than are resident.
     let resident = (p.resident as f64).min(each.ceil()).max(1.0);
-    Waits { clocks: each * awaited.iter().map(clocks).sum::<f64>(), resident }
+    // A multiprocessor with a block waits for all of it.
+    Waits { clocks: each.max(1.0) * awaited.iter().map(clocks).sum::<f64>(), resident }
 }
 
 #[cfg(test)]

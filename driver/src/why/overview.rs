@@ -89,6 +89,7 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
             _ if failed == 1 => format!("`{name}`: 1 of {checks} checks fails"),
             _ => format!("`{name}`: {failed} of {checks} checks fail"),
         });
+        about.extend(in_common(kernel, &own));
         // Of a kernel near the roofline, other values may be faster still.
         let near = holds.iter().any(|text| *text == format!("`{}`", What::AtLeast(Figure::Roofline, BUSY)));
         let others = if near { other_values(known, kernel) } else { Vec::new() };
@@ -122,6 +123,15 @@ pub(super) fn overview(known: &Known<'_>) -> (Vec<String>, Vec<Part>) {
     let mut all: Vec<Part> = front.into_iter().chain(losses.into_iter().map(|loss| loss.part)).chain(parts).collect();
     all.retain(|p| !p.facts.is_empty());
     (about, all)
+}
+
+/// That losses have time in common, if their parts add up to more than the predicted time.
+fn in_common(kernel: &CompiledKernel, losses: &[Costs]) -> Option<String> {
+    let total = kernel.tile.whole()?.budget().total();
+    let sum: f64 = losses.iter().filter_map(|loss| loss.us).sum();
+    (sum > total + costs::SHOWN).then(|| {
+        format!("the losses have time in common: their parts add up to {sum:.1} us, and the launch takes {total:.1} us")
+    })
 }
 
 /// Other values of parameters of a kernel that is near the roofline.

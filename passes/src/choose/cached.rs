@@ -2,20 +2,20 @@
 //!
 //! A line comes from memory once, and again only if more bytes than the second-level cache holds are moved in between.
 //! So the windows of a tensor are compared as boxes: those of one iteration, those of all loops of a block, and those
-//! of neighbouring blocks along each axis of the grid.
+//! of neighbouring blocks along each axis of the grid. What passes in between counts once, too: its distinct bytes.
 
 use super::cards::Card;
 use super::cost::Cost;
 use super::model::launch::L2_SHARE;
 use super::search_context::SearchContext;
-use super::work::{Env, Move, Region, Work};
+use super::work::{Along, Env, Move, Region, Work};
 use std::collections::BTreeMap;
 use tilec_ir::entities::Value;
 use tilec_ir::index;
 
 /// Elements of a tensor along each dimension: the first one, and the end (exclusive).
 #[derive(Clone, PartialEq, Debug)]
-struct Elements(Vec<(f64, f64)>);
+pub(super) struct Elements(Vec<(f64, f64)>);
 
 impl Elements {
     fn count(&self) -> f64 {
@@ -27,6 +27,12 @@ impl Elements {
         Elements(self.0.iter().zip(&other.0).map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))).collect())
     }
 
+    /// The distance along a dimension to a box with the same places along all others.
+    pub(super) fn apart(&self, other: &Elements, along: usize) -> Option<f64> {
+        let same = |d: usize| d == along || self.0[d] == other.0[d];
+        (along < self.0.len() && (0..self.0.len()).all(same)).then(|| other.0[along].0 - self.0[along].0)
+    }
+
     /// The elements of both.
     fn common(&self, other: &Elements) -> Elements {
         Elements(self.0.iter().zip(&other.0).map(|(a, b)| (a.0.max(b.0), a.1.min(b.1))).collect())
@@ -36,6 +42,15 @@ impl Elements {
 /// The share of elements that are distinct, of `count` elements in a box.
 fn distinct(around: &Elements, count: f64) -> f64 {
     if count > 0.0 { (around.count() / count).min(1.0) } else { 1.0 }
+}
+
+/// Two neighbours along an axis of the grid with `count` blocks, in the middle of it.
+pub(super) fn neighbours(env: &Env, index: Value, count: i64) -> [Env; 2] {
+    [count / 2, count / 2 + 1].map(|at| {
+        let mut env = env.clone();
+        env[index] = Some(at);
+        env
+    })
 }
 
 /// The windows that copies of a block access, if the places of all are known.
@@ -75,12 +90,13 @@ impl Touched {
 impl SearchContext<'_> {
     /// Finds which loads of each part a cache serves.
     pub(super) fn serve_from_caches(&self, env: &Env, cost: &mut Cost) {
-        let (work, card) = (self.work, self.card);
+        let work = self.work;
         for part in &mut cost.parts {
             (part.cached, part.near) = (0.0, 0.0);
             part.fetched.clone_from(&part.copied);
         }
-        let copied: Vec<Vec<f64>> = cost.parts.iter().map(|part| part.copied.clone()).collect();
+        // Without the sectors that the next iterations find in a cache.
+        let copied = self.keep_sectors(env, cost);
         let trips: Vec<f64> = cost.parts.iter().map(|part| part.trips).collect();
         let tensors: Vec<Value> = work.tensors.iter().map(|tensor| tensor.value).collect();
         let loaded = |env: &Env| -> Vec<Option<Touched>> {
@@ -88,35 +104,22 @@ impl SearchContext<'_> {
             tensors.iter().map(|&v| work.touched(env, &loads(v), &copied, &trips)).collect()
         };
         let mut of = loaded(env);
-        let counts: Vec<i64> = work.k.grid.iter().map(|axis| work.int(env, axis.extent).unwrap_or(1).max(1)).collect();
-        let blocks: f64 = counts.iter().map(|&n| n as f64).product();
-        let active = blocks.min(f64::from(card.sms) * cost.resident as f64);
-        let room = L2_SHARE * card.l2_size * 1e6;
-        let stored: f64 = cost.parts.iter().map(|part| part.trips * part.stores).sum();
         self.serve_gathers(env, cost, &of);
-        let unknown: f64 = cost.parts.iter().map(|part| part.trips * part.loads).sum::<f64>()
-            - of.iter().flatten().flat_map(|t| &t.by).map(|(_, _, bytes)| bytes).sum::<f64>();
-        // Blocks that run at the same time share the cache.
-        let footprint = |of: &[Option<Touched>]| -> f64 { of.iter().flatten().map(|t| t.far * t.near_bytes()).sum() };
-        if active * footprint(&of) > room {
-            of.iter_mut().flatten().for_each(|t| t.far = 1.0);
-        }
-        let block = footprint(&of) + stored + unknown.max(0.0);
-        let mut across = vec![1.0; tensors.len()];
-        let mut between = 1.0;
-        for (axis, &count) in work.k.grid.iter().zip(&counts) {
-            // Blocks that are neighbours along an axis run one sweep of the axes before it apart.
-            if count > 1 && between * block <= room {
-                let mut next = env.clone();
-                next[axis.index] = Some(count / 2 + 1);
-                for ((t, other), share) in of.iter().zip(loaded(&next)).zip(&mut across) {
-                    let (Some(t), Some(other)) = (t, other) else { continue };
-                    let common = t.in_common(&other);
-                    *share *= (1.0 + (count - 1) as f64 * (1.0 - common)) / count as f64;
-                }
-            }
-            between *= count as f64;
-        }
+        let counts: Vec<i64> = work.k.grid.iter().map(|axis| work.int(env, axis.extent).unwrap_or(1).max(1)).collect();
+        // What a block shares with its neighbour along each axis, by tensor.
+        let common: Vec<Vec<f64>> = work
+            .k
+            .grid
+            .iter()
+            .zip(&counts)
+            .map(|(axis, &count)| {
+                let [own, others] = neighbours(env, axis.index, count).map(|env| loaded(&env));
+                let share =
+                    |(t, other): (&Option<Touched>, &Option<Touched>)| Some(t.as_ref()?.in_common(other.as_ref()?));
+                own.iter().zip(&others).map(|pair| share(pair).unwrap_or(0.0)).collect()
+            })
+            .collect();
+        let across = self.served_across(cost, &mut of, (&counts, &common), &copied);
         for (t, share) in of.iter().zip(across) {
             for &(region, copy, _) in t.iter().flat_map(|t| &t.by) {
                 let Some(t) = t else { continue };
@@ -126,6 +129,60 @@ impl SearchContext<'_> {
                 part.fetched[copy] = copied[region][copy] * near * t.far * share;
             }
         }
+    }
+
+    /// For each tensor, the share of a block's bytes that memory serves, because other blocks have not loaded them
+    /// before. `common`: what neighbours along each axis of the grid have in common.
+    ///
+    /// Blocks that run at once go through their loops together: they load common elements once. Other neighbours along an
+    /// axis run one sweep of the axes before it apart, and the cache serves them if it holds the distinct bytes of the
+    /// sweep.
+    fn served_across(
+        &self,
+        cost: &Cost,
+        of: &mut [Option<Touched>],
+        (counts, common): (&[i64], &[Vec<f64>]),
+        copied: &[Vec<f64>],
+    ) -> Vec<f64> {
+        let blocks: f64 = counts.iter().map(|&n| n as f64).product();
+        let active = blocks.min(f64::from(self.card.sms) * cost.resident as f64);
+        let room = L2_SHARE * self.card.l2_size * 1e6;
+        // The share of the bytes of so many neighbours that are distinct.
+        let distinct = |common: f64, count: f64| (1.0 + (count - 1.0) * (1.0 - common)) / count;
+        let own = |t: &Option<Touched>| t.as_ref().map_or(0.0, |t| t.far * t.near_bytes());
+        // Of the blocks that run at once, so many are neighbours along each axis.
+        let mut left = active;
+        let together: Vec<f64> = counts
+            .iter()
+            .map(|&count| {
+                let along = left.min(count as f64).max(1.0);
+                left = (left / along).floor().max(1.0);
+                along
+            })
+            .collect();
+        let at_once = |(i, t): (usize, &Option<Touched>)| {
+            own(t) * together.iter().zip(common).map(|(&n, common)| n * distinct(common[i], n)).product::<f64>()
+        };
+        // Blocks that run at once share the cache.
+        if of.iter().enumerate().map(at_once).sum::<f64>() > room {
+            of.iter_mut().flatten().for_each(|t| t.far = 1.0);
+        }
+        let stored: f64 = cost.parts.iter().map(|part| part.trips * part.stores).sum();
+        let known: f64 = of.iter().flatten().flat_map(|t| &t.by).map(|(_, _, bytes)| bytes).sum();
+        let all: f64 =
+            cost.parts.iter().zip(copied).map(|(part, copied)| part.trips * copied.iter().sum::<f64>()).sum();
+        let (mut others, mut across) = ((all - known).max(stored), vec![1.0; of.len()]);
+        // Distinct bytes of a sweep of the axes before this one, by tensor.
+        let mut swept: Vec<f64> = of.iter().map(own).collect();
+        for ((&count, &along), common) in counts.iter().zip(&together).zip(common) {
+            let holds = swept.iter().sum::<f64>() + others <= room;
+            for ((share, swept), &common) in across.iter_mut().zip(&mut swept).zip(common) {
+                *share *= distinct(common, if holds { count as f64 } else { along });
+                *swept *= count as f64 * distinct(common, count as f64);
+            }
+            others *= count as f64;
+        }
+        across
     }
 }
 
@@ -214,7 +271,7 @@ impl Work<'_> {
         let (mut around, mut count): (Option<Elements>, f64) = (None, 0.0);
         for m in region.moves.iter().filter(|m| of(m)) {
             let own = self.window(env, m)?;
-            count += own.count();
+            count += self.elements(env, &m.shape)? as f64;
             around = Some(around.map_or_else(|| own.clone(), |around| around.around(&own)));
         }
         Some((around?, count))
@@ -237,10 +294,14 @@ impl Work<'_> {
     }
 
     /// The elements of a copy's window.
-    fn window(&self, env: &Env, m: &Move) -> Option<Elements> {
-        let along = |(starts, extent): &(Vec<_>, Option<_>)| {
-            let from = starts.iter().try_fold(0.0, |sum, &e| Some(sum + self.int(env, e)? as f64))?;
-            Some((from, from + extent.map_or(Some(1), |e| self.extent(env, e))? as f64))
+    pub(super) fn window(&self, env: &Env, m: &Move) -> Option<Elements> {
+        let along = |of: &Along| {
+            let from = of
+                .starts
+                .iter()
+                .try_fold(of.constant as f64, |sum, &(e, times)| Some(sum + self.int(env, e)? as f64 * times as f64))?;
+            let last = (of.extent.map_or(Some(1), |e| self.extent(env, e))? - 1) as f64 * of.step as f64;
+            Some((from + last.min(0.0), from + last.max(0.0) + 1.0))
         };
         m.window.as_ref()?.iter().map(along).collect::<Option<Vec<_>>>().map(Elements)
     }

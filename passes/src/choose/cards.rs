@@ -326,3 +326,17 @@ impl Card {
         unit.max(1.0) / if older { 2.0 } else { 1.0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CUDA C++ Programming Guide, throughput of arithmetic instructions: 64 of f32 per clock and multiprocessor for
+    /// compute capabilities 7.0, 7.5 and 8.0, and 128 for 8.6, 8.9 and 9.0.
+    #[test]
+    fn lanes_for_f32_are_those_of_the_programming_guide() {
+        for card in CARDS {
+            assert_eq!(card.f32_clocks(), if card.cc <= 80 { 2.0 } else { 1.0 }, "{}", card.name);
+        }
+    }
+}

@@ -7,7 +7,7 @@
 //!
 //! The cache combines a limited number of sectors per clock, and the values of one address one after the other.
 
-use super::cached::{bytes_of, missed_at_random};
+use super::cached::{bytes_of, missed_at_random, neighbours};
 use super::cards::Card;
 use super::combining::{BOTH_WAYS, Combined};
 use super::cost::Cost;
@@ -77,10 +77,9 @@ impl SearchContext<'_> {
         let inside = touched.distinct();
         let (mut distinct, mut missed, mut between) = (inside, inside, 1.0);
         for (axis, &count) in work.k.grid.iter().zip(&counts) {
-            let mut next = env.clone();
-            next[axis.index] = Some(count / 2 + 1);
-            if let Some(other) = work.touched(&next, own, &copied, &trips).filter(|_| count > 1) {
-                let common = touched.in_common(&other);
+            let [here, next] = neighbours(env, axis.index, count).map(|env| work.touched(&env, own, &copied, &trips));
+            if let (Some(here), Some(next)) = (here.filter(|_| count > 1), next) {
+                let common = here.in_common(&next);
                 let share = (1.0 + (count - 1) as f64 * (1.0 - common)) / count as f64;
                 distinct *= share;
                 // Blocks that are neighbours along an axis run one sweep of the axes before it apart.

@@ -4,14 +4,16 @@
 use super::box_rows::BoxRows;
 use super::combining::Combined;
 use super::cost::Part;
+use super::kept_sectors::Kept;
 use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::index;
 use tilec_ir::kernel::StmtData;
+use tilec_ir::target::SECTOR_BYTES;
 
 /// Traffic of copies between registers or shared memory and a tensor or buffer.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Place {
     /// The copy.
     pub span: Span,
@@ -31,6 +33,10 @@ pub struct Place {
     pub cut: bool,
     /// Indices from memory say where its elements are.
     pub gathered: bool,
+    /// Where the next iterations find the rest of sectors that an iteration uses in part.
+    pub kept: Kept,
+    /// Of a dimension of several modes, runs in memory are whole sectors, or as long as the window, with these sizes.
+    pub whole_runs: bool,
     /// Its atomic operations.
     pub combined: Option<Combined>,
 }
@@ -92,7 +98,7 @@ impl Work<'_> {
         let k = self.k;
         let place = |at: Stmt, v: Value, global, store, bytes| {
             let (span, of) = (k.stmt_spans[at], k.values[v].name.clone());
-            Place { span, of, global, store, bytes, once: 1.0, rows: None, cut: false, gathered: false, combined: None }
+            Place { span, of, global, store, bytes, ..Place::default() }
         };
         let mut out: Vec<Place> = Vec::new();
         for (r, region) in self.regions.iter().enumerate() {
@@ -110,6 +116,8 @@ impl Work<'_> {
                     rows,
                     cut: inside < 1.0,
                     gathered: m.window.is_none(),
+                    kept: parts.get(r).and_then(|part| part.kept.get(i)).copied().unwrap_or_default(),
+                    whole_runs: self.has_whole_runs(env, region, m),
                     combined: combined(i),
                     ..place(m.at, m.tensor, true, !m.load, often * m.elem.traffic(elements))
                 }
@@ -121,6 +129,45 @@ impl Work<'_> {
             out.extend(moved.chain(accessed));
         }
         out
+    }
+
+    /// Whether runs of a window along a dimension of several modes are whole sectors, or as long as the window, in all
+    /// iterations and blocks.
+    fn has_whole_runs(&self, env: &Env, region: &Region, m: &Move) -> bool {
+        let whole = || {
+            let along = m.window.as_ref()?.get(m.innermost?)?;
+            let width = i64::try_from(self.extent(env, along.extent?)?).ok()?.min(m.elem.per(SECTOR_BYTES).into());
+            let divides = |n: i64| n % width == 0;
+            let terms = |&(e, times): &(Expr, i64)| times % width == 0 || self.is_multiple(env, region, e, width);
+            let last = self.int(env, m.last_mode?)?;
+            Some(along.step == 1 && divides(last) && divides(along.constant) && along.starts.iter().all(terms))
+        };
+        whole().unwrap_or(false)
+    }
+
+    /// Whether an index is a multiple of `width` in all iterations and blocks.
+    fn is_multiple(&self, env: &Env, region: &Region, e: Expr, width: i64) -> bool {
+        let steps = region.variables.iter().zip(&region.loops).map(|(&v, &[start, _, step])| (v, start, step));
+        let at = |changes: &[(Value, i64)]| {
+            let mut env = env.clone();
+            changes.iter().for_each(|&(v, x)| env[v] = Some(x));
+            self.int(&env, e)
+        };
+        // It is linear in each variable, as far as windows begin at regular places.
+        let mut first: Vec<(Value, i64)> = self.k.grid.iter().map(|axis| (axis.index, 0)).collect();
+        let mut apart: Vec<(Value, i64)> = self.k.grid.iter().map(|axis| (axis.index, 1)).collect();
+        for (v, start, step) in steps {
+            let (Some(start), Some(step)) = (self.int(env, start), self.int(env, step)) else { return false };
+            first.push((v, start));
+            apart.push((v, start + step));
+        }
+        let with = |i: usize| {
+            let mut all = first.clone();
+            all[i] = apart[i];
+            at(&all)
+        };
+        let own = at(&first).into_iter().chain((0..first.len()).filter_map(with));
+        own.clone().count() == first.len() + 1 && own.into_iter().all(|x| x % width == 0)
     }
 
     /// The statement in which the window of a copy is written: the copy, or the `let` of a name that it computes with.

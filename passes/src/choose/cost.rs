@@ -1,6 +1,7 @@
 //! Cost of one block of a candidate: work for each unit of a multiprocessor.
 
 use super::combining::Combined;
+use super::kept_sectors::Kept;
 use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;
@@ -40,6 +41,8 @@ pub(super) struct Part {
     pub(super) near: f64,
     pub(super) copied: Vec<f64>,
     pub(super) fetched: Vec<f64>,
+    /// Where the next iterations find the rest of partly used sectors of each copy.
+    pub(super) kept: Vec<Kept>,
     /// The atomic operations of each copy; the bytes that they combine, which are among those written; those that pass
     /// between memory and the cache for them; and the sectors.
     pub(super) combined: Vec<Option<Combined>>,

@@ -192,7 +192,8 @@ pub(super) fn time_with(card: &Card, c: &Constants, cost: &Cost, launch: &Launch
         launch: c.launch,
         ..Terms::default()
     };
-    let waves = blocks / (sms * resident);
+    // A grid of few blocks has not as many on each multiprocessor as there is room for.
+    let waves = blocks / (sms * resident.min((blocks / sms).ceil().max(1.0)));
     let awaited = all(steady.awaited, last.awaited);
     Time { seconds, working, awaited, terms, tiles: blocks, blocks, waves, bytes, least_bytes: launch.bytes }
 }

@@ -2,6 +2,7 @@
 
 use super::cards::Card;
 use super::copied_elements::{Place, Unknown};
+use super::kept_sectors::Kept;
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::padding::Padding;
 use std::fmt;
@@ -31,6 +32,10 @@ pub struct Waits {
 /// What is known of the code of a launch.
 #[derive(Copy, Clone, PartialEq, Debug, Default)]
 pub struct Learned {
+    /// Blocks that are launched; 0: not known.
+    pub blocks: f64,
+    /// Warps of a block; 0: not known.
+    pub warps: f64,
     /// Instructions, over all warps.
     pub issued: f64,
     /// Of these, additions, products and multiply-adds of f32.
@@ -39,6 +44,21 @@ pub struct Learned {
     pub conflicts: f64,
     /// Waits for loads by threads.
     pub waits: Waits,
+}
+
+impl Learned {
+    /// Multiprocessors that have blocks.
+    fn multiprocessors(&self, card: &Card) -> f64 {
+        let all = f64::from(card.sms);
+        if self.blocks > 0.0 { self.blocks.min(all) } else { all }
+    }
+
+    /// Schedulers of these that have warps, with so many blocks resident.
+    fn schedulers(&self, card: &Card, resident: u64) -> f64 {
+        let blocks = (self.blocks / f64::from(card.sms)).ceil().min(resident as f64).max(1.0);
+        let each = if self.warps > 0.0 { (self.warps * blocks).min(SCHEDULERS) } else { SCHEDULERS };
+        each * self.multiprocessors(card)
+    }
 }
 
 /// The model's prediction for a kernel.
@@ -103,30 +123,33 @@ impl Prediction {
     /// a tensor.
     pub fn learn(&mut self, times: impl Fn(&Place) -> f64, of: &Learned) {
         let Some(card) = Card::from_name(self.card).filter(|_| self.unknown.is_none()) else { return };
-        self.terms.conflicts = of.conflicts / f64::from(card.sms) / (card.clock * 1e9);
+        let sms = of.multiprocessors(card);
+        self.terms.conflicts = of.conflicts / sms / (card.clock * 1e9);
         match self.has_products() {
-            true => self.learn_beside_products(card, times),
-            false => self.learn_copies(card, times),
+            true => self.learn_beside_products(card, sms, times),
+            false => self.learn_copies(card, sms, times),
         }
         self.learn_waits(card, of.waits);
         // A scheduler issues one instruction per clock. Where it has 16 lanes for f32, one of f32 occupies them for two.
         // The term is the time beyond everything else.
         let slots = of.issued.max(of.f32_arithmetic * card.f32_clocks());
-        let issuing = self.started(slots / SCHEDULERS / f64::from(card.sms) / (card.clock * 1e9));
+        let issuing = self.started(slots / of.schedulers(card, self.resident) / (card.clock * 1e9));
         self.terms.issue = (issuing - self.seconds).max(0.0);
         self.seconds = self.seconds.max(issuing);
     }
 
-    /// Adds the waste of copies for a kernel without products.
-    fn learn_copies(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
-        let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
+    /// Adds the waste of copies for a kernel without products, of which `sms` multiprocessors have blocks.
+    fn learn_copies(&mut self, card: &Card, sms: f64, times: impl Fn(&Place) -> f64) {
+        let clock = card.clock * 1e9;
         let all = |global: bool| self.places.iter().filter(move |place| place.global == global);
         let used: f64 = all(true).map(|place| place.bytes * place.once).sum();
         let from_memory: f64 = all(true).map(Place::memory_bytes).sum();
-        let moved: f64 = all(true).map(|place| place.bytes * place.once * times(place)).sum();
+        // What the next iteration finds in the first-level cache does not pass the second again.
+        let passing = |place: &Place| if place.kept == Kept::L1 { 1.0 } else { times(place) };
+        let moved: f64 = all(true).map(|place| place.bytes * place.once * passing(place)).sum();
         let cache = L2_PORT.min(card.l2 / sms) * sms * clock;
         // Elements that an iteration loads more than once: sectors with all of them pass the first-level cache.
-        let again = all(true).any(|place| place.once < 1.0);
+        let again = all(true).any(|place| place.once < 1.0 || place.kept == Kept::L1);
         let first = |of: &dyn Fn(&Place) -> f64| {
             let bytes: f64 = all(true).map(|place| place.bytes * of(place)).sum();
             if again { bytes / (SHARED * sms * clock) } else { 0.0 }
@@ -143,8 +166,8 @@ impl Prediction {
 
     /// Adds the waste of copies for a kernel with products. Copies overlap with products, so the bottleneck stays the
     /// longest term.
-    fn learn_beside_products(&mut self, card: &Card, times: impl Fn(&Place) -> f64) {
-        let (clock, sms) = (card.clock * 1e9, f64::from(card.sms));
+    fn learn_beside_products(&mut self, card: &Card, sms: f64, times: impl Fn(&Place) -> f64) {
+        let clock = card.clock * 1e9;
         let own = self.places.iter().filter(|place| place.global);
         let wasted: f64 = own.map(|place| place.bytes * (times(place) - 1.0)).sum();
         self.terms.sectors = wasted / (L2_PORT.min(card.l2 / sms) * sms * clock);
@@ -406,12 +429,8 @@ mod tests {
             of: "A".to_owned(),
             bytes: 1e9,
             once: 1.0,
-            rows: None,
-            cut: false,
-            gathered: false,
-            combined: None,
-            store: false,
             global,
+            ..Place::default()
         };
         Prediction {
             flops,
@@ -459,6 +478,22 @@ mod tests {
         let mut p = prediction(0.0);
         p.learn(|_| 3.0, &conflicts(0.0));
         assert!(p.terms.sectors > 0.0 && p.terms.l2 != 1e-3);
+    }
+
+    /// The instructions of a grid of few blocks are issued by the schedulers that have warps, and f32 takes a scheduler of
+    /// 16 lanes two clocks for each.
+    #[test]
+    fn few_blocks_and_narrow_lanes_issue_slower() {
+        let card = Card::from_name("A100").expect("a card");
+        let issues = |blocks: f64, warps: f64, f32_arithmetic: f64| {
+            let mut p = prediction(1e12);
+            let issued = 2e-2 * SCHEDULERS * f64::from(card.sms) * card.clock * 1e9;
+            let of = Learned { blocks, warps, issued, f32_arithmetic: f32_arithmetic * issued, ..Learned::default() };
+            p.learn(|_| 1.0, &of);
+            (1e3 * (p.seconds - p.terms.launch)).round()
+        };
+        assert_eq!((issues(0.0, 0.0, 0.0), issues(1080.0, 8.0, 0.5), issues(1080.0, 8.0, 1.0)), (20.0, 20.0, 40.0));
+        assert_eq!((issues(27.0, 8.0, 0.0), issues(27.0, 1.0, 0.0)), (80.0, 320.0));
     }
 
     /// Bank conflicts that take shared memory longer than the products are what the launch takes, and the budget says

@@ -28,6 +28,7 @@ use tilec_ir::entities::{Block, Expr, Stmt, Value};
 use tilec_ir::index::{self, Node, Tree};
 use tilec_ir::kernel::{ConstValue, ENDLESS, ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::names::Parts;
+use tilec_ir::progression::progression;
 use tilec_ir::target::SECTOR_BYTES;
 use tilec_ir::types::{Elem, ElemRef};
 use tilec_ir::typing::{Type, ViewDim, fixed_shape, let_init, resolve_view, type_of};
@@ -110,12 +111,28 @@ pub(super) struct Move {
     pub(super) modes: bool,
     /// The distance of rows of the tensor in elements, without padding.
     pub(super) pitch: Option<Expr>,
-    /// Start (a sum) and extent along each dimension of the tensor; no extent: one element. `None`: indices from memory.
-    pub(super) window: Option<Vec<(Vec<Expr>, Option<Expr>)>>,
+    /// Along each dimension of the tensor. `None`: indices from memory.
+    pub(super) window: Option<Vec<Along>>,
+    /// The dimension of the tensor along which neighbours are contiguous.
+    pub(super) innermost: Option<usize>,
+    /// The extent of the last mode of that dimension, if it has several and the last one is contiguous.
+    pub(super) last_mode: Option<Expr>,
     /// Start and end along each dimension; elements beyond are padding that nothing moves.
     pub(super) bounds: Vec<Bound>,
     /// For a store: instructions to compute an element, and how many of them use the special function units.
     pub(super) computed: (f64, f64),
+}
+
+/// A window along a dimension of its tensor.
+#[derive(Clone, Debug)]
+pub(super) struct Along {
+    /// The start is the sum of these, each times a number, and of a constant.
+    pub(super) starts: Vec<(Expr, i64)>,
+    pub(super) constant: i64,
+    /// From one element to the next.
+    pub(super) step: i64,
+    /// `None`: one element.
+    pub(super) extent: Option<Expr>,
 }
 
 /// The start of a window along a dimension (a sum; `None`: an index from memory), and its end.
@@ -729,11 +746,20 @@ impl Reader<'_> {
         let bounds = view.base_dims().into_iter().map(bound).collect();
         let along = |(d, dim): (usize, &ViewDim)| {
             let extent = view.base_dims().iter().position(|&kept| kept == d).map(|i| shape[i]);
-            (!matches!(dim, ViewDim::Gather(_))).then(|| (dim.starts().to_vec(), extent))
+            let once = |starts: &[Expr]| starts.iter().map(|&e| (e, 1)).collect();
+            let ViewDim::Gather(rows) = dim else {
+                return Some(Along { starts: once(dim.starts()), constant: 0, step: 1, extent });
+            };
+            let ExprData::Ref(rows) = self.sketch.exprs[*rows] else { return None };
+            let numbers = progression(self.sketch, rows)?;
+            Some(Along { starts: numbers.terms, constant: numbers.constant, step: numbers.step, extent })
         };
         let window = view.dims.iter().enumerate().map(along).collect();
         let rows = tilec_ir::facts::contiguous_dim(self.sketch, view.base);
-        let pitch = self.sketch.tensor_ty(view.base).and_then(|t| t.shape.get(rows?).copied());
+        let tensor = self.sketch.tensor_ty(view.base);
+        let pitch = tensor.and_then(|t| t.shape.get(rows?).copied());
+        let last = tensor.and_then(|t| t.modes(rows?)?.last());
+        let last_mode = last.filter(|last| self.sketch.as_int(last.stride) == Some(1)).map(|last| last.extent);
         Some(Move {
             at,
             span: self.sketch.expr_spans[e],
@@ -749,6 +775,8 @@ impl Reader<'_> {
             plain: false,
             modes,
             pitch,
+            innermost: rows,
+            last_mode,
             window,
             bounds,
             computed: (0.0, 0.0),

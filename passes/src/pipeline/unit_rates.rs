@@ -143,7 +143,8 @@ fn add(k: &Kernel, cx: &Cx<'_>, (s, times): (Stmt, u64), all: &mut Clocks) {
             all.products += u64::from(is_product(k, s));
             all.tensor += times.saturating_mul(tensor(k, cx.options.usual_card(), s));
             all.shared += times.saturating_mul(shared_clocks(k, s, threads));
-            all.issue += times.saturating_mul(issue_clocks(k, cx.options.usual_card(), s, threads) * threads.div_ceil(ISSUED));
+            all.issue +=
+                times.saturating_mul(issue_clocks(k, cx.options.usual_card(), s, threads) * threads.div_ceil(ISSUED));
         }
     }
 }

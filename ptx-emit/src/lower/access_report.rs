@@ -35,7 +35,7 @@ impl Lower<'_> {
         let span = self.k.stmt_spans[s];
         let global = access.space.has_bounds();
         let (src, dst) = self.ends_of(s, e);
-        let nothing = AccessSectors { used: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
+        let nothing = AccessSectors { used: 1.0, used_of_runs: 1.0, sectors: 0, lanes: Vec::new(), gathered: false };
         let touched = match (global, attrs.is_fragment()) {
             // The lanes of a warp access one run of bytes.
             (true, true) => AccessSectors { sectors: WARP * bytes / SECTOR_BYTES, ..nothing },
@@ -50,6 +50,7 @@ impl Lower<'_> {
             shared_bytes: if global { 0 } else { bytes },
             accesses: access.groups.len() as u32,
             sector_use: touched.used,
+            sector_use_of_runs: touched.used_of_runs,
             sectors: touched.sectors,
             tensor: if global { self.k.values[view.base].name.clone() } else { String::new() },
             lanes: touched.lanes,

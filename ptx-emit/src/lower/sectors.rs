@@ -20,6 +20,8 @@ use tilec_ir::typing::{ResolvedView, ViewDim};
 pub(super) struct AccessSectors {
     /// Bytes that lanes access, divided by the bytes of the touched sectors.
     pub(super) used: f64,
+    /// The same, if runs of dimensions of several modes are as long as the window.
+    pub(super) used_of_runs: f64,
     pub(super) sectors: u32,
     /// For each lane, the run and the byte in it at which its access begins; empty: not known.
     pub(super) lanes: Vec<(u64, u64)>,
@@ -45,21 +47,29 @@ type Place = (Vec<u64>, i64);
 impl Lower<'_> {
     /// The first access of a full warp.
     pub(super) fn touched(&mut self, view: &ResolvedView, access: &Access, bytes: u32) -> AccessSectors {
-        let alone = AccessSectors {
-            used: f64::from(bytes) / f64::from(SECTOR_BYTES),
-            sectors: WARP,
-            lanes: Vec::new(),
-            gathered: false,
-        };
+        let mut dims = self.along(view, access);
+        let sure = self.with_runs(view, access, bytes, &dims);
+        if dims.iter().all(|d| d.run.is_none()) {
+            return sure;
+        }
+        dims.iter_mut().for_each(|d| d.run = None);
+        AccessSectors { used_of_runs: self.with_runs(view, access, bytes, &dims).used, ..sure }
+    }
+
+    /// The same, with runs of these lengths.
+    fn with_runs(&mut self, view: &ResolvedView, access: &Access, bytes: u32, dims: &[Along]) -> AccessSectors {
+        let used = f64::from(bytes) / f64::from(SECTOR_BYTES);
+        let alone = AccessSectors { used, used_of_runs: used, sectors: WARP, lanes: Vec::new(), gathered: false };
         let Some(elem) = self.elem(view.base) else { return alone };
-        let Some(first) = access.groups.first() else { return AccessSectors { used: 1.0, sectors: 1, ..alone } };
-        let dims = self.along(view, access);
+        let Some(first) = access.groups.first() else {
+            return AccessSectors { used: 1.0, used_of_runs: 1.0, sectors: 1, ..alone };
+        };
         let rows = |d: usize| matches!(view.dims[view.base_dims()[d]], ViewDim::Gather(_));
         let gathered = view.gathers_by_element(self.k)
             || self.contiguous(view).is_some_and(|d| dims[d].stride.is_none() && rows(d));
         let place = |index: u64| -> Option<Place> {
             let (mut run, mut at) = (Vec::new(), 0i64);
-            for d in &dims {
+            for d in dims {
                 let c = index >> d.shift & d.mask;
                 if !d.inside.contains(&i128::from(c)) {
                     return None;
@@ -80,7 +90,7 @@ impl Lower<'_> {
             .collect();
         let elements: BTreeSet<&Place> = all.iter().flatten().collect();
         let Some(per) = Some(i64::from(elem.per(SECTOR_BYTES))).filter(|_| !elements.is_empty()) else {
-            return AccessSectors { used: 1.0, sectors: 0, ..alone };
+            return AccessSectors { used: 1.0, used_of_runs: 1.0, sectors: 0, ..alone };
         };
         let sectors = |start: i64| -> usize {
             let of = |place: &&Place| (place.0.clone(), (place.1 + start).div_euclid(per));
@@ -92,12 +102,8 @@ impl Lower<'_> {
             .map(|start| (start, sectors(start)))
             .max_by_key(|&(start, n)| (n, -start))
             .expect("bug: a residue is less than what it is of");
-        AccessSectors {
-            used: elem.size().traffic(elements.len() as f64) / (sectors as f64 * f64::from(SECTOR_BYTES)),
-            sectors: sectors as u32,
-            lanes: lanes(&all, start, elem),
-            gathered,
-        }
+        let used = elem.size().traffic(elements.len() as f64) / (sectors as f64 * f64::from(SECTOR_BYTES));
+        AccessSectors { used, used_of_runs: used, sectors: sectors as u32, lanes: lanes(&all, start, elem), gathered }
     }
 
     fn along(&self, view: &ResolvedView, access: &Access) -> Vec<Along> {

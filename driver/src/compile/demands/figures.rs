@@ -12,7 +12,7 @@ use tilec_ir::kernel::ValueDef;
 use tilec_ir::missed_paths::FastPath;
 use tilec_ir::target::{REGISTERS_PER_THREAD, WARP, register_share};
 use tilec_passes::MAX_SLOTS;
-use tilec_passes::choose::Prediction;
+use tilec_passes::choose::{Kept, Prediction};
 use tilec_passes::occupancy::Occupancy;
 
 /// What registers have a part in: as assembled, else as estimated.
@@ -372,7 +372,9 @@ fn bytes(code: &Code<'_>, p: &Prediction, what: What) -> Option<Broken> {
 fn moved_for_used(code: &Code<'_>, p: &Prediction, tensor: &str) -> f64 {
     let own = || p.places.iter().filter(|place| place.global && !place.store && place.of == tensor);
     let (used, moved) = own().fold((0.0, 0.0), |(used, moved), place| {
-        (used + place.bytes, moved + place.bytes * attribution::times(code.report, place))
+        // The rest of a sector is in a cache when the next iteration wants it.
+        let times = if place.kept == Kept::Nowhere { attribution::times(code.report, place) } else { 1.0 };
+        (used + place.bytes, moved + place.bytes * times)
     });
     if used > 0.0 { moved / used } else { 1.0 }
 }

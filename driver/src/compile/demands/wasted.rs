@@ -1,8 +1,9 @@
 //! What accesses leave unused of the sectors that they touch, as a share of what a launch uses.
 
 use super::code::Code;
+use crate::compile::attribution;
 use tilec_ir::target::SECTOR_BYTES;
-use tilec_passes::choose::{Place, Prediction, launched, runs};
+use tilec_passes::choose::{Kept, Place, Prediction, launched, runs};
 use tilec_ptx::report::CopyReport;
 
 /// The bytes that an access moves and does not use, relative to the bytes that all accesses of a launch use. `None`: the
@@ -14,7 +15,14 @@ pub(super) fn share(code: &Code<'_>, c: &CopyReport) -> Option<f64> {
     let own = global().filter(is_own).map(|place| place.bytes).reduce(|all, bytes| all + bytes);
     let used = own.or_else(|| by_code(code, prediction, c))?;
     let all: f64 = global().map(|place| place.bytes).sum();
-    (c.sector_use > 0.0 && all > 0.0).then(|| used * (1.0 / c.sector_use - 1.0) / all)
+    // What the next iterations use of a sector is not unused.
+    let kept = |place: &Place| place.kept != Kept::Nowhere;
+    let times = match global().find(is_own) {
+        Some(place) if kept(place) => 1.0,
+        Some(place) => 1.0 / attribution::used(c, place),
+        None => 1.0 / c.sector_use,
+    };
+    (c.sector_use > 0.0 && all > 0.0).then(|| used * (times - 1.0) / all)
 }
 
 /// The bytes of a launch that the accesses of all warps use: windows in expressions are no copies of the model.

@@ -398,6 +398,7 @@ mod tests {
                 shared_bytes: 16,
                 accesses: 4,
                 sector_use: 1.0,
+                sector_use_of_runs: 1.0,
                 sectors: 4,
                 tensor: "A".to_owned(),
                 lanes: Vec::new(),

@@ -336,7 +336,7 @@ impl Predictor<'_> {
 /// How many different windows of a load the blocks of a wave have.
 fn distinct(work: &Work<'_>, m: &Move, along: &[(Value, f64)]) -> f64 {
     let reads = |v: Value| match &m.window {
-        Some(window) => window.iter().any(|(starts, _)| starts.iter().any(|&e| work.reads(e, v))),
+        Some(window) => window.iter().any(|along| along.starts.iter().any(|&(e, _)| work.reads(e, v))),
         // Indices in memory: any block may have others.
         None => true,
     };

@@ -345,7 +345,7 @@ def experts(results: Results) -> str:
 
 
 ELEMENTS = ("embedding", "embedding_backward", "dropout", "argmax", "histogram", "adam8")
-SORTED = ("topk", "sort")
+SORTED = (("topk", "bf16"), ("sort", "bf16"), ("sort_16bit", "bf16"), ("sort", "f32"))
 
 
 def elements(results: Results) -> str:
@@ -360,9 +360,10 @@ def elements(results: Results) -> str:
 
 def ordered(results: Results) -> str:
     """Sorting and the greatest elements of rows against PyTorch's functions."""
-    names = [f"h200/rows_{kind}_bf16.csv" for kind in SORTED]
-    lines = [[f"`{kind}.tile`", row["case"], micro(row["tilec_us"]), ratio(row["over_eager"])] for kind, name in zip(SORTED, names, strict=True) for row in results.rows(name)]
-    return results.origin(*names) + table(["program", "sizes", "us", "PyTorch / ours"], lines)
+    names = [f"h200/rows_{program}_{elem}.csv" for program, elem in SORTED]
+    found = [(of, row) for of, name in zip(SORTED, names, strict=True) for row in results.rows(name)]
+    lines = [[f"`{program}.tile`", elem, row["case"], micro(row["tilec_us"]), ratio(row["over_eager"])] for (program, elem), row in found]
+    return results.origin(*names) + table(["program", "type", "sizes", "us", "PyTorch / ours"], lines)
 
 
 def experts_masked(results: Results) -> str:

@@ -1,11 +1,15 @@
 //! Loads of constant tensors while the previous grids still run (programmatic dependent launch).
 //!
 //! Nobody writes such a tensor while the kernel may run, so its TMA loads need not wait for those grids. The slots of a ring are empty at first: the
-//! lane that issues the loads fills as many of them as the schedule says with what is constant, waits, and then executes its loop. There, the other loads
-//! of these slots follow, and the slots are published.
+//! lane that issues the loads fills as many of them as the schedule says with what is constant, and prefetches the other loads of these steps into the
+//! second-level cache. It waits, and then executes its loop. There, the other loads of these slots follow, and the slots are published.
 //!
 //! ```text
-//! if the first tile { for k in begin..min(end, begin + 6 * 64) step 64 { copy W[k.., n..] -> fill.w ; early = early + 1 } }
+//! if the first tile {
+//!     for k in begin..min(end, begin + 6 * 64) step 64 {
+//!         copy A[m.., k..] -> the second-level cache ; copy W[k.., n..] -> fill.w ; early = early + 1
+//!     }
+//! }
 //! griddepcontrol.wait
 //! for k in begin..end step 64 {
 //!     acquire fill ; copy A[m.., k..] -> fill.a ; if early <= 0 { copy W[k.., n..] -> fill.w } ; publish fill ; early = early - 1

@@ -10,7 +10,7 @@
 //! for k in begin..end step 64 { copy W[k.., n..] -> fill.w }
 //! ```
 //!
-//! If the role loads constant tensors, it does that instead ([`super::early_loads`]).
+//! If the role loads constant tensors, it fills slots with them, and prefetches what else these steps load ([`super::early_loads`]).
 //!
 //! Loops of many steps have no prefetch: TMA would spend as much time on it as it saves. Loads that depend on memory are not prefetched, nor are multicast loads and im2col loads.
 
@@ -110,10 +110,8 @@ impl Lower<'_> {
                 Ok(self.reads_no_memory(start) && self.reads_no_memory(end))
             }
             StmtData::If { cond, .. } => Ok(self.reads_no_memory(cond)),
-            StmtData::Copy { src, .. } if self.early.is_some() => {
-                if self.is_early(s) {
-                    self.load_tensor(s, src)?;
-                }
+            StmtData::Copy { src, .. } if self.is_early(s) => {
+                self.load_tensor(s, src)?;
                 Ok(false)
             }
             StmtData::Channel { op: ChannelOp::Publish, ref channels, .. } if self.early.is_some() => {

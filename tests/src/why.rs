@@ -83,8 +83,13 @@ fn what_the_source_decides_is_named_and_leaving_it_out_helps() {
         )
     };
     let wide = (widths(" vec 1"), widths(""), Target::Sm80, "vectorised", "leave `vec` out");
-    let banks =
-        (layouts(" layout (64,64):(64,1)"), layouts(""), Target::Sm80, "no bank conflicts", "leave `layout` out");
+    let banks = (
+        layouts(" layout (64,64):(64,1)"),
+        layouts(""),
+        Target::Sm80,
+        "no bank conflicts",
+        "leave `layout` of `s` out",
+    );
     let warps = (products("warp_tile (32, 32) "), products(""), Target::Sm90a, "wgmma", "leave `warp_tile` out");
     for (before, after, target, what, advised) in [wide, banks, warps] {
         let answer = ask(&before, target, what);

@@ -512,7 +512,7 @@ def readme(results: Results) -> str:
     lines, against = [], ""
     for line in headline(results):
         against = against if line[2] == "the same" else line[2]
-        if any(shapes in line[1] for shapes in wanted.get(line[0], ())):
+        if any(line[1].startswith(shapes) or line[1].endswith(shapes) for shapes in wanted.get(line[0], ())):
             lines.append([*line[:2], against, *line[3:6]])
     return table(["program", "shapes", "against", "geometric mean", "least", "GPU"], lines)
 

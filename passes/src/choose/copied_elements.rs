@@ -4,7 +4,7 @@
 use super::box_rows::BoxRows;
 use super::combining::Combined;
 use super::cost::Part;
-use super::kept_sectors::Kept;
+use super::kept::Kept;
 use super::work::{Bound, Env, Move, Region, Work};
 use tilec_ir::diag::Span;
 use tilec_ir::entities::{Expr, Stmt, Value};

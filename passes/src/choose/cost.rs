@@ -1,7 +1,7 @@
 //! Cost of one block of a candidate: work for each unit of a multiprocessor.
 
 use super::combining::Combined;
-use super::kept_sectors::Kept;
+use super::kept::Kept;
 use super::work::Region;
 use crate::schedule::occupancy;
 use tilec_ir::atoms::Atom;

@@ -7,6 +7,7 @@
 
 use super::cards::Card;
 use super::cost::Cost;
+use super::kept::Kept;
 use super::model::launch::L2_SHARE;
 use super::search_context::SearchContext;
 use super::work::{Env, Move, Region, Work};
@@ -14,18 +15,6 @@ use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::tile_scheduler::cluster::LINE;
 use tilec_ir::index;
 use tilec_ir::target::SECTOR_BYTES;
-
-/// Where the next iterations find the rest of the sectors that an iteration uses in part.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub enum Kept {
-    /// They load something else.
-    #[default]
-    Nowhere,
-    /// The first-level cache.
-    L1,
-    /// The second-level cache.
-    L2,
-}
 
 impl SearchContext<'_> {
     /// Finds where sectors of each copy are kept. Returns the bytes of each copy from which the sectors that a cache holds

@@ -2,7 +2,7 @@
 
 use super::cards::Card;
 use super::copied_elements::{Place, Unknown};
-use super::kept_sectors::Kept;
+use super::kept::Kept;
 use super::model::launch::{L2_PORT, SCHEDULERS, SHARED, Term, Terms};
 use super::padding::Padding;
 use std::fmt;

@@ -168,6 +168,12 @@ pub(super) fn fits(threads: u64, each: u64, bytes: u64) -> bool {
         && threads * (registers + BESIDE_VECTORS).next_multiple_of(8) <= u64::from(REGISTERS_PER_SM)
 }
 
+/// The same with the blocks on a multiprocessor that the schedule demands.
+pub(super) fn fits_with(k: &Kernel, threads: u64, each: u64, bytes: u64) -> bool {
+    let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).map_or(1, i64::unsigned_abs);
+    fits(threads * blocks.max(1), each.max(1), bytes)
+}
+
 /// Blocks on a multiprocessor then.
 pub(super) fn resident_with_vectors(threads: u64, each: u64, bytes: u64) -> Option<i64> {
     let registers = ((bytes * each).div_ceil(4) + BESIDE_VECTORS).next_multiple_of(8);

@@ -155,7 +155,8 @@ fn of_written_threads(k: &Kernel, cx: &Cx<'_>) -> (Option<i64>, Option<Ahead>) {
         return (None, None);
     }
     let each = elements / (ctas * threads);
-    let ahead = Ahead::of(k, elements).filter(|ahead| row_spread::fits(threads, each, ahead.bytes));
+    let ahead = Ahead::of(k, cx.options.target, elements);
+    let ahead = ahead.filter(|ahead| row_spread::fits_with(k, threads, each, ahead.bytes));
     let resident = match &ahead {
         Some(ahead) => row_spread::resident_with_vectors(threads, each, ahead.bytes),
         None => {
@@ -187,7 +188,10 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let spread = Spread::of(k, elements, tiles, &loaded);
     let longest = if rows == 1 { MODERATE } else { ALONE };
     let (mut resident, mut in_memory, mut row_loop) = (None, None, None);
-    let mut ahead = if sorted.is_none() && turns.is_none() { Ahead::of(k, elements) } else { None };
+    let mut ahead = match turns {
+        None if sorted.is_none() => Ahead::of(k, cx.options.target, elements),
+        _ => None,
+    };
     let (ctas, threads) = match k.schedule.ctas {
         None if let Some(rows) = sorted => of_sorts(k, cx, rows, elements),
         None if let Some(turns) = turns => {
@@ -231,7 +235,7 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
     resident = row_loop.map_or(resident, |share| share.resident_blocks(threads));
     let all = ctas * threads;
-    let ahead = ahead.filter(|ahead| row_spread::fits(threads, elements / all, ahead.bytes));
+    let ahead = ahead.filter(|ahead| row_spread::fits_with(k, threads, elements / all, ahead.bytes));
     let mut message = format!("{threads} threads: each has {} elements of the rows that are reduced", elements / all);
     if ctas > 1 {
         message = format!("{ctas} blocks of a cluster share rows, of {message}");

@@ -13,6 +13,7 @@ use tilec_ir::diag::{Diagnostic, Reported};
 use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::kernel::{CopyAttrs, ExprData};
 use tilec_ir::layout::matrix::matrix_load;
+use tilec_ir::space::Space;
 use tilec_ir::types::Elem;
 use tilec_ir::typing::{ResolvedView, ViewDim, resolve_view};
 
@@ -81,12 +82,8 @@ impl Lower<'_> {
         let mut pairs = Pairs::default();
         let groups = std::mem::take(&mut access.groups);
         let preds = access.preds.clone();
-        // Accumulators leave no registers.
-        let early = access.space.has_bounds() && !self.k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)));
         for (g, (group, pred)) in groups.iter().zip(preds).enumerate() {
-            if let (true, Values::Computed(_, operands, _)) = (early, &mut values) {
-                self.load_early(operands, &groups, g)?;
-            }
+            self.load_before_stores(&mut values, access.space, (g, &groups))?;
             if elem.bits() == 4 {
                 let nibbles: Vec<(Reg, usize)> = match &same {
                     Some(tile) => group.iter().map(|&v| tile.nibble_of(v)).collect(),
@@ -141,6 +138,26 @@ impl Lower<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Loads what the next groups read, in front of the stores of the group `g` to memory of the grid. Beside
+    /// accumulators there are no registers for it.
+    fn load_before_stores(
+        &mut self,
+        values: &mut Values<'_>,
+        to: Space,
+        (g, groups): (usize, &[Vec<usize>]),
+    ) -> Result<(), Reported> {
+        match values {
+            Values::Computed(_, operands, _) if to.has_bounds() && !self.multiplies() => {
+                self.load_early(operands, groups, g)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn multiplies(&self) -> bool {
+        self.k.exprs.values().any(|e| matches!(e, ExprData::Mma(_)))
     }
 
     /// The mbarrier that counts the bytes that the statement stores to the last block of the cluster.

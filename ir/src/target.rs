@@ -75,6 +75,11 @@ pub const ASYNCHRONOUS_COPY_BYTES: [u32; 3] = [4, 8, 16];
 pub const WARP: u32 = 32;
 /// Schedulers of a multiprocessor, among which its warps are distributed, on every target (compute capability 7.0 to 9.0).
 pub const SCHEDULERS: u64 = 4;
+/// Bytes that the shared memory of a multiprocessor moves per clock: 32 banks of 4 bytes, on every target.
+pub const SHARED_BYTES_PER_CLOCK: u64 = 128;
+/// Clocks in which a scheduler's 4 special function units execute an instruction of a warp, on every target (16 results per
+/// clock and multiprocessor, CUDA C++ Programming Guide, arithmetic instructions).
+pub const SPECIAL_CLOCKS: u64 = 8;
 /// Bytes of a sector, the unit in which global memory is read and written, on every target.
 pub const SECTOR_BYTES: u32 = 32;
 /// Threads a block may have.

@@ -69,3 +69,13 @@ pub(crate) const THREE: u64 = 3 * ROWS;
 pub(crate) fn is_rows(n: u64) -> bool {
     n.is_power_of_two() || n == THREE
 }
+
+/// Elements of shared memory that the instructions of a product of these rows, columns and depth read. Each has 64 rows,
+/// which may be in registers, and all columns. `in_memory`: whether the first and the second operand are in shared memory;
+/// if only the first is, the instructions compute the transposed product.
+pub(crate) fn elements_read([rows, cols, depth]: [f64; 3], in_memory: [bool; 2]) -> f64 {
+    let (rows, cols) = if in_memory[1] { (rows, cols) } else { (cols, rows) };
+    let of_one = ROWS as f64;
+    let own = if in_memory == [true; 2] { of_one } else { 0.0 };
+    rows / of_one * (own + cols) * depth
+}

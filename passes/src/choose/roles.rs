@@ -29,11 +29,11 @@ pub struct BlockTime {
     pub looped: f64,
     /// Iterations of these loops that multiply operands which they compute, times the warpgroups that do.
     pub computed: f64,
-    /// Clocks of the tensor cores, of the special function units, and in which a scheduler issues.
+    /// Clocks in which the tensor cores work.
     pub tensor: f64,
-    /// The same of special functions.
+    /// Clocks in which the special function units work.
     pub special: f64,
-    /// The same of the scheduler.
+    /// Clocks in which a scheduler issues.
     pub issue: f64,
     /// Bytes that it loads.
     pub loaded: f64,

@@ -14,6 +14,7 @@ use super::work::{Env, Product, Region, Work};
 use crate::analysis::access_width::MAX_ACCESS_BYTES;
 use crate::analysis::live_ranges;
 use crate::analysis::views::plain_var;
+use crate::analysis::wgmma::elements_read;
 use crate::registers::overhead::ADDRESSES;
 use crate::schedule::occupancy;
 use crate::schedule_loops::{self, issue_clocks, tensor_rate};
@@ -30,8 +31,6 @@ use tilec_ir::target::{REGISTERS_PER_THREAD, Target, WARP, WARPGROUP};
 /// Registers per thread that the assembler takes beyond the estimate (ptxas 13: 3 to 47 for `attention.tile` on sm_80,
 /// with heads of 64 and 128, 64 or 128 queries, 32 to 128 keys).
 const BESIDE: u64 = 32;
-/// Rows of a wgmma.
-const INSTRUCTION_ROWS: f64 = 64.0;
 /// Bytes of the widest access of a warp.
 const ACCESS: f64 = (MAX_ACCESS_BYTES * WARP) as f64;
 /// Bytes of the widest access of a thread.
@@ -401,12 +400,8 @@ impl Reader<'_> {
     }
 }
 
-/// Bytes of shared memory that the instructions of a product read: each has 64 rows, which may be in registers, and all
-/// columns.
+/// Bytes of shared memory that the instructions of a product read.
 pub(super) fn read_by_warpgroups(work: &Work<'_>, env: &Env, product: &Product) -> f64 {
-    let [rows, cols, depth] = product.shape.map(|e| work.extent(env, e).unwrap_or(1) as f64);
-    let [a, b] = product.operands.map(|o| o.buffer.is_some());
-    let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
-    let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
-    product.inputs.size().traffic(rows / INSTRUCTION_ROWS * (own + cols) * depth)
+    let shape = product.shape.map(|e| work.extent(env, e).unwrap_or(1) as f64);
+    product.inputs.size().traffic(elements_read(shape, product.operands.map(|o| o.buffer.is_some())))
 }

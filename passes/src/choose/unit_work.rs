@@ -47,7 +47,7 @@ const FED: f64 = 2.3;
 /// Instructions for an element of a plain product's result, `alpha * acc`; the constants of warpgroups include them.
 const SCALED: f64 = 1.0;
 /// Clocks for the result of a special function for a warp (16 results per clock and multiprocessor).
-const SPECIAL: f64 = 8.0;
+const SPECIAL: f64 = tilec_ir::target::SPECIAL_CLOCKS as f64;
 /// Latency in clocks of a tensor-core product before the next one on the same accumulator.
 pub(super) const CHAIN_TENSOR: f64 = 34.0;
 /// Latency in clocks of a scalar multiply-add.

@@ -21,11 +21,9 @@ use tilec_ir::entities::{Expr, Stmt};
 use tilec_ir::index;
 use tilec_ir::iteration_time::TENSOR_CORES;
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
-use tilec_ir::target::{SCHEDULERS, WARP};
+use tilec_ir::target::{SCHEDULERS, SHARED_BYTES_PER_CLOCK, WARP};
 use tilec_ir::typing::{product_depth, resolve_view};
 
-/// Bytes of shared memory per clock.
-const SHARED: u64 = 128;
 /// Issue slots of a warp for an asynchronous copy of 16 bytes for each thread, with its address.
 const COPY: u64 = 4;
 
@@ -104,7 +102,7 @@ fn filled(k: &Kernel, plan: &Plan) -> u64 {
         known_elem(k, fill.buffer).bytes_of(of) as f64 * (times - 1.0)
     };
     let again: f64 = plan.fills.iter().map(again).sum();
-    (bytes + again as u64) / SHARED
+    (bytes + again as u64) / SHARED_BYTES_PER_CLOCK
 }
 
 /// Clocks in which a warp issues the copies of an iteration.
@@ -180,6 +178,6 @@ pub(crate) fn shared_clocks(k: &Kernel, s: Stmt, threads: u64) -> u64 {
     let Some(view) = in_memory(src).or_else(|| in_memory(dst)) else { return 0 };
     let registers = [src, dst].into_iter().filter_map(|e| tilec_ir::typing::layout_of(k, e)).next();
     let Some(held) = registers.map(|layout| 1u64 << layout.value_bits().min(32)) else { return 0 };
-    let clocks = known_elem(k, view.base).bytes_of(held * threads) / SHARED;
+    let clocks = known_elem(k, view.base).bytes_of(held * threads) / SHARED_BYTES_PER_CLOCK;
     (clocks as f64 * times_of_width(k, s, view.base)) as u64
 }

@@ -1,11 +1,12 @@
 //! Distribution of long rows over threads and blocks of a cluster.
 
 use crate::analysis::views::{accessed_views, copy_shape, reads_tensor};
+use crate::occupancy::Occupancy;
 use tilec_ir::bits::Bits;
 use tilec_ir::cluster;
 use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::kernel::{Kernel, StmtData};
-use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM};
+use tilec_ir::target::{MAX_THREADS, REGISTERS_PER_SM, Target};
 use tilec_ir::typing::resolve_view;
 
 /// Distribution of rows that are longer than a block can hold: measured for six programs, both element sizes, up to
@@ -152,33 +153,37 @@ const WIDE: [(u64, u64, u64); 4] =
 /// Number of blocks for a row of `elements` elements whose vectors are loaded in front of the reduction, threads of
 /// each, and blocks on a multiprocessor. A thread needs `bytes` bytes of registers for each element. `None`: threads
 /// cannot hold them.
-pub(super) fn with_vectors(elements: u64, bytes: u64) -> Option<(u64, u64, Option<i64>)> {
-    let spreads = if fits(128, 64, bytes) { NARROW } else { WIDE };
+pub(super) fn with_vectors(target: Target, elements: u64, bytes: u64) -> Option<(u64, u64, Option<i64>)> {
+    let fits = |threads: u64, each: u64| fits(target, threads, each, bytes);
+    let spreads = if fits(128, 64) { NARROW } else { WIDE };
     let enough =
-        |&(blocks, threads, each): &(u64, u64, u64)| elements <= blocks * threads * each && fits(threads, each, bytes);
+        |&(blocks, threads, each): &(u64, u64, u64)| elements <= blocks * threads * each && fits(threads, each);
     let (_, threads, each) = spreads.into_iter().find(enough)?;
     let blocks = (elements / (threads * each)).max(2);
-    Some((blocks, threads, resident_with_vectors(threads, elements / (blocks * threads), bytes)))
+    Some((blocks, threads, resident_with_vectors(target, threads, elements / (blocks * threads), bytes)))
+}
+
+/// Registers of a thread with `each` elements of a row and its vectors, with those in addition.
+fn registers_with_vectors(each: u64, bytes: u64) -> u64 {
+    (bytes * each).div_ceil(4) + BESIDE_VECTORS
 }
 
 /// Whether threads can hold vectors beside the row, with `each` elements of a thread.
-pub(super) fn fits(threads: u64, each: u64, bytes: u64) -> bool {
-    let registers = (bytes * each).div_ceil(4);
-    registers <= WITH_VECTORS
-        && threads * (registers + BESIDE_VECTORS).next_multiple_of(8) <= u64::from(REGISTERS_PER_SM)
+fn fits(target: Target, threads: u64, each: u64, bytes: u64) -> bool {
+    let registers = registers_with_vectors(each, bytes);
+    registers <= WITH_VECTORS + BESIDE_VECTORS && Occupancy::new(target, threads, registers, 0).registers > 0
 }
 
 /// The same with the blocks on a multiprocessor that the schedule demands.
-pub(super) fn fits_with(k: &Kernel, threads: u64, each: u64, bytes: u64) -> bool {
+pub(super) fn fits_schedule(k: &Kernel, target: Target, threads: u64, each: u64, bytes: u64) -> bool {
     let blocks = k.schedule.min_ctas.and_then(|e| k.as_int(e)).map_or(1, i64::unsigned_abs);
-    fits(threads * blocks.max(1), each.max(1), bytes)
+    fits(target, threads * blocks.max(1), each.max(1), bytes)
 }
 
 /// Blocks on a multiprocessor then.
-pub(super) fn resident_with_vectors(threads: u64, each: u64, bytes: u64) -> Option<i64> {
-    let registers = ((bytes * each).div_ceil(4) + BESIDE_VECTORS).next_multiple_of(8);
-    let blocks = u64::from(REGISTERS_PER_SM) / (threads * registers);
-    i64::try_from(blocks.min(32)).ok().filter(|&blocks| blocks > 1)
+pub(super) fn resident_with_vectors(target: Target, threads: u64, each: u64, bytes: u64) -> Option<i64> {
+    let blocks = Occupancy::new(target, threads, registers_with_vectors(each, bytes), 0).resident();
+    i64::try_from(blocks).ok().filter(|&blocks| blocks > 1)
 }
 
 /// Most blocks that share a row while threads can hold more of it: a cluster size that every device has.

@@ -156,9 +156,9 @@ fn of_written_threads(k: &Kernel, cx: &Cx<'_>) -> (Option<i64>, Option<Ahead>) {
     }
     let each = elements / (ctas * threads);
     let ahead = Ahead::of(k, cx.options.target, elements);
-    let ahead = ahead.filter(|ahead| row_spread::fits_with(k, threads, each, ahead.bytes));
+    let ahead = ahead.filter(|ahead| row_spread::fits_schedule(k, cx.options.target, threads, each, ahead.bytes));
     let resident = match &ahead {
-        Some(ahead) => row_spread::resident_with_vectors(threads, each, ahead.bytes),
+        Some(ahead) => row_spread::resident_with_vectors(cx.options.target, threads, each, ahead.bytes),
         None => {
             let tiles = live_ranges::most_elements(k) / elements;
             Spread::of(k, elements, tiles, &loaded(k, elements)).resident_blocks(threads, each)
@@ -219,7 +219,8 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
             (ctas, elements / ctas / spread.each)
         }
         None if cx.options.target.has_clusters() && elements > longest => {
-            let with_vectors = ahead.as_ref().and_then(|ahead| row_spread::with_vectors(elements, ahead.bytes));
+            let with_vectors =
+                ahead.as_ref().and_then(|ahead| row_spread::with_vectors(cx.options.target, elements, ahead.bytes));
             ahead = ahead.filter(|_| with_vectors.is_some());
             let (ctas, threads, blocks) = with_vectors.unwrap_or_else(|| spread.blocks(elements));
             resident = blocks;
@@ -235,7 +236,8 @@ pub(crate) fn for_rows(k: &Kernel, cx: &mut Cx<'_>) -> Option<Blocks> {
     let (ctas, threads) = (ctas.next_power_of_two(), threads.next_power_of_two().clamp(fewest, most));
     resident = row_loop.map_or(resident, |share| share.resident_blocks(threads));
     let all = ctas * threads;
-    let ahead = ahead.filter(|ahead| row_spread::fits_with(k, threads, elements / all, ahead.bytes));
+    let ahead =
+        ahead.filter(|ahead| row_spread::fits_schedule(k, cx.options.target, threads, elements / all, ahead.bytes));
     let mut message = format!("{threads} threads: each has {} elements of the rows that are reduced", elements / all);
     if ctas > 1 {
         message = format!("{ctas} blocks of a cluster share rows, of {message}");

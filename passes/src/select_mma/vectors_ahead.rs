@@ -11,16 +11,16 @@
 //! same address, so a thread waits for each of its loads in turn. In front of the reduction all loads are pending at
 //! once, while the thread waits for the rows. The elements take registers meanwhile, so this is for vectors that fit.
 //!
-//! Windows that statements of the kernel's body read unconditionally are found, in copies and in `let`s that are computed
-//! there.
+//! Windows that statements of the kernel's body read unconditionally are found, also in `let`s that copies name.
 
 use crate::Cx;
 use crate::analysis::access_width::elem_of;
 use crate::analysis::live_ranges::{self, Tile};
 use crate::analysis::uses::{depends, stmt_exprs};
-use crate::analysis::views::{copy_shape, reads_tensor};
+use crate::analysis::views::{copy_shape, for_each_tile, reads_tensor};
 use crate::assign_layouts::loaded_windows;
 use crate::specialize::pad::in_context;
+use tilec_ir::deferred_lets::Deferred;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData};
 use tilec_ir::print::print_expr;
@@ -54,8 +54,9 @@ impl Ahead {
         // What all blocks read comes from the second-level cache.
         later.extend(k.grid.iter().map(|axis| axis.index));
         let mut vectors: Vec<Vector> = Vec::new();
+        let deferred = Deferred::of(k);
         for &s in &list[first + 1..] {
-            for (e, shape) in read(k, s) {
+            for (e, shape) in read(k, &deferred, s) {
                 let Some(shape) = loaded_extents(k, e, &shape) else { continue };
                 let all = shape.iter().product::<u64>();
                 if later.iter().any(|&v| depends(k, e, v)) || all * MOST_ROWS < elements {
@@ -132,20 +133,24 @@ fn declares(k: &Kernel, s: Stmt) -> Option<Value> {
     }
 }
 
-/// The windows that a statement reads element by element, with the extents of the tile with which each is combined.
-fn read(k: &Kernel, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
+/// The windows that a statement reads element by element, with the extents of the tile with which each is combined. A
+/// deferred `let` reads where it is named.
+fn read(k: &Kernel, deferred: &Deferred, s: Stmt) -> Vec<(Expr, Vec<u64>)> {
     let (e, shape) = match k.stmts[s] {
         // What a copy reads under a condition is read under it only.
         StmtData::Copy { src, dst, ref attrs } if resolve_view(k, src).is_none() && attrs.when.is_none() => {
             (src, copy_shape(k, src, dst))
         }
-        StmtData::Let { init, .. } if resolve_view(k, init).is_none() => (init, fixed_shape(k, init)),
+        StmtData::Let { value, init } if deferred.init(value).is_none() && resolve_view(k, init).is_none() => {
+            (init, fixed_shape(k, init))
+        }
         _ => return Vec::new(),
     };
     let mut found = Vec::new();
-    if let Some(shape) = shape {
-        in_context(k, e, &shape, &mut |window, shape| found.push((window, shape.to_vec())));
-    }
+    let Some(shape) = shape else { return found };
+    let mut add = |e: Expr| in_context(k, e, &shape, &mut |window, shape| found.push((window, shape.to_vec())));
+    add(e);
+    for_each_tile(k, deferred, e, &mut |v| deferred.init(v).into_iter().for_each(&mut add));
     found
 }
 

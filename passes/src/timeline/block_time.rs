@@ -8,12 +8,13 @@ use super::program::{Act, Iterations, Node, Program, Role, has_loop};
 use super::run::{run, run_with};
 use crate::Options;
 use crate::analysis::access_width::{known_elem, tile_shape};
+use crate::analysis::wgmma::elements_read;
 use crate::choose::{BlockTime, ChannelTime, HeldLoad, LoopTime};
 use crate::pipeline::shared_clocks;
 use tilec_ir::entities::{Expr, Stmt, Value};
 use tilec_ir::kernel::{ExprData, Kernel, StmtData, ValueDef};
 use tilec_ir::placement::slots;
-use tilec_ir::target::WARP;
+use tilec_ir::target::{SHARED_BYTES_PER_CLOCK, SPECIAL_CLOCKS, WARP};
 use tilec_ir::typing::{product_depth, resolve_view};
 
 /// Iterations of an innermost loop beyond those that fill slots.
@@ -22,12 +23,6 @@ const SETTLED: u64 = 8;
 const FILLED: u64 = 3;
 /// Iterations of a loop around others, for each replica of the role.
 const OUTER: u64 = 4;
-/// Bytes that shared memory moves per clock.
-const SHARED: f64 = 128.0;
-/// Clocks of a special function of a warp, which takes one to issue.
-const SPECIAL: f64 = 8.0;
-/// Rows of a wgmma.
-const INSTRUCTION_ROWS: f64 = 64.0;
 
 /// What a block takes with these sizes. `unknown`: a loop may run as often as data say, and counts once. `None`: its roles do
 /// not end, or another loop has no known number of iterations.
@@ -230,7 +225,7 @@ impl Reader<'_> {
         all.tensor += times * groups * step.cost.tensor as f64;
         all.special += times * groups * step.cost.special as f64;
         // Beside a special function, which takes its unit several clocks, other warps issue.
-        let slots = step.cost.issue as f64 - step.cost.special as f64 * (1.0 - 1.0 / SPECIAL);
+        let slots = step.cost.issue as f64 - step.cost.special as f64 * (1.0 - 1.0 / SPECIAL_CLOCKS as f64);
         all.issue += times * groups * slots.max(0.0);
         let s = self.program.stmt(i);
         if let Act::Load { bytes, .. } = step.act {
@@ -238,7 +233,7 @@ impl Reader<'_> {
         }
         if !step.elected {
             let threads = u64::from(role.warps * WARP);
-            all.shared += times * SHARED * shared_clocks(self.k, s, threads) as f64;
+            all.shared += times * (SHARED_BYTES_PER_CLOCK * shared_clocks(self.k, s, threads)) as f64;
         }
         if let Act::Product { asynchronous, .. } = step.act {
             self.product(s, asynchronous, times, all);
@@ -256,12 +251,9 @@ impl Reader<'_> {
         if !asynchronous {
             return;
         }
-        let [a, b] = [mma.a, mma.b].map(|e| self.in_memory(e));
-        let (rows, cols) = if b { (rows, cols) } else { (cols, rows) };
-        let Some(operand) = resolve_view(k, if b { mma.b } else { mma.a }) else { return };
-        // Each instruction reads all columns, and its rows if they are not in registers.
-        let own = if a && b { INSTRUCTION_ROWS } else { 0.0 };
-        let elements = rows as f64 / INSTRUCTION_ROWS * (own + cols as f64) * depth;
+        let in_memory = [mma.a, mma.b].map(|e| self.in_memory(e));
+        let Some(operand) = resolve_view(k, if in_memory[1] { mma.b } else { mma.a }) else { return };
+        let elements = elements_read([rows as f64, cols as f64, depth], in_memory);
         all.shared += times * known_elem(k, operand.base).size().traffic(elements);
     }
 

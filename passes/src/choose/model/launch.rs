@@ -6,7 +6,7 @@ use crate::choose::cost::Cost;
 /// Schedulers of a multiprocessor.
 pub(in crate::choose) const SCHEDULERS: f64 = tilec_ir::target::SCHEDULERS as f64;
 /// Bytes that shared memory moves per clock.
-pub(in crate::choose) const SHARED: f64 = 128.0;
+pub(in crate::choose) const SHARED: f64 = tilec_ir::target::SHARED_BYTES_PER_CLOCK as f64;
 /// Most bytes per clock that a multiprocessor loads from the second-level cache.
 pub(in crate::choose) const L2_PORT: f64 = 64.0;
 /// The share of the second-level cache that holds operands.
